@@ -1,0 +1,42 @@
+/** What the rest of the program sees of one HTTP request and its single reply; `http/` implements it. */
+
+export interface ApiRequest {
+  /** Upper-case HTTP verb. */
+  readonly method: string;
+  /** As sent, percent-encoded, without the query. It may hold a token: never log it raw. */
+  readonly path: string;
+  /** As sent, without the question mark; '' when absent. */
+  readonly query: string;
+  /** '' when absent. */
+  readonly contentType: string;
+  /** '' when absent. */
+  readonly authorization: string;
+  /** '' when absent. */
+  readonly lastEventId: string;
+  /** '' when absent. */
+  readonly idempotencyKey: string;
+  /** Complete and within the bounds of `limits`; empty when the request had none. */
+  readonly body: Buffer;
+  /** Address of the peer as text, for instance '127.0.0.1'. */
+  readonly remoteAddress: string;
+  /** True once the client has gone: replies are then dropped. */
+  readonly aborted: boolean;
+  /** Called at most once, when the client goes before the reply; at once if it has gone already. */
+  onAbort(listener: () => void): void;
+  /** Sends the one reply. `body` is JSON text; `retryAfter` (seconds) becomes the header of that name. */
+  reply(status: number, body: string | Buffer, retryAfter?: number): void;
+  /** Sends a reply that is not JSON. */
+  replyWith(status: number, contentType: string, body: string | Buffer): void;
+  /** Starts a server-sent event stream as the reply. */
+  openStream(): EventStream;
+}
+
+export interface EventStream {
+  /** Writes text of the event-stream format. False when more than `limits.stream_buffer_bytes_max` wait unsent:
+   * the caller should close the stream. */
+  write(text: string): boolean;
+  close(): void;
+}
+
+/** Handles one request: it must end in exactly one reply or stream, and may throw or reject. */
+export type RequestHandler = (request: ApiRequest) => void | Promise<void>;

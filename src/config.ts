@@ -1,0 +1,120 @@
+/** The only reader of the environment. */
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { limits } from './limits.js';
+
+const int = (min: number, max: number, fallback: number) =>
+  z.coerce
+    .number({ error: `a whole number from ${min} to ${max}` })
+    .int({ error: `a whole number from ${min} to ${max}` })
+    .min(min, { error: `a whole number from ${min} to ${max}` })
+    .max(max, { error: `a whole number from ${min} to ${max}` })
+    .default(fallback);
+
+const url = (protocols: readonly string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    error: `a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+  });
+
+const flag = z
+  .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
+  .transform((text) => text === '1' || text === 'true');
+
+/** `id:base64,id:base64`, the first one encrypts, all decrypt. */
+const keyRing = z.string().transform((text, ctx) => {
+  const keys = text.split(',').map((part) => {
+    const [id = '', base64 = ''] = part.trim().split(':');
+    return { id, key: Buffer.from(base64, 'base64') };
+  });
+  if (keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32)) {
+    ctx.addIssue({ code: 'custom', message: 'id:base64 of 32 bytes, several separated by commas' });
+    return z.NEVER;
+  }
+  return keys;
+});
+
+/** One row a setting. The README's table is generated from the descriptions. */
+export const settings = {
+  PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
+  HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
+  BASE_URL: url(['http:', 'https:']).optional().describe('Address under which clients reach the service'),
+  REDIS_URL: url(['redis:', 'rediss:'])
+    .optional()
+    .describe('Redis to use; `dev` starts a private one without it'),
+  DATABASE_URL: url(['postgres:', 'postgresql:'])
+    .optional()
+    .describe('PostgreSQL to use; `dev` starts a private one without it'),
+  PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
+  FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
+  WORKERS: int(1, 64, 1).describe('Deliver processes that `dev` starts'),
+  PARTITIONS: int(1, limits.partitions_max, 64).describe(
+    'Logical partitions, fixed when an installation is created',
+  ),
+  ADMIN_TOKEN: z
+    .string()
+    .min(16, { error: 'at least 16 characters' })
+    .optional()
+    .describe('Bearer token of `/api/admin` (`dev` makes one)'),
+  TOKEN_PEPPER: z
+    .string()
+    .min(32, { error: 'at least 32 characters' })
+    .optional()
+    .describe('Secret under which tokens are looked up (`dev` makes one)'),
+  TOKEN_KEYS: keyRing
+    .optional()
+    .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
+  HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
+    'How long an entity stays in Redis after it was flushed and last touched',
+  ),
+  JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
+    'Journal entries of a partition above which mutating calls answer 429',
+  ),
+  FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe('How long a flusher rests when it found nothing'),
+  POSTGRES_POOL: int(1, 200, 8).describe('Connections to Postgres a process'),
+  GROUP_PRIVACY: flag
+    .default(false)
+    .describe('1: in groups a bot hears only commands, mentions of it and replies to it'),
+  SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
+      error: 'fatal, error, warn, info, debug or silent',
+    })
+    .default('info')
+    .describe('Least severe log line that is written'),
+} as const;
+
+const schema = z.object(settings);
+export type Config = Readonly<z.output<typeof schema>>;
+
+/** A setting that cannot be used; its message names the variable and what is allowed. */
+export class ConfigError extends Error {}
+
+/** Reads and freezes the configuration. Empty variables count as absent. */
+export function readConfig(env: Record<string, string | undefined> = process.env): Config {
+  const given = Object.fromEntries(
+    Object.keys(settings).flatMap((name) => (env[name] ? [[name, env[name]] as const] : [])),
+  );
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])} must be ${issue.message}`);
+    throw new ConfigError(lines.join('\n'));
+  }
+  const config = parsed.data;
+  return Object.freeze({
+    ...config,
+    PETREL_HOME: resolve(config.PETREL_HOME.replace(/^~(?=\/|$)/, homedir())),
+  });
+}
+
+type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
+
+/** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */
+export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
+  for (const name of names) {
+    if (config[name] === undefined) {
+      throw new ConfigError(`${name} is required: ${settings[name].description}`);
+    }
+  }
+  return config as Required<K>;
+}

@@ -1,0 +1,132 @@
+/** The catalogue of answers that are no success. A test holds it against the README's table. */
+
+interface Entry {
+  readonly code: number;
+  readonly text: string;
+}
+
+const bad = (text: string): Entry => ({ code: 400, text: `Bad Request: ${text}` });
+const forbidden = (text: string): Entry => ({ code: 403, text: `Forbidden: ${text}` });
+const conflict = (text: string): Entry => ({ code: 409, text: `Conflict: ${text}` });
+
+const notModified =
+  'message is not modified: specified new message content and reply markup are exactly the same as a ' +
+  'current content and reply markup of the message';
+
+export const catalogue = {
+  // The request itself
+  bad_request: { code: 400, text: 'Bad Request' },
+  bad_json: bad("can't parse JSON object"),
+  bad_unicode: bad('strings must be encoded in UTF-8'),
+  unauthorized: { code: 401, text: 'Unauthorized' },
+  not_found: { code: 404, text: 'Not Found' },
+  method_not_found: { code: 404, text: 'Not Found: method not found' },
+  method_not_allowed: { code: 405, text: 'Method Not Allowed' },
+  too_large: { code: 413, text: 'Request Entity Too Large' },
+  too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
+  internal: { code: 500, text: 'Internal Server Error' },
+  unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
+
+  // Identity
+  language_invalid: bad('invalid language code specified'),
+  username_invalid: bad('username is invalid'),
+  username_taken: bad('username is already taken'),
+  name_invalid: bad('name is invalid'),
+  name_too_long: bad('name is too long'),
+  title_invalid: bad('title is invalid'),
+  too_many_bots: bad('too many bots'),
+  command_invalid: bad('BOT_COMMAND_INVALID'),
+  command_description_invalid: bad('BOT_COMMAND_DESCRIPTION_INVALID'),
+  too_many_commands: bad('BOT_COMMANDS_TOO_MUCH'),
+  not_bot_owner: forbidden('not the owner of the bot'),
+  bot_not_found: { code: 404, text: 'Not Found: bot not found' },
+  user_not_found: { code: 404, text: 'Not Found: user not found' },
+
+  // Chats and rights
+  chat_id_empty: bad('chat_id is empty'),
+  chat_not_found: bad('chat not found'),
+  chat_action_invalid: bad('wrong parameter action in request'),
+  not_group_member: forbidden('bot is not a member of the group chat'),
+  not_channel_member: forbidden('bot is not a member of the channel chat'),
+  cant_initiate: forbidden("bot can't initiate conversation with a user"),
+  not_chat_member: forbidden('user is not a member of the chat'),
+  not_enough_rights: bad('not enough rights'),
+  too_many_chat_bots: bad('too many bots in the chat'),
+  too_many_chats: bad('too many chats'),
+
+  // Messages
+  text_empty: bad('message text is empty'),
+  text_too_long: bad('message is too long'),
+  caption_too_long: bad('message caption is too long'),
+  parse_mode_unsupported: bad('unsupported parse_mode'),
+  entities_unparsable: bad("can't parse entities: {reason}"),
+  keyboard_unparsable: bad("can't parse reply keyboard markup JSON object"),
+  button_data_invalid: bad('BUTTON_DATA_INVALID'),
+  button_text_empty: bad('inline keyboard button text is empty'),
+  button_type_invalid: bad('BUTTON_TYPE_INVALID'),
+  keyboard_too_large: bad('reply markup is too long'),
+  reply_not_found: bad('message to be replied not found'),
+  message_to_edit_not_found: bad('message to edit not found'),
+  message_cant_be_edited: bad("message can't be edited"),
+  no_text_to_edit: bad('there is no text in the message to edit'),
+  message_not_modified: bad(notModified),
+  message_to_delete_not_found: bad('message to delete not found'),
+  message_cant_be_deleted: bad("message can't be deleted"),
+  message_not_found: { code: 404, text: 'Not Found: message not found' },
+  button_not_found: bad('button not found'),
+  query_too_old: bad('query is too old and response timeout expired or query ID is invalid'),
+
+  // Updates
+  poll_while_webhook: conflict(
+    "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
+  ),
+  poll_terminated_by_poll: conflict(
+    'terminated by other getUpdates request; make sure that only one bot instance is running',
+  ),
+  poll_terminated_by_webhook: conflict('terminated by setWebhook request'),
+
+  // Parameters, named
+  parameter_required: bad('parameter "{name}" is required'),
+  parameter_wrong: bad('parameter "{name}" must be {what}'),
+} as const satisfies Record<string, Entry>;
+
+export type ErrorName = keyof typeof catalogue;
+
+/** Values that fill the braces of a text; `retry_after` is in whole seconds and also goes into `parameters`. */
+export interface ErrorDetail {
+  readonly retry_after?: number;
+  readonly name?: string;
+  readonly what?: string;
+  readonly reason?: string;
+}
+
+/** An answer that may be shown to the caller as it stands. Everything else that is thrown becomes `internal`. */
+export class ApiError extends Error {
+  readonly kind: ErrorName;
+  readonly code: number;
+  readonly retryAfter: number | undefined;
+
+  constructor(kind: ErrorName, detail: ErrorDetail = {}) {
+    const entry = catalogue[kind];
+    super(entry.text.replace(/\{(\w+)\}/g, (_, key: keyof ErrorDetail) => String(detail[key] ?? '')));
+    this.name = 'ApiError';
+    this.kind = kind;
+    this.code = entry.code;
+    this.retryAfter = detail.retry_after;
+  }
+}
+
+/** Throws the named answer. */
+export function fail(kind: ErrorName, detail?: ErrorDetail): never {
+  throw new ApiError(kind, detail);
+}
+
+/** The JSON envelope of a refusal (interface §2, behaviour §1). */
+export function errorEnvelope(error: ApiError): string {
+  return JSON.stringify({
+    ok: false,
+    error_code: error.code,
+    description: error.message,
+    ...(error.retryAfter === undefined ? {} : { parameters: { retry_after: error.retryAfter } }),
+  });
+}

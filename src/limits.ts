@@ -1,0 +1,96 @@
+/** Every number that bounds something, with its unit last in the name. Relations between them are asserted below. */
+
+/** Interface §8 and behaviour of messages. Lengths count Unicode code points unless a name says otherwise. */
+export const limits = {
+  text_length_max: 4096,
+  caption_length_max: 1024,
+  callback_data_bytes_max: 64,
+  keyboard_buttons_max: 100,
+  entities_max: 100,
+  callback_answer_length_max: 200,
+  bot_name_length_max: 64,
+  description_length_max: 512,
+  short_description_length_max: 120,
+  username_length_min: 3,
+  username_length_max: 32,
+  person_name_length_max: 64,
+  chat_title_length_max: 128,
+  start_payload_length_max: 64,
+  commands_max: 100,
+  command_name_length_max: 32,
+  command_description_length_max: 256,
+
+  edit_age_ms_max: 48 * 3_600_000,
+  edit_interval_ms_min: 1_000,
+  delete_age_ms_max: 48 * 3_600_000,
+
+  bots_per_chat_max: 50,
+  bots_per_owner_max: 1_000,
+  chats_per_user_max: 5_000,
+  page_size_max: 100,
+  page_size_default: 50,
+
+  updates_batch_max: 100,
+  updates_answer_bytes_max: 4 * 1024 * 1024,
+  poll_timeout_s_max: 50,
+  poll_tick_ms: 1_000,
+  queue_length_max: 100_000,
+  queue_bytes_max: 128 * 1024 * 1024,
+  queue_age_ms_max: 24 * 3_600_000,
+  update_id_start_min: 1_000_000,
+  update_id_start_max: 1_000_000_000,
+  callback_query_age_ms_max: 15 * 60_000,
+
+  body_bytes_max: 1024 * 1024,
+  upload_bytes_max: 50 * 1024 * 1024,
+  multipart_parts_max: 100,
+  head_bytes_max: 64 * 1024,
+  body_idle_ms_max: 30_000,
+
+  id_max: 10_000_000_000_000,
+  partitions_max: 1_000,
+
+  request_id_ttl_ms: 60_000,
+  fill_ticket_ttl_ms: 5_000,
+  hot_ttl_ms_min: 60_000,
+  incarnation_sequence_skip: 10_000,
+  versions_per_incarnation: 2 ** 40,
+  incarnations_max: 4_096,
+
+  auth_lease_ms: 1_000,
+  auth_lease_renew_ms: 300,
+  auth_lease_margin_ms: 250,
+  auth_cache_age_ms_max: 60_000,
+  auth_cache_entries_max: 200_000,
+
+  journal_batch_entries_max: 1_000,
+  journal_lease_ms: 3_000,
+  tombstone_age_ms_max: 24 * 3_600_000,
+  outbox_batch_entries_max: 200,
+  outbox_length_max: 100_000,
+
+  changes_log_length_max: 128,
+  changes_log_ttl_ms: 10 * 60_000,
+  stream_buffer_bytes_max: 1024 * 1024,
+  stream_keepalive_ms: 15_000,
+
+  redis_command_timeout_ms: 5_000,
+  postgres_statement_timeout_ms: 10_000,
+  shutdown_ms_max: 10_000,
+} as const;
+
+function assert(holds: boolean, what: string): void {
+  if (!holds) throw new Error(`limits.ts: ${what}`);
+}
+
+assert(
+  limits.versions_per_incarnation * limits.incarnations_max < Number.MAX_SAFE_INTEGER,
+  'a version must stay an exact number',
+);
+assert(
+  limits.fill_ticket_ttl_ms < limits.hot_ttl_ms_min,
+  'a ticket must end before what was flushed can be evicted',
+);
+assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
+assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
