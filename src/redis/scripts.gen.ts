@@ -1,0 +1,215 @@
+/** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
+
+export interface Scripts {
+  /** Puts a chat that was read back from Postgres where it was missed. */
+  'chats/fill': {
+    keys: { chat: string; ticket: string };
+    args: { token: string; seq: number | string; version: number | string; inc: number | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; filled: boolean };
+  };
+  /** Says whether a chat is hot, and leaves a ticket for its fill if it is not. */
+  'chats/miss': {
+    keys: { chat: string; ticket: string };
+    args: { token: string };
+    result:
+      | { status: 'ok'; seq: number; profile: Buffer; bots: string }
+      | { status: 'missing'; ticket: string };
+  };
+  /** Reads what changed in some chats of one partition after a version, for an event stream. */
+  'chats/read_changes': {
+    keys: { meta: string; changes: string; chat: string; message: string };
+    args: { after: number | string; chats: readonly (string)[] };
+    result:
+      | { status: 'ok'; version: number; rows: unknown };
+  };
+  /** Refreshes the control copy in a chat's record after a committed change of its profile or its bots. */
+  'chats/refresh': {
+    keys: { chat: string; ticket: string; channel: string };
+    args: { profile: Buffer | string; profile_version: number | string; bots: string };
+    result:
+      | { status: 'ok'; refreshed: boolean };
+  };
+  /** Reads the copy of a control record, or leaves a ticket for its fill. */
+  'control/read': {
+    keys: { meta: string; record: string; ticket: string };
+    args: { token: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; bytes: Buffer }
+      | { status: 'missing'; ticket: string };
+  };
+  /** Writes the copy of a control record: a fill with its ticket, or a refresh by version. */
+  'control/write': {
+    keys: { meta: string; record: string; ticket: string };
+    args: { token: string; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; written: boolean };
+  };
+  /** Deletes a message of any chat, leaving a tombstone until Postgres has it. */
+  'messages/delete': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
+    args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'not_found' }
+      | { status: 'cant_be_deleted' };
+  };
+  /** Replaces the text or the keyboard of a message in a direct chat. */
+  'messages/edit_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
+    args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
+    result:
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'queue_missing' }
+      | { status: 'not_found' }
+      | { status: 'cant_be_edited' }
+      | { status: 'no_text' }
+      | { status: 'not_modified' }
+      | { status: 'too_often' };
+  };
+  /** Replaces the text or the keyboard of a message in a group. */
+  'messages/edit_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; outbox: string; member: string; member_ticket: string; sibling: string };
+    args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
+    result:
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'outbox_full' }
+      | { status: 'not_found' }
+      | { status: 'cant_be_edited' }
+      | { status: 'no_text' }
+      | { status: 'not_modified' }
+      | { status: 'too_often' };
+  };
+  /** Puts a message that was read back from Postgres where it was missed. */
+  'messages/fill': {
+    keys: { message: string; ticket: string };
+    args: { token: string; record: Buffer | string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; filled: boolean };
+  };
+  /** Reads one message, as far as it is hot. */
+  'messages/read_one': {
+    keys: { chat: string; message: string };
+    args: {  };
+    result:
+      | { status: 'ok'; newest: number | null; peer: Buffer | null; record: Buffer | null };
+  };
+  /** Reads messages of a chat below an id, newest first, as far as they are hot. */
+  'messages/read_range': {
+    keys: { chat: string; message: string };
+    args: { before: number | string; limit: number | string };
+    result:
+      | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
+      | { status: 'chat_missing' };
+  };
+  /** Puts a message into the direct chat of a bot and a user. */
+  'messages/send_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; message: string };
+    args: { chat: string; tail: Buffer | string; reply_to: string; from: Buffer | string; token: string };
+    result:
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' }
+      | { status: 'queue_missing' };
+  };
+  /** Puts a message into a group. */
+  'messages/send_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string };
+    args: { chat: string; tail: Buffer | string; sender: string; reply_to: string; from: Buffer | string; token: string };
+    result:
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' };
+  };
+  /** Puts updates of another partition into a bot's queue, each once and in order. */
+  'updates/accept_forwarded': {
+    keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string };
+    args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; accepted: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' };
+  };
+  /** Empties a bot's queue, as its owner asked. */
+  'updates/drop_pending': {
+    keys: { state: string; queue: string };
+    args: {  };
+    result:
+      | { status: 'ok'; dropped: number };
+  };
+  /** What getWebhookInfo tells of a bot's queue. */
+  'updates/info': {
+    keys: { state: string; queue: string };
+    args: {  };
+    result:
+      | { status: 'ok'; pending: number; mask: number | null };
+  };
+  /** Opens the queue of a bot that has none. */
+  'updates/open_queue': {
+    keys: { meta: string; state: string };
+    args: { start: number | string; mask: number | string };
+    result:
+      | { status: 'ok'; opened: boolean };
+  };
+  /** Says which of a partition's waiting polls have a reason to look again. */
+  'updates/peek': {
+    keys: { state: string; queue: string };
+    args: { polls: readonly (string)[] };
+    result:
+      | { status: 'ok'; wake: string[] };
+  };
+  /** One look of a long poll: takes its place, confirms what the bot has, and reads what waits. */
+  'updates/poll': {
+    keys: { meta: string; journal: string; state: string; queue: string; channel: string };
+    args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
+    result:
+      | { status: 'ok'; rows: unknown }
+      | { status: 'stale_run' }
+      | { status: 'queue_missing' }
+      | { status: 'webhook_active' }
+      | { status: 'terminated' }
+      | { status: 'terminated_by_webhook' };
+  };
+  /** Reads the whole unacknowledged prefix of a partition's outbox, up to a bound. */
+  'updates/read_outbox': {
+    keys: { outbox: string };
+    args: { limit: number | string };
+    result:
+      | { status: 'ok'; rows: unknown };
+  };
+  /** Deletes the prefix of an outbox that has entered the queues of all its bots. */
+  'updates/trim_outbox': {
+    keys: { outbox: string };
+    args: { last: string };
+    result:
+      | { status: 'ok'; left: number };
+  };
+}
+
+export type ScriptName = keyof Scripts;

@@ -34,12 +34,12 @@ export interface Keys {
   flushLease(partition: number): string;
   /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
   bot(bot: number): string;
-  /** STRING: the control record of a user. Evicted. */
+  /** STRING: the control record of a user, with the HMACs of its tokens. Evicted. */
   user(user: number): string;
-  /** HASH: HMAC → token id of a user's live tokens. Evicted. */
-  userTokens(user: number): string;
-  /** HASH: chat → version and status. Evicted. Bounded by limits.chats_per_user_max. */
+  /** STRING: the control record of a user's chats. Evicted. Bounded by limits.chats_per_user_max. */
   memberships(user: number): string;
+  /** STRING: the control record of a bot's commands. Evicted. */
+  commands(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
   /** HASH: a chat's sequence and the copies its messages need. Evicted. */
@@ -47,6 +47,12 @@ export interface Keys {
   /** Prefix of the STRING of each message of a chat. Evicted. */
   messages(chat: ChatRef): string;
   message(chat: ChatRef, messageId: number): string;
+  /** Prefix under which all messages of a partition lie: a chat's text and an id follow. */
+  messageRoot(partition: number): string;
+  chatRoot(partition: number): string;
+  changesRoot(partition: number): string;
+  queueRoot(partition: number): string;
+  queueStateRoot(partition: number): string;
   /** STREAM of `version-0`: what changed lately. Bounded by limits.changes_log_length_max; expires. */
   changes(chat: ChatRef): string;
   /** CHANNEL: hints that a chat changed. */
@@ -92,12 +98,17 @@ export function makeKeys(count: number): Keys {
     flushLease: (p) => `${at(p)}:flush_lease`,
     bot: (bot) => `${near(bot)}:bot:${bot}`,
     user: (user) => `${near(user)}:user:${user}`,
-    userTokens: (user) => `${near(user)}:user_tokens:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,
+    commands: (bot) => `${near(bot)}:commands:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
     message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,
+    messageRoot: (p) => `${at(p)}:msg:`,
+    chatRoot: (p) => `${at(p)}:chat:`,
+    changesRoot: (p) => `${at(p)}:changes:`,
+    queueRoot: (p) => `${at(p)}:queue:`,
+    queueStateRoot: (p) => `${at(p)}:queue_state:`,
     changes: (chat) => `${near(chat.id)}:changes:${chatText(chat)}`,
     chatChannel: (chat) => `${near(chat.id)}:on_chat:${chatText(chat)}`,
     userChannel: (user) => `${near(user)}:on_user:${user}`,

@@ -20,6 +20,7 @@ create table users (
   first_name text not null,
   last_name text,
   language_code text,
+  chats_version bigint not null default nextval('control_versions'),
   version bigint not null default nextval('control_versions'),
   created_at timestamptz not null default now()
 );
@@ -55,9 +56,11 @@ create table chats (
   private boolean not null default true,
   creator_id bigint not null references users,
   member_count int not null default 1,
+  incarnation int not null default 0,
   version bigint not null default nextval('control_versions'),
   created_at timestamptz not null default now()
 );
+comment on column chats.incarnation is 'Of its partition when it was made: the first message needs to skip nothing.';
 
 create table chat_members (
   chat_id bigint not null references chats,
@@ -73,6 +76,7 @@ create index on chat_members (member_id) where status in ('creator', 'administra
 create table direct_chats (
   bot_id bigint not null references bots,
   user_id bigint not null references users,
+  incarnation int not null default 0,
   version bigint not null default nextval('control_versions'),
   created_at timestamptz not null default now(),
   primary key (bot_id, user_id)
