@@ -1,5 +1,6 @@
 --[[
-@summary Counts the nodes that may still remember what an epoch revoked; forgets nodes that are long gone.
+@summary Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone.
+@why     Whether a lease has run out is for the revoker's own monotonic clock to say: Redis' clock may be set.
 @include clock
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH
@@ -14,7 +15,7 @@ for i = 1, #fields, 2 do
     local acked, ends = fields[i + 1]:match('^(%d+) (%d+)$')
     if tonumber(ends) < ms - 60000 then
       redis.call('HDEL', nodes_key, fields[i])
-    elseif tonumber(acked) < tonumber(epoch) and tonumber(ends) >= ms then
+    elseif tonumber(acked) < tonumber(epoch) then
       pending = pending + 1
     end
   end

@@ -12,7 +12,7 @@
 @err     missing ticket text
 ]]
 local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
-local _, bytes = read_control(record_key, inc)
+local bytes = read_control(record_key, inc)
 if not bytes then return refuse('missing', leave_ticket(ticket_key, token)) end
 redis.call('PEXPIRE', record_key, ttl_ms, 'XX')
 return ok(bytes)

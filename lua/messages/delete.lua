@@ -44,12 +44,11 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 local header = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 if not direct then
-  local member = read_control(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+  local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-  if member[3] ~= 'creator' and member[3] ~= 'administrator' and member[3] ~= 'member' then return refuse('not_member') end
+  if not is_member(member) then return refuse('not_member') end
   local own = ('%.0f'):format(header[5]) == who
-  local right = member[3] == 'creator' or (member[3] == 'administrator' and member[4].can_delete_messages)
-  if not own and not right then return refuse('cant_be_deleted') end
+  if not own and not has_right(member, 'can_delete_messages') then return refuse('cant_be_deleted') end
 end
 local seconds = now()
 if seconds - header[3] > 172800 then return refuse('cant_be_deleted') end

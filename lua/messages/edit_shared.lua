@@ -55,9 +55,9 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 if redis.call('EXISTS', request_key) == 1 then
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
-local member = read_control(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-if member[3] ~= 'creator' and member[3] ~= 'administrator' and member[3] ~= 'member' then return refuse('not_member') end
+if not is_member(member) then return refuse('not_member') end
 if why then return refuse('journal_full') end
 if outbox_full(outbox_key) then return refuse('outbox_full') end
 local _, ms = now()

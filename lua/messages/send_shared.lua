@@ -45,9 +45,9 @@ if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local inc = incarnation_of(redis.call('HGET', meta_key, 'ver'))
-local member = read_control(member_key, inc)
+local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-if member[3] ~= 'creator' and member[3] ~= 'administrator' and member[3] ~= 'member' then return refuse('not_member') end
+if not is_member(member) then return refuse('not_member') end
 local reply = false
 if reply_to ~= '' then
   if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end

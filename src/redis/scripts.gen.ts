@@ -1,6 +1,34 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
+  /** Forgets a node that has stopped trusting its memory. */
+  'auth/leave': {
+    keys: { nodes: string };
+    args: { node: string };
+    result:
+      | { status: 'ok' };
+  };
+  /** Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone. */
+  'auth/pending': {
+    keys: { nodes: string };
+    args: { epoch: number | string };
+    result:
+      | { status: 'ok'; pending: number };
+  };
+  /** Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since. */
+  'auth/renew': {
+    keys: { nodes: string; revoked: string };
+    args: { node: string; acked: number | string; lease_ms: number | string };
+    result:
+      | { status: 'ok'; epoch: number; subjects: string[] };
+  };
+  /** Raises the revocation epoch for a user or a bot. The truth has been written before. */
+  'auth/revoke': {
+    keys: { nodes: string; revoked: string; channel: string };
+    args: { subject: string };
+    result:
+      | { status: 'ok'; epoch: number };
+  };
   /** Puts a chat that was read back from Postgres where it was missed. */
   'chats/fill': {
     keys: { chat: string; ticket: string };
@@ -15,6 +43,16 @@ export interface Scripts {
     result:
       | { status: 'ok'; seq: number; profile: Buffer; bots: string }
       | { status: 'missing'; ticket: string };
+  };
+  /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
+  'chats/publish_action': {
+    keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; channel: string };
+    args: { direct: boolean; hint: string; token: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member' };
   };
   /** Reads what changed in some chats of one partition after a version, for an event stream. */
   'chats/read_changes': {
@@ -40,7 +78,7 @@ export interface Scripts {
   };
   /** Writes the copy of a control record: a fill with its ticket, or a refresh by version. */
   'control/write': {
-    keys: { meta: string; record: string; ticket: string };
+    keys: { meta: string; record: string; ticket: string; channel: string };
     args: { token: string; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
     result:
       | { status: 'ok'; written: boolean };
@@ -156,6 +194,15 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
+  /** A bot answers a callback query: the user who pressed hears it on the event stream. */
+  'updates/answer_query': {
+    keys: { meta: string; query: string; request: string; chat: string; changes: string; channel: string };
+    args: { id: string; bot: string; answer: Buffer | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'too_old' };
+  };
   /** Empties a bot's queue, as its owner asked. */
   'updates/drop_pending': {
     keys: { state: string; queue: string };
@@ -195,6 +242,36 @@ export interface Scripts {
       | { status: 'webhook_active' }
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' };
+  };
+  /** A user presses an inline button in a direct chat: the bot gets a callback query. */
+  'updates/press_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; query: string };
+    args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; query_id: string }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'queue_missing' }
+      | { status: 'not_found' }
+      | { status: 'no_button' };
+  };
+  /** A member presses an inline button in a group: the bot that sent the message gets a callback query. */
+  'updates/press_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; outbox: string; member: string; member_ticket: string; query: string };
+    args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; query_id: string; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'not_found' }
+      | { status: 'no_button' };
   };
   /** Reads the whole unacknowledged prefix of a partition's outbox, up to a bound. */
   'updates/read_outbox': {

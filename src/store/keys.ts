@@ -51,13 +51,14 @@ export interface Keys {
   messageRoot(partition: number): string;
   chatRoot(partition: number): string;
   changesRoot(partition: number): string;
+  chatChannelRoot(partition: number): string;
   queueRoot(partition: number): string;
   queueStateRoot(partition: number): string;
   /** STREAM of `version-0`: what changed lately. Bounded by limits.changes_log_length_max; expires. */
   changes(chat: ChatRef): string;
   /** CHANNEL: hints that a chat changed. */
   chatChannel(chat: ChatRef): string;
-  /** CHANNEL: hints that a user's chat list changed. */
+  /** CHANNEL: hints that the control records of a user or bot changed, the list of chats among them. */
   userChannel(user: number): string;
   /** STREAM of `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max. */
   queue(bot: number): string;
@@ -107,6 +108,7 @@ export function makeKeys(count: number): Keys {
     messageRoot: (p) => `${at(p)}:msg:`,
     chatRoot: (p) => `${at(p)}:chat:`,
     changesRoot: (p) => `${at(p)}:changes:`,
+    chatChannelRoot: (p) => `${at(p)}:on_chat:`,
     queueRoot: (p) => `${at(p)}:queue:`,
     queueStateRoot: (p) => `${at(p)}:queue_state:`,
     changes: (chat) => `${near(chat.id)}:changes:${chatText(chat)}`,

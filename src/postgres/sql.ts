@@ -1,0 +1,33 @@
+/** What modules that hold statements need of a connection, be it a pool or a transaction. */
+
+export interface Sql {
+  query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
+}
+
+export interface Database extends Sql {
+  /** Commits what `work` did, or nothing. `work` may be run again after a serialization failure or a deadlock. */
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+}
+
+/** True when a statement broke a unique constraint. */
+export function isDuplicate(error: unknown): boolean {
+  return (error as { code?: string } | null)?.code === '23505';
+}
+
+/** The row that a statement always returns. */
+export async function one<T>(sql: Sql, text: string, params?: readonly unknown[]): Promise<T> {
+  const [row] = await sql.query<T>(text, params);
+  if (row === undefined) throw new Error('a statement that returns a row returned none');
+  return row;
+}
+
+/** Names a Redis copy that a change makes stale; the sweep refreshes it if the process that made the change dies. */
+export async function noteStale(
+  sql: Sql,
+  subjects: ReadonlyArray<readonly [subject: string, id: number, other?: number]>,
+): Promise<void> {
+  await sql.query(
+    'insert into control_outbox (subject, subject_id, other_id) select * from unnest($1::text[], $2::bigint[], $3::bigint[])',
+    [subjects.map((s) => s[0]), subjects.map((s) => s[1]), subjects.map((s) => s[2] ?? 0)],
+  );
+}
