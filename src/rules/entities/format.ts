@@ -66,7 +66,9 @@ export function formatText(
   const fixed = sent.filter(({ type }) => !isStyle(type));
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
-  return { text, entities: first(normalizeEntities([...sent, ...added.slice(0, room)])) };
+  const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
+  // Once more: where a style was cut, white space may remain alone. So what is sent back as it came stays as it is.
+  return trimFormatted(text, all);
 }
 
 function parseText(source: string, mode: string, entities: readonly EntityInput[]): FormattedText {
