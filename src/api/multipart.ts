@@ -43,8 +43,11 @@ export function parseMultipart(contentType: string, body: Buffer): MultipartPart
     if (parts.length === limits.multipart_parts_max) fail('too_large');
     const headStart = lineEnd(body, at);
     if (headStart < 0) fail('bad_request');
-    const { start, next } = findDelimiter(body, delimiter, headStart);
-    parts.push(readPart(body.subarray(headStart, start)));
+    const headEnd = body.indexOf('\r\n\r\n', headStart);
+    if (headEnd < 0 || headEnd - headStart > part_head_bytes_max) fail('bad_request');
+    const contentStart = headEnd + 4;
+    const { start, next } = findDelimiter(body, delimiter, contentStart);
+    parts.push(readPart(body.subarray(headStart, headEnd), body.subarray(contentStart, start)));
     at = next;
   }
   return parts;
@@ -68,10 +71,9 @@ function lineEnd(body: Buffer, at: number): number {
   return body[end] === 0x0d && body[end + 1] === 0x0a ? end + 2 : -1;
 }
 
-/** Where the next delimiter starts and what follows it. One that goes on in other text is content, and is passed over.
- * A part without content may share its line break with the delimiter, hence the step back. */
+/** Where the next delimiter starts and what follows it. One that goes on in other text is content, and is passed over. */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
-  let start = body.indexOf(delimiter, Math.max(0, from - 2));
+  let start = body.indexOf(delimiter, from);
   while (start >= 0) {
     const next = start + delimiter.length;
     if (isClosing(body, next) || lineEnd(body, next) >= 0) return { start, next };
@@ -80,10 +82,7 @@ function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: 
   return fail('bad_request');
 }
 
-function readPart(part: Buffer): MultipartPart {
-  const headEnd = part.indexOf('\r\n\r\n');
-  if (headEnd < 0 || headEnd > part_head_bytes_max) fail('bad_request');
-  const head = part.subarray(0, headEnd);
+function readPart(head: Buffer, bytes: Buffer): MultipartPart {
   if (!isUtf8(head)) fail('bad_unicode');
   let disposition = '';
   let contentType = 'text/plain';
@@ -97,7 +96,6 @@ function readPart(part: Buffer): MultipartPart {
   }
   const { name, filename } = readDisposition(disposition);
   if (name === undefined) return fail('bad_request');
-  const bytes = part.subarray(headEnd + 4);
   const file = filename !== undefined || contentType === octets;
   if (!file && bytes.length > limits.body_bytes_max) fail('too_large');
   return { name, file, filename: (filename ?? '').replace(/^.*[/\\]/s, ''), contentType, bytes };
