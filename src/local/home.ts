@@ -1,0 +1,128 @@
+/** The folder of all data that `dev` keeps: its format version, its lock, its secrets. */
+import { randomBytes } from 'node:crypto';
+import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readIfThere, readJsonIfThere, writeFileAtomic } from './files.js';
+import { startOf } from './processes.js';
+import { Refusal, reasonOf } from './refusal.js';
+
+/** Raised when the layout of the folder changes so that an older program would misread it. */
+const format_version = 1;
+
+export interface Secrets {
+  readonly ADMIN_TOKEN: string;
+  readonly TOKEN_PEPPER: string;
+  readonly TOKEN_KEYS: string;
+}
+
+/** Makes the folder, or checks that it is one of ours and of our version. Throws a Refusal and changes nothing then. */
+export function openHome(home: string): void {
+  const versionPath = join(home, 'version.json');
+  try {
+    if (mkdirSync(home, { recursive: true, mode: 0o711 }) !== undefined) chmodSync(home, 0o711);
+  } catch (error) {
+    throw new Refusal(`PETREL_HOME ${home} cannot be made: ${reasonOf(error)}`);
+  }
+  const entries = readdirSync(home);
+  if (!entries.includes('version.json')) {
+    if (entries.some((entry) => !entry.startsWith('lock') && !entry.startsWith('version.json'))) {
+      throw new Refusal(`PETREL_HOME ${home} is a folder of something else: name an empty or a new one`);
+    }
+    try {
+      writeFileAtomic(versionPath, `${JSON.stringify({ format: format_version })}\n`, 0o644);
+    } catch (error) {
+      throw new Refusal(`PETREL_HOME ${home} cannot be written: ${reasonOf(error)}`);
+    }
+    return;
+  }
+  const found = (readJsonIfThere(versionPath) as { format?: unknown } | undefined)?.format;
+  if (found !== format_version) {
+    throw new Refusal(
+      `the data in ${home} has format version ${JSON.stringify(found)}, this program reads version ${format_version}: ` +
+        'run the program that wrote it, or choose another PETREL_HOME',
+    );
+  }
+}
+
+interface Holder {
+  readonly pid: number;
+  readonly start: string;
+}
+
+function holderOf(text: string | undefined): Holder | undefined {
+  const [pid = '', ...start] = (text ?? '').trim().split(' ');
+  const holder = { pid: Number(pid), start: start.join(' ') };
+  return holder.pid > 0 && startOf(holder.pid) === holder.start ? holder : undefined;
+}
+
+/**
+ * Takes the folder for this process alone and returns what gives it back. A lock whose process is gone, or whose pid
+ * now belongs to a later process, is taken over. Throws a Refusal that names the holder.
+ */
+export function lockHome(home: string): () => void {
+  const path = join(home, 'lock');
+  const mine = `${process.pid} ${startOf(process.pid)}\n`;
+  const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  writeFileSync(draft, mine, { mode: 0o600 });
+  try {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      try {
+        // A link appears with its text in it: no one ever reads a lock that is half written.
+        linkSync(draft, path);
+        return () => {
+          if (readIfThere(path) === mine) rmSync(path, { force: true });
+        };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      }
+      const holder = holderOf(readIfThere(path));
+      if (holder) throw inUse(home, holder);
+      discardStale(home, path);
+    }
+    throw new Refusal(`PETREL_HOME ${home} could not be locked: others are starting on it at this moment`);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function inUse(home: string, holder: Holder): Refusal {
+  return new Refusal(
+    `PETREL_HOME ${home} is in use by another petrel (pid ${holder.pid}): stop it, or set PETREL_HOME and PORT ` +
+      'to run a second one',
+  );
+}
+
+/** Moves a dead lock away; if someone took over in between and it was theirs that we moved, puts it back. */
+function discardStale(home: string, path: string): void {
+  const aside = `${path}.stale.${process.pid}`;
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  const holder = holderOf(readIfThere(aside));
+  if (holder) {
+    renameSync(aside, path);
+    throw inUse(home, holder);
+  }
+  rmSync(aside, { force: true });
+}
+
+/** The secrets of this installation, made once and kept in `secrets.json` (0600). */
+export function keptSecrets(home: string): Secrets {
+  const path = join(home, 'secrets.json');
+  const kept = readJsonIfThere(path) as Partial<Secrets> | undefined;
+  if (kept === undefined && readIfThere(path) !== undefined) {
+    throw new Refusal(`${path} cannot be read as JSON: restore it, since without it stored tokens are lost`);
+  }
+  const secrets: Secrets = {
+    ADMIN_TOKEN: kept?.ADMIN_TOKEN ?? randomBytes(24).toString('hex'),
+    TOKEN_PEPPER: kept?.TOKEN_PEPPER ?? randomBytes(32).toString('hex'),
+    TOKEN_KEYS: kept?.TOKEN_KEYS ?? `k1:${randomBytes(32).toString('base64')}`,
+  };
+  if (JSON.stringify(kept) !== JSON.stringify(secrets)) {
+    writeFileAtomic(path, `${JSON.stringify(secrets, null, 2)}\n`);
+  }
+  return secrets;
+}

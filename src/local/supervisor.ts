@@ -1,0 +1,90 @@
+/**
+ * Keeps a process running: when it ends by itself it is started again, after a pause that doubles from 100 ms to 5 s
+ * and falls back to 100 ms once a run has lasted 10 s.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { reasonOf } from './refusal.js';
+
+const pause_ms_min = 100;
+const pause_ms_max = 5_000;
+const healthy_ms = 10_000;
+
+/** A process that serves. */
+export interface Running {
+  readonly pid: number;
+  /** Settles when it has ended, with how. */
+  readonly exited: Promise<string>;
+  /** Ends it in order; with `hurry` after one second at most by force. */
+  stop(hurry?: AbortSignal): Promise<void>;
+}
+
+export interface Supervised {
+  readonly name: string;
+  /** Undefined while it is being started again. */
+  readonly pid: number | undefined;
+  /** Ends the process, or the attempt to start it, and keeps it ended. */
+  stop(hurry?: AbortSignal): Promise<void>;
+}
+
+export interface Supervision<T extends Running> {
+  readonly name: string;
+  /** Starts it once more and resolves when it serves. Gives up when the signal is aborted. */
+  start(signal: AbortSignal): Promise<T>;
+  readonly log: (line: string) => void;
+  /** Called whenever `pid` has changed. */
+  readonly onChange: () => void;
+}
+
+/** Supervises what `first` has started already: whether the first start works is for the caller to judge. */
+export function supervise<T extends Running>(first: T, options: Supervision<T>): Supervised {
+  const stopping = new AbortController();
+  let running: T | undefined = first;
+
+  const serve = async (): Promise<void> => {
+    let pause = pause_ms_min;
+    while (running) {
+      const since = performance.now();
+      const how = await running.exited;
+      running = undefined;
+      if (stopping.signal.aborted) return;
+      options.onChange();
+      if (performance.now() - since >= healthy_ms) pause = pause_ms_min;
+      options.log(`${options.name} ended (${how}); it is started again in ${pause / 1000} s`);
+      pause = await restart(pause);
+      if (stopping.signal.aborted) return;
+      options.onChange();
+    }
+  };
+
+  /** Tries until it serves or we stop; returns the pause that would come next. */
+  const restart = async (pause: number): Promise<number> => {
+    for (let wait = pause; ; ) {
+      await sleep(wait, undefined, { signal: stopping.signal }).catch(() => {});
+      if (stopping.signal.aborted) return wait;
+      wait = Math.min(wait * 2, pause_ms_max);
+      try {
+        running = await options.start(stopping.signal);
+        options.log(`${options.name} serves again (pid ${running.pid})`);
+        return wait;
+      } catch (error) {
+        if (stopping.signal.aborted) return wait;
+        options.log(`${options.name} could not be started: ${reasonOf(error)}; next try in ${wait / 1000} s`);
+      }
+    }
+  };
+
+  const served = serve();
+  return {
+    name: options.name,
+    get pid() {
+      return running?.pid;
+    },
+    async stop(hurry) {
+      stopping.abort();
+      await running?.stop(hurry);
+      await served;
+      // A start that could not be given up any more has succeeded meanwhile.
+      await running?.stop(hurry);
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** Real servers for tests: one Redis and one PostgreSQL for the whole run, and fresh ones for a file on its own. */
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { inject } from 'vitest';
+import { startPostgres } from '../../src/local/postgres.js';
+import { startRedis } from '../../src/local/redis.js';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Shared by all files of the run: use keys of your own, or `freshRedis()`. */
+    redisUrl: string;
+    /** The database `petrel` of the shared server: use `freshDatabase()`. */
+    databaseUrl: string;
+  }
+}
+
+export interface TestServers {
+  readonly redisUrl: string;
+  readonly databaseUrl: string;
+  stop(): Promise<void>;
+}
+
+/** A folder under the system's one for temporary files, that PostgreSQL's own user may enter. */
+export function temporaryFolder(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'petrel-test-'));
+  chmodSync(dir, 0o711);
+  return dir;
+}
+
+/** Starts both servers on a temporary folder, without any care for durability. `stop` removes the folder. */
+export async function startTestServers(): Promise<TestServers> {
+  const dir = temporaryFolder();
+  const [redis, postgres] = await Promise.all([
+    startRedis({ dir: join(dir, 'redis'), appendfsync: 'no', detached: false }),
+    startPostgres({ dir: join(dir, 'postgres'), durable: false, detached: false }),
+  ]);
+  return {
+    redisUrl: redis.url,
+    databaseUrl: postgres.url,
+    async stop() {
+      await Promise.all([redis.stop(), postgres.stop()]);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function onServer(statement: string): Promise<void> {
+  const client = new pg.Client(inject('databaseUrl'));
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** A new, empty database on the shared server. `drop` removes it and ends whoever is still connected. */
+export async function freshDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await onServer(`create database ${name}`);
+  const url = new URL(inject('databaseUrl'));
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => onServer(`drop database if exists ${name} with (force)`) };
+}
+
+export interface FreshRedis {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Ends it and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** A Redis of its own, empty, on a free port, in some 20 ms. */
+export async function freshRedis(): Promise<FreshRedis> {
+  const dir = temporaryFolder();
+  const { url, port, pid, stop } = await startRedis({ dir, appendfsync: 'no', detached: false });
+  return {
+    url,
+    port,
+    pid,
+    async stop() {
+      await stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
