@@ -1,5 +1,8 @@
 /** What modules that hold statements need of a connection, be it a pool or a transaction. */
 
+import { createHash } from 'node:crypto';
+import { type Pool, type Queryable, type Statement, statement } from './pool.js';
+
 export interface Sql {
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
 }
@@ -30,4 +33,20 @@ export async function noteStale(
     'insert into control_outbox (subject, subject_id, other_id) select * from unnest($1::text[], $2::bigint[], $3::bigint[])',
     [subjects.map((s) => s[0]), subjects.map((s) => s[1]), subjects.map((s) => s[2] ?? 0)],
   );
+}
+
+/** Runs statements over a pool, each prepared once a connection under a name made from its text. */
+export function asDatabase(pool: Pool): Database {
+  const prepared = new Map<string, Statement>();
+  const over = (queryable: Queryable): Sql => ({
+    async query<T>(text: string, params: readonly unknown[] = []) {
+      let known = prepared.get(text);
+      if (!known) {
+        known = statement(createHash('sha1').update(text).digest('base64url'), text);
+        prepared.set(text, known);
+      }
+      return (await queryable.query(known, params)).rows as T[];
+    },
+  });
+  return { ...over(pool), transaction: (work) => pool.transaction((tx) => work(over(tx))) };
 }

@@ -130,6 +130,7 @@ create table dead_updates (
   created_at timestamptz not null default now(),
   primary key (bot_id, update_id)
 );
+create index on dead_updates (deleted_at) where deleted_at is not null;
 
 create table quarantine (
   partition int not null,
