@@ -1,7 +1,8 @@
 /** What modules that hold statements need of a connection, be it a pool or a transaction. */
 
 import { createHash } from 'node:crypto';
-import { type Pool, type Queryable, type Statement, statement } from './pool.js';
+import { ApiError } from '../errors.js';
+import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
 export interface Sql {
   query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
@@ -35,7 +36,7 @@ export async function noteStale(
   );
 }
 
-/** Runs statements over a pool, each prepared once a connection under a name made from its text. */
+/** Runs statements over a pool, answering `unavailable` while Postgres is away. Each statement is prepared once a connection under a name made from its text. */
 export function asDatabase(pool: Pool): Database {
   const prepared = new Map<string, Statement>();
   const over = (queryable: Queryable): Sql => ({
@@ -48,5 +49,42 @@ export function asDatabase(pool: Pool): Database {
       return (await queryable.query(known, params)).rows as T[];
     },
   });
-  return { ...over(pool), transaction: (work) => pool.transaction((tx) => work(over(tx))) };
+  const away = (error: unknown): never => {
+    if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 });
+    throw error;
+  };
+  return {
+    query: <T>(text: string, params?: readonly unknown[]) => over(pool).query<T>(text, params).catch(away),
+    transaction: <T>(work: (sql: Sql) => Promise<T>) => pool.transaction((tx) => work(over(tx))).catch(away),
+  };
+}
+
+export interface StaleRow {
+  readonly id: number;
+  readonly subject: string;
+  readonly subject_id: number;
+  readonly other_id: number;
+}
+
+/**
+ * Hands out copies that have been stale for `ageMs`, at most `limit`, and strikes those off that `work` refreshed. Rows
+ * that another sweep has in hand are passed over. Returns how many were taken.
+ */
+export function takeStale(
+  db: Database,
+  ageMs: number,
+  limit: number,
+  work: (row: StaleRow) => Promise<void>,
+): Promise<number> {
+  return db.transaction(async (sql) => {
+    const rows = await sql.query<StaleRow>(
+      `select id, subject, subject_id, other_id from control_outbox
+        where created_at < now() - $1 * interval '1 millisecond'
+        order by id limit $2 for update skip locked`,
+      [ageMs, limit],
+    );
+    await Promise.all(rows.map(work));
+    await sql.query('delete from control_outbox where id = any($1)', [rows.map((row) => row.id)]);
+    return rows.length;
+  });
 }

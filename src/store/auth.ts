@@ -133,7 +133,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       const { epoch: raised } = await scripts.call('auth/revoke', 0, at, { subject });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
       const deadline = performance.now() + limits.auth_lease_ms + limits.auth_lease_margin_ms;
-      await renewAgain();
+      if (timer !== undefined) await renewAgain();
       for (;;) {
         const { pending } = await scripts.call('auth/pending', 0, { nodes: at.nodes }, { epoch: raised });
         if (pending === 0 || performance.now() >= deadline) return;

@@ -75,6 +75,7 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
       id: row.id,
       t: row.type,
       n: row.title,
+      m: row.member_count,
       ...(row.username === null ? {} : { u: row.username }),
     };
     return { incarnation: row.incarnation, profile, version: row.version, bots: row.bots.join(',') };

@@ -30,6 +30,8 @@ export interface Profile {
   readonly x?: string;
   /** type of a chat that is not direct */
   readonly t?: 'group' | 'channel';
+  /** members of a chat that is not direct */
+  readonly m?: number;
 }
 
 export interface Entity {

@@ -12,23 +12,12 @@ import {
   pack,
   packMarkup,
   packMessageTail,
-  unpack,
-  unpackMessage,
 } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
 import type { ReadBack } from './read_back.js';
+import { type StoredMessage, storedMessage } from './stored_message.js';
 import type { Updates } from './updates.js';
-
-/** A message as it stands in a chat, with what its view needs. */
-export interface StoredMessage {
-  readonly chat: ChatRef;
-  readonly id: number;
-  readonly record: MessageRecord;
-  /** of the user of a direct chat, of the chat otherwise */
-  readonly peer: Profile;
-  readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
-}
 
 export interface Sender {
   readonly id: number;
@@ -79,26 +68,6 @@ export function createMessages(
   const { db, scripts, keys } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
   const notMember = (sender: Sender): never => fail(sender.isBot ? 'not_group_member' : 'not_chat_member');
-
-  function stored(
-    chat: ChatRef,
-    id: number,
-    bytes: MessageRecord | Buffer,
-    peer: Buffer,
-    reply: Buffer | null,
-  ): StoredMessage {
-    const record = Buffer.isBuffer(bytes) ? unpackMessage(bytes) : bytes;
-    const replyId = record.origin.reply;
-    const replied = reply !== null && reply.length > 0 && replyId !== undefined ? unpackMessage(reply) : null;
-    return {
-      chat,
-      id,
-      record,
-      peer: unpack<Profile>(peer),
-      reply:
-        replied && replied.kind !== messageKinds.deleted ? { id: replyId as number, record: replied } : null,
-    };
-  }
 
   const commonKeys = (chat: ChatRef, partition: number, request: string) => {
     const key = keys.chat(chat);
@@ -175,10 +144,10 @@ export function createMessages(
         case 'ok': {
           if ('forward' in result && result.forward) updates.forward(partition);
           const record: MessageRecord = { ...fixed, version: 0, date: result.date, editedAt: 0 };
-          return stored(chat, result.message_id, record, result.peer, result.reply);
+          return storedMessage(chat, result.message_id, record, result.peer, result.reply);
         }
         case 'chat_missing':
-          await readBack.chat(chat, result.ticket);
+          await readBack.chat(chat, result.ticket, sender.isBot);
           break;
         case 'member_missing':
           await readBack.member(chat, sender.id);
@@ -242,9 +211,9 @@ export function createMessages(
       switch (result.status) {
         case 'ok':
           if ('forward' in result && result.forward) updates.forward(partition);
-          return stored(chat, messageId, result.record, result.peer, result.reply);
+          return storedMessage(chat, messageId, result.record, result.peer, result.reply);
         case 'chat_missing':
-          await readBack.chat(chat, result.ticket);
+          await readBack.chat(chat, result.ticket, editor.isBot);
           break;
         case 'message_missing':
           if (!(await readBack.message(chat, messageId, result.ticket))) fail('message_to_edit_not_found');
@@ -289,7 +258,7 @@ export function createMessages(
         case 'ok':
           return;
         case 'chat_missing':
-          await readBack.chat(chat, result.ticket);
+          await readBack.chat(chat, result.ticket, who.isBot);
           break;
         case 'member_missing':
           await readBack.member(chat, who.id);
@@ -341,7 +310,7 @@ export function createMessages(
       if (range === null) return null;
       for (const [i, bytes] of range.rows.entries()) {
         if (bytes === null || out.length === limit) continue;
-        const message = stored(chat, range.page.first - i, bytes, range.page.peer, null);
+        const message = storedMessage(chat, range.page.first - i, bytes, range.page.peer, null);
         if (message.record.kind !== messageKinds.deleted) out.push(message);
       }
       cursor = range.page.first - range.rows.length + 1;

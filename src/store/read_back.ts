@@ -4,11 +4,11 @@ import { loadMessages } from '../postgres/chats.js';
 import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies } from './control.js';
-import type { ChatRef } from './keys.js';
+import { type ChatRef, isDirect } from './keys.js';
 
 export interface ReadBack {
-  /** Error: `chat_not_found`. */
-  chat(chat: ChatRef, ticket: string): Promise<void>;
+  /** Errors: `chat_not_found`; `cant_initiate` when a bot writes to a person who never started it. */
+  chat(chat: ChatRef, ticket: string, forBot: boolean): Promise<void>;
   /** False when Postgres has no such message, or only its tombstone. */
   message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean>;
   member(chat: ChatRef, who: number): Promise<void>;
@@ -17,8 +17,10 @@ export interface ReadBack {
 export function createReadBack(context: StoreContext, chats: Chats, control: ControlCopies): ReadBack {
   const { db, scripts, keys, hotTtlMs } = context;
   return {
-    async chat(chat, ticket) {
-      if (!(await chats.fill(chat, ticket))) fail('chat_not_found');
+    async chat(chat, ticket, forBot) {
+      if (await chats.fill(chat, ticket)) return;
+      const person = forBot && isDirect(chat) && (await control.read('user', chat.user));
+      fail(person ? 'cant_initiate' : 'chat_not_found');
     },
     async message(chat, messageId, ticket) {
       const [row] = await loadMessages(db, chat.id, chat.user, [messageId]);

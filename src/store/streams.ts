@@ -8,8 +8,10 @@
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
 import type { Chats } from './chats.js';
+import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
+import { type StoredMessage, storedMessage } from './stored_message.js';
 
 export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'gap';
 
@@ -18,11 +20,10 @@ export interface Change {
   readonly kind: ChangeKind;
   /** message id, or the id of a callback query */
   readonly id: string;
-  /** empty unless new or edited; also empty when the message is cold or gone by now */
-  readonly record: Buffer;
-  readonly peer: Buffer;
+  /** null unless new or edited; also null when the message is cold or gone by now */
+  readonly message: StoredMessage | null;
   /** answer to a callback query */
-  readonly extra: Buffer;
+  readonly answer: Readonly<Record<string, unknown>> | null;
   /** where a stream that has shown this change resumes */
   readonly cursor: string;
 }
@@ -64,6 +65,12 @@ type RawRow = [
   record: Buffer,
   peer: Buffer,
 ];
+
+function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): StoredMessage | null {
+  if (record.length === 0) return null;
+  const message = storedMessage(chat, id, record, peer, null);
+  return message.record.kind === messageKinds.deleted ? null : message;
+}
 
 export const actionHint = 'action ';
 
@@ -150,9 +157,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
           chat: parseChat(String(chat)),
           kind: String(kind) as ChangeKind,
           id: String(id),
-          record,
-          peer,
-          extra,
+          message: shownMessage(parseChat(String(chat)), Number(id), record, peer),
+          answer: extra.length > 0 ? unpack(extra) : null,
           cursor: cursorText(cursors),
         });
       }

@@ -2,23 +2,23 @@
 import { randomInt } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import { defaultUpdateMask, kindBit, type Profile, pack, type UpdateKind } from './codec.js';
+import { defaultUpdateMask, kindBit, type Profile, pack, type UpdateKind, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
 import type { ReadBack } from './read_back.js';
+import { type StoredMessage, storedMessage } from './stored_message.js';
 
-/** An update as it waits in a queue. Records and profiles are packed. */
+/** An update as it waits in a queue. */
 export interface UpdateEntry {
   readonly updateId: number;
   readonly kind: UpdateKind;
-  readonly chat: ChatRef;
   /** message id, or the id of a callback query */
   readonly id: string;
-  readonly record: Buffer;
-  readonly from: Buffer;
-  readonly peer: Buffer;
-  readonly reply: Buffer;
-  readonly extra: Buffer;
+  readonly message: StoredMessage;
+  /** who sent, edited or pressed */
+  readonly from: Profile;
+  /** of a callback query */
+  readonly press: PressExtra | null;
 }
 
 /** What a callback query carries besides its message. */
@@ -58,16 +58,23 @@ export function readEntry(raw: unknown): {
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
   const field = (name: string) => fields[name] as Buffer;
+  const chat = parseChat(String(field('c')));
+  const name = String(field('m'));
+  const from = unpack<Profile>(field('f'));
+  const press = field('x').length > 0 ? unpack<PressExtra>(field('x')) : null;
   return {
     updateId: Number(id.slice(0, id.indexOf('-'))),
     kind: String(field('k')) as UpdateKind,
-    chat: parseChat(String(field('c'))),
-    id: String(field('m')),
-    record: field('r'),
-    from: field('f'),
-    peer: field('p'),
-    reply: field('y'),
-    extra: field('x'),
+    id: name,
+    message: storedMessage(
+      chat,
+      press?.message_id ?? Number(name),
+      field('r'),
+      field('p').length > 0 ? field('p') : field('f'),
+      field('y'),
+    ),
+    from,
+    press,
   };
 }
 
@@ -224,7 +231,7 @@ export function createUpdates(
           if ('forward' in result && result.forward) void run(partition).catch(onForwardError);
           return result.query_id;
         case 'chat_missing':
-          await readBack.chat(chat, result.ticket);
+          await readBack.chat(chat, result.ticket, false);
           break;
         case 'message_missing':
           if (!(await readBack.message(chat, messageId, result.ticket))) fail('message_not_found');
