@@ -18,7 +18,9 @@ export function trimFormatted(text: string, entities: readonly Entity[]): Format
     text: trimmed.slice(lead),
     entities: visible.flatMap((entity) => {
       const length = Math.min(entity.offset + entity.length, trimmed.length) - entity.offset;
-      return length > 0 ? [{ ...entity, offset: entity.offset - lead, length }] : [];
+      if (length <= 0) return [];
+      const same = lead === 0 && length === entity.length;
+      return same ? entity : { ...entity, offset: entity.offset - lead, length };
     }),
   };
 }

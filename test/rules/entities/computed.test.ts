@@ -98,6 +98,8 @@ describe('addresses', () => {
     ['me@example.com', 'email me@example.com'],
     ['write to first.last+tag@mail.example.org.', 'email first.last+tag@mail.example.org'],
     ['name.name@example.com', 'email name.name@example.com'],
+    ['me@example.com@other'],
+    ['http://bank.com@evil'],
     ['me@example'],
     ['me@1.2'],
   ];

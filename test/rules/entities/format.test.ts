@@ -108,6 +108,12 @@ describe('explicit entities', () => {
     expect(marked('abc', [{ ...link, offset: 1 }, link])).toEqual([link]);
   });
 
+  it('drops a link that crosses the end of a quote, and a quote inside a link', () => {
+    const link = { ...at('text_link', 2, 3), url: 'http://e.org/' };
+    expect(marked('abcdef', [at('blockquote', 0, 3), link])).toEqual([at('blockquote', 0, 3)]);
+    expect(marked('abcdef', [link, at('blockquote', 3, 1)])).toEqual([link]);
+  });
+
   it('keeps at most the first hundred', () => {
     const text = 'a '.repeat(200);
     const many = Array.from({ length: 150 }, (_, i) => at('bold', 2 * i, 1));

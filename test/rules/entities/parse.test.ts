@@ -64,6 +64,12 @@ describe('HTML', () => {
     ['link with user information is dropped', '<a href="https://e.org@evil.org">a</a>', 'a'],
     ['link without a host is dropped', '<a href="x">a</a>', 'a'],
     ['user link', '<a href="tg://user?id=42">a</a>', 'a', 'text_mention 0 1 42'],
+    [
+      'user link beyond all identifiers',
+      '<a href="tg://user?id=10000000000000">a</a>',
+      'a',
+      'text_link 0 1 tg://user?id=10000000000000',
+    ],
     ['custom emoji', '<tg-emoji emoji-id="5368">👍</tg-emoji>', '👍', 'custom_emoji 0 2 5368'],
     ['code', '<code>a</code>', 'a', 'code 0 1'],
     ['code with a class but no pre', '<code class="language-c">a</code>', 'a', 'code 0 1'],
@@ -91,6 +97,7 @@ describe('HTML', () => {
     ['link in bold', '<b><a href="e.org">a</a>b</b>', 'ab', 'bold 0 2', 'text_link 0 1 http://e.org/'],
     ['UTF-16 offsets', '👍<b>👍</b>', '👍👍', 'bold 2 2'],
     ['outer white space', ' \n<b>a </b>\n', 'a', 'bold 0 1'],
+    ['code of white space', '<pre>  </pre>a', '  a', 'pre 0 2'],
     ['white space that an entity begins with stays', ' <b> a</b>', ' a', 'bold 0 2'],
   ];
   it.each(cases)('%s', (_, source, ...expected) => expect(brief(source, 'HTML')).toEqual(expected));
