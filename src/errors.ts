@@ -74,6 +74,7 @@ export const catalogue = {
   message_cant_be_deleted: bad("message can't be deleted"),
   message_not_found: { code: 404, text: 'Not Found: message not found' },
   button_not_found: bad('button not found'),
+  callback_answer_too_long: bad('MESSAGE_TOO_LONG'),
   query_too_old: bad('query is too old and response timeout expired or query ID is invalid'),
 
   // Updates

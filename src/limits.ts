@@ -39,6 +39,7 @@ export const limits = {
   queue_age_ms_max: 24 * 3_600_000,
   update_id_start_min: 1_000_000,
   update_id_start_max: 1_000_000_000,
+  webhook_connections_default: 40,
   callback_query_age_ms_max: 15 * 60_000,
 
   body_bytes_max: 1024 * 1024,

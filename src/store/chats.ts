@@ -4,7 +4,7 @@ import { limits } from '../limits.js';
 import * as rows from '../postgres/chats.js';
 import { type Profile, pack, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
-import type { ControlCopies, User } from './control.js';
+import type { ControlCopies, Member, User } from './control.js';
 import { type ChatRef, directChat, isDirect, sharedChat } from './keys.js';
 
 export interface ChatState {
@@ -35,9 +35,16 @@ export interface Chats {
   ): Promise<rows.MemberRow>;
   /** Members in the order of their ids, above `after`. */
   members(chat: ChatRef, after: number, limit: number): Promise<rows.MemberRow[]>;
+  /** Shows an action of a bot to those who look. Errors: `chat_not_found`, `cant_initiate`, `not_group_member`. */
+  showAction(chat: ChatRef, bot: number, action: string): Promise<void>;
+  /** The membership of a person or bot in a group or channel. */
+  member(chat: ChatRef, who: number): Promise<Member>;
   /** Chats of a user: direct ones first. */
   listOf(user: number): Promise<ChatRef[]>;
 }
+
+/** Begins a hint that shows an action instead of telling of a change. */
+export const actionHint = 'action ';
 
 export const userProfile = (user: User): Profile => ({
   id: user.id,
@@ -142,6 +149,37 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
         member.is_bot ? undefined : control.refresh('chats', member.id),
       ]);
       return row;
+    },
+    async showAction(chat, bot, action) {
+      const member = keys.member(chat.id, bot);
+      const key = keys.chat(chat);
+      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        const result = await scripts.call(
+          'chats/publish_action',
+          partitionOf(chat),
+          {
+            meta: keys.meta(partitionOf(chat)),
+            chat: key,
+            ticket: keys.ticket(key),
+            member,
+            member_ticket: keys.ticket(member),
+            channel: keys.chatChannel(chat),
+          },
+          { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}`, token: uniqueText() },
+        );
+        if (result.status === 'ok') return;
+        if (result.status === 'not_member') fail('not_group_member');
+        if (result.status === 'member_missing') await control.read('member', chat.id, bot);
+        if (result.status === 'chat_missing' && !(await fill(chat, result.ticket))) {
+          fail(
+            isDirect(chat) && (await control.read('user', chat.user)) ? 'cant_initiate' : 'chat_not_found',
+          );
+        }
+      }
+      fail('unavailable', { retry_after: 1 });
+    },
+    async member(chat, who) {
+      return (await control.read('member', chat.id, who)) ?? { status: 'none', rights: {}, isBot: false };
     },
     members: (chat, after, limit) => rows.loadMembers(db, chat.id, after, limit),
     async listOf(user) {

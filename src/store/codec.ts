@@ -179,21 +179,3 @@ function unpackHeader(bytes: Buffer): RawHeader {
 export function messageVersion(bytes: Buffer): number {
   return unpackHeader(bytes)[1];
 }
-
-/** Kinds of updates in the order of their bit in a queue's mask (behaviour §9). */
-export const updateKinds = [
-  'message',
-  'edited_message',
-  'channel_post',
-  'edited_channel_post',
-  'callback_query',
-  'my_chat_member',
-  'chat_member',
-  'message_reaction_count',
-] as const;
-export type UpdateKind = (typeof updateKinds)[number];
-
-export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(kind);
-
-/** All but the last two. */
-export const defaultUpdateMask = 0b0011_1111;

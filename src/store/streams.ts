@@ -7,7 +7,7 @@
  */
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
-import type { Chats } from './chats.js';
+import { actionHint, type Chats } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
@@ -30,6 +30,8 @@ export interface Change {
 
 export interface StreamListener {
   change(change: Change): void;
+  /** What happens from now on will be shown; a stream that ends now resumes here. */
+  start(cursor: string): void;
   /** Something that is shown and not kept. */
   action(chat: ChatRef, text: string): void;
 }
@@ -52,8 +54,10 @@ export function parseCursor(text: string, partitions: number): Cursors {
   return cursors;
 }
 
+/** Never empty: an empty one would mean a stream that begins. */
 export const cursorText = (cursors: Cursors): string =>
-  [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',');
+  [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
+  '-';
 
 type RawRow = [
   chat: Buffer,
@@ -71,8 +75,6 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
   const message = storedMessage(chat, id, record, peer, null);
   return message.record.kind === messageKinds.deleted ? null : message;
 }
-
-export const actionHint = 'action ';
 
 export function createStreams(context: StoreContext, hints: Hints, chats: Chats): Streams {
   const { scripts, keys } = context;
@@ -127,8 +129,9 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
         fresh.map(async (chat) => {
           const partition = keys.partitions.of(chat.id);
           unlisten.set(chatText(chat), await hints.listen(keys.chatChannel(chat), onHint(chat, partition)));
-          // All of a direct chat that was opened while the stream was open is new to the user.
-          if (!first && isDirect(chat) && !cursors.has(partition)) cursors.set(partition, 1);
+          // All of a direct chat that was opened since the stream began is new to the user.
+          if ((!first || cursor !== '') && isDirect(chat) && !cursors.has(partition))
+            cursors.set(partition, 1);
         }),
       );
       byPartition = new Map();
@@ -206,6 +209,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
       throw error;
     }
     open.add(handle);
+    listener.start(cursorText(cursors));
     return handle.stop;
   }
 

@@ -2,7 +2,8 @@
 import { randomInt } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import { defaultUpdateMask, kindBit, type Profile, pack, type UpdateKind, unpack } from './codec.js';
+import { defaultUpdateMask, kindBit, type UpdateKind } from '../rules/update_kinds.js';
+import { type Profile, pack, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
 import type { ReadBack } from './read_back.js';

@@ -1,0 +1,76 @@
+/** Turns what calls carry into what the store keeps: content of messages, chats that they name, and who sends. */
+import { fail } from '../errors.js';
+import { type EntityInput, formatText } from '../rules/entities/format.js';
+import { checkKeyboard } from '../rules/keyboard.js';
+import { messageText } from '../rules/text.js';
+import { botProfile } from '../store/bots.js';
+import { userProfile } from '../store/chats.js';
+import type { Content, Entity, InlineKeyboard } from '../store/codec.js';
+import type { Bot, User } from '../store/control.js';
+import { type ChatRef, directChat, sharedChat } from '../store/keys.js';
+import type { Sender } from '../store/messages.js';
+import type { Store } from '../store/store.js';
+
+const botSenders = new WeakMap<Bot, Sender>();
+
+export function botSender(bot: Bot): Sender {
+  const known = botSenders.get(bot);
+  if (known) return known;
+  const sender: Sender = { id: bot.id, isBot: true, profile: botProfile(bot) };
+  botSenders.set(bot, sender);
+  return sender;
+}
+
+export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
+
+/** The chat that a bot names. No chat has a public name yet. Error: `chat_not_found`. */
+export function chatOfBot(bot: number, chatId: number | string): ChatRef {
+  if (typeof chatId === 'string' || chatId === 0 || chatId === bot) return fail('chat_not_found');
+  return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);
+}
+
+/** The chat that a person names: a direct chat by its bot. */
+export function chatOfUser(user: number, chatId: number): ChatRef {
+  if (chatId === 0 || chatId === user) return fail('chat_not_found');
+  return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
+}
+
+/** Mentions by id carry a copy of whom they mention; a mention of nobody is dropped. */
+async function resolveMentions(store: Store, entities: readonly Entity[]): Promise<Entity[]> {
+  const resolved = await Promise.all(
+    entities.map(async (entity) => {
+      if (entity.type !== 'text_mention') return entity;
+      const user = await store.users.find((entity.user as { id: number }).id);
+      return user && { ...entity, user: userProfile(user) };
+    }),
+  );
+  return resolved.filter((entity) => entity !== null);
+}
+
+/**
+ * The content of a text message. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ */
+export function textContent(
+  store: Store,
+  given: {
+    readonly text: string;
+    readonly parse_mode?: string | undefined;
+    readonly entities?: readonly EntityInput[] | undefined;
+  },
+): Content | Promise<Content> {
+  const { text, entities } = formatText(given.text, given.parse_mode, given.entities);
+  messageText(text);
+  if (entities.length === 0) return { text };
+  if (!entities.some((entity) => entity.type === 'text_mention'))
+    return { text, entities: entities as readonly Entity[] };
+  return resolveMentions(store, entities as readonly Entity[]).then((resolved) =>
+    resolved.length === 0 ? { text } : { text, entities: resolved },
+  );
+}
+
+/** The inline keyboard of a call; null for none. Errors: see `checkKeyboard`. */
+export function keyboard(
+  markup: { readonly inline_keyboard?: Parameters<typeof checkKeyboard>[0] } | undefined,
+): InlineKeyboard | null {
+  return checkKeyboard(markup?.inline_keyboard);
+}

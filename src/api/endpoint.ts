@@ -1,0 +1,45 @@
+/** An endpoint of the application API is a value, as a method is. */
+import type { z } from 'zod';
+import type { ErrorName } from '../errors.js';
+import type { User } from '../store/control.js';
+import type { Store } from '../store/store.js';
+import type { ApiRequest } from './request.js';
+
+export interface EndpointContext<U> {
+  /** The caller; null for operators. */
+  readonly user: U;
+  readonly store: Store;
+  readonly request: ApiRequest;
+}
+
+/** Returned by a handler that has replied by itself. */
+export const replied: unique symbol = Symbol('replied');
+
+export interface Endpoint {
+  readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** With `{name}` for a segment that is a parameter. */
+  readonly path: string;
+  /** `admin` asks for the operator's token. */
+  readonly caller: 'user' | 'admin';
+  readonly summary: string;
+  readonly params: z.ZodType;
+  readonly errors: readonly ErrorName[];
+  readonly handler: (context: EndpointContext<never>, params: never) => unknown;
+}
+
+interface Definition<P extends z.ZodType, U> {
+  readonly verb: Endpoint['verb'];
+  readonly path: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly errors?: readonly ErrorName[];
+  readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
+}
+
+/** An endpoint for people, with their own token. */
+export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>): Endpoint =>
+  ({ errors: [], caller: 'user', ...definition }) as Endpoint;
+
+/** An endpoint for operators. */
+export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
+  ({ errors: [], caller: 'admin', ...definition }) as Endpoint;

@@ -1,0 +1,40 @@
+/** Fields that several application endpoints take. */
+import { z } from 'zod';
+import { limits } from '../limits.js';
+import { isLongerThan } from '../rules/text.js';
+import { validBotUsername, validUsername } from '../rules/usernames.js';
+import { answer, integer } from './schema.js';
+
+const filled = (max: number, refusal: string) =>
+  z
+    .string({ error: refusal })
+    .transform((text) => text.trim())
+    .refine((text) => text.length > 0 && !isLongerThan(text, max), { error: refusal });
+
+const id = (refusal: string) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^-?\d{1,13}$/.test(value) ? Number(value) : value),
+    z.number({ error: refusal }).int({ error: refusal }),
+  );
+
+export const userId = id(answer('user_not_found'));
+export const botId = id(answer('bot_not_found'));
+export const appChatId = id(answer('chat_not_found'));
+export const appMessageId = id(answer('message_not_found'));
+export const pageSize = integer()
+  .pipe(z.number())
+  .transform((n) => Math.min(limits.page_size_max, Math.max(1, n)));
+
+export const username = z
+  .string({ error: answer('username_invalid') })
+  .refine(validUsername, { error: answer('username_invalid') });
+export const botUsername = z
+  .string({ error: answer('username_invalid') })
+  .refine(validBotUsername, { error: answer('username_invalid') });
+export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
+export const botName = z
+  .string({ error: answer('name_invalid') })
+  .transform((text) => text.trim())
+  .refine((text) => text.length > 0, { error: answer('name_invalid') })
+  .refine((text) => !isLongerThan(text, limits.bot_name_length_max), { error: answer('name_too_long') });
+export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));

@@ -1,0 +1,67 @@
+/** A bot method is a value: routing, parsing, and documents read the same object. */
+import type { z } from 'zod';
+import { ApiError, catalogue, type ErrorName } from '../errors.js';
+import type { Bot } from '../store/control.js';
+import type { Store } from '../store/store.js';
+
+export interface MethodContext {
+  readonly bot: Bot;
+  readonly store: Store;
+  /** Calls `listener` when the client has gone. */
+  readonly onGone: (listener: () => void) => void;
+}
+
+export interface Method {
+  readonly name: string;
+  readonly summary: string;
+  /** null for a method that takes none and answers from memory */
+  readonly params: z.ZodType | null;
+  /** Answers of the catalogue that belong to this method, besides those that every method can give. */
+  readonly errors: readonly ErrorName[];
+  readonly handler: (context: MethodContext, params: never) => unknown;
+}
+
+/** A result with a text of its own in the envelope, as webhook methods have it. */
+export class Described {
+  readonly result: unknown;
+  readonly description: string;
+
+  constructor(result: unknown, description: string) {
+    this.result = result;
+    this.description = description;
+  }
+}
+
+export function defineMethod<P extends z.ZodType | null>(method: {
+  readonly name: string;
+  readonly summary: string;
+  readonly params: P;
+  readonly errors?: readonly ErrorName[];
+  readonly handler: (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => unknown;
+}): Method {
+  return { errors: [], ...method } as Method;
+}
+
+/** The first thing a schema refused, as the answer that clients know (behaviour §1). */
+function refusal(error: z.ZodError, given: Readonly<Record<string, unknown>>): ApiError {
+  const issue = error.issues[0];
+  const name = String(issue?.path[0] ?? '');
+  const message = issue?.message ?? '';
+  if (message.startsWith('!') && message.slice(1) in catalogue)
+    return new ApiError(message.slice(1) as ErrorName);
+  if (issue && issue.path.length <= 1 && (given[name] === undefined || given[name] === '')) {
+    return new ApiError('parameter_required', { name });
+  }
+  const what = /^(an?|one) /.test(message) ? message : 'valid';
+  return new ApiError('parameter_wrong', { name, what });
+}
+
+/** Parses parameters or throws the answer that refuses them. */
+export function parseWith<P extends z.ZodType>(
+  schema: P,
+  given: Readonly<Record<string, unknown>>,
+): z.output<P> {
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw refusal(parsed.error, given);
+}

@@ -1,0 +1,110 @@
+/**
+ * Schemas of parameters, shared by methods and endpoints. They accept what client libraries send: integers and booleans as
+ * text, nested values as JSON text. The message of a schema says what the parameter must be; one that begins with `!`
+ * names an entry of the error catalogue instead.
+ */
+import { z } from 'zod';
+import type { ErrorName } from '../errors.js';
+import { limits } from '../limits.js';
+
+/** Makes an entry of the catalogue the answer to whatever a schema refuses. */
+export const answer = (kind: ErrorName): string => `!${kind}`;
+
+const integerText = /^-?\d{1,16}$/;
+
+const asNumber = (value: unknown) =>
+  typeof value === 'string' && integerText.test(value) ? Number(value) : value;
+
+const asBoolean = (value: unknown) => {
+  if (value === 'true' || value === '1' || value === 1) return true;
+  if (value === 'false' || value === '0' || value === 0) return false;
+  return value;
+};
+
+/** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. */
+const asJson = (value: unknown) => {
+  if (typeof value !== 'string') return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+};
+
+export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number({ error }).int({ error }));
+
+/** Clamped rather than refused. */
+export const clampedInteger = (min: number, max: number) =>
+  integer().transform((value) => Math.min(max, Math.max(min, value)));
+
+export const boolean = z.preprocess(asBoolean, z.boolean({ error: 'a boolean' }));
+
+export const text = z.string({ error: 'a string' });
+
+export const json = <T extends z.ZodType>(schema: T) => z.preprocess(asJson, schema);
+
+/** An empty value counts as absent, as libraries send it. */
+export const optional = <T extends z.ZodType>(schema: T) =>
+  z.preprocess((value) => (value === '' || value === null ? undefined : value), schema.optional());
+
+const idMax = limits.id_max - 1;
+
+/** A chat as a bot names it: an id, or `@username` of a public chat. */
+export const chatId = z.preprocess(
+  asNumber,
+  z.union([z.number().int().min(-idMax).max(idMax), z.string().regex(/^@\w+$/)], {
+    error: (issue) =>
+      issue.input === undefined || issue.input === '' ? answer('chat_id_empty') : answer('chat_not_found'),
+  }),
+);
+
+export const messageId = integer().pipe(z.number().min(0).max(idMax));
+
+export const parseMode = optional(text);
+
+export const entityInput = z.object(
+  {
+    type: text,
+    offset: integer(),
+    length: integer(),
+    url: text.optional(),
+    user: z.object({ id: integer() }).optional(),
+    language: text.optional(),
+    custom_emoji_id: text.optional(),
+  },
+  { error: 'an array of entities' },
+);
+
+export const entities = optional(json(z.array(entityInput, { error: 'an array of entities' })));
+
+const unparsable = answer('keyboard_unparsable');
+
+const button = z.looseObject(
+  {
+    text: z.string({ error: unparsable }),
+    callback_data: z.string({ error: unparsable }).optional(),
+    url: z.string({ error: unparsable }).optional(),
+  },
+  { error: unparsable },
+);
+
+/** Structure only; `rules/keyboard.ts` holds the limits. A reply keyboard of the client is taken and not shown. */
+export const replyMarkup = optional(
+  json(
+    z.looseObject(
+      { inline_keyboard: z.array(z.array(button, { error: unparsable }), { error: unparsable }).optional() },
+      { error: unparsable },
+    ),
+  ),
+);
+
+export const replyParameters = optional(
+  json(
+    z.object(
+      { message_id: integer(), allow_sending_without_reply: boolean.optional() },
+      { error: 'an object with message_id' },
+    ),
+  ),
+);
+
+export const allowedUpdates = optional(json(z.array(text, { error: 'an array of strings' })));

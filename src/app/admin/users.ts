@@ -1,0 +1,45 @@
+/** Operators create people and their tokens (behaviour §11). */
+import { z } from 'zod';
+import { defineAdminEndpoint } from '../../api/endpoint.js';
+import { personName, userId, username } from '../../api/fields.js';
+import { answer, optional } from '../../api/schema.js';
+import { userProfile } from '../../store/chats.js';
+import { viewPerson } from '../../view/users.js';
+
+export const createUser = defineAdminEndpoint({
+  verb: 'POST',
+  path: '/api/admin/users',
+  summary: 'Creates a person with a first token.',
+  params: z.object({
+    username,
+    first_name: personName,
+    last_name: optional(personName),
+    language_code: optional(z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') })),
+  }),
+  errors: ['username_invalid', 'username_taken', 'name_invalid', 'language_invalid'],
+  handler: async ({ store }, p) => {
+    const { user, token } = await store.users.create(p);
+    return { user: viewPerson(userProfile(user)), token };
+  },
+});
+
+export const createUserToken = defineAdminEndpoint({
+  verb: 'POST',
+  path: '/api/admin/users/{id}/tokens',
+  summary: 'Issues another token to a person.',
+  params: z.object({ id: userId }),
+  errors: ['user_not_found'],
+  handler: async ({ store }, p) => ({ token: await store.users.addToken(p.id) }),
+});
+
+export const removeUserTokens = defineAdminEndpoint({
+  verb: 'DELETE',
+  path: '/api/admin/users/{id}/tokens',
+  summary: 'Revokes every token of a person; none is accepted once this has answered.',
+  params: z.object({ id: userId }),
+  errors: ['user_not_found'],
+  handler: async ({ store }, p) => {
+    await store.users.removeTokens(p.id);
+    return true;
+  },
+});

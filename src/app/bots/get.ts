@@ -1,0 +1,13 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId } from '../../api/fields.js';
+import { viewBot } from '../../view/bots.js';
+
+export const getBot = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots/{bot_id}',
+  summary: 'A bot of the caller.',
+  params: z.object({ bot_id: botId }),
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => viewBot(await store.bots.owned(user.id, p.bot_id)),
+});

@@ -1,0 +1,11 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { viewBot } from '../../view/bots.js';
+
+export const listBots = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots',
+  summary: 'The bots of the caller.',
+  params: z.object({}),
+  handler: async ({ user, store }) => (await store.bots.listOf(user.id)).map(viewBot),
+});

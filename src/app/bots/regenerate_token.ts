@@ -1,0 +1,16 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId } from '../../api/fields.js';
+
+/** Interface §4.2, §5.4: the old token stops working at once. */
+export const regenerateToken = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/regenerate_token',
+  summary: 'Issues a new token; once this has answered, no node accepts the old one.',
+  params: z.object({ bot_id: botId }),
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const { bot, token } = await store.bots.regenerateToken(user.id, p.bot_id);
+    return { id: bot.id, username: bot.username, token };
+  },
+});

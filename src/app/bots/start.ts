@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { textContent, userSender } from '../../api/compose.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { optional } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { botProfile } from '../../store/bots.js';
+import { directChat } from '../../store/keys.js';
+import { viewMessage } from '../../view/messages.js';
+
+const payload = z
+  .string({ error: 'a string' })
+  .regex(new RegExp(`^[A-Za-z0-9_-]{1,${limits.start_payload_length_max}}$`), {
+    error: `a string of up to ${limits.start_payload_length_max} letters, digits, "_" and "-"`,
+  });
+
+export const startBot = defineEndpoint({
+  verb: 'POST',
+  path: '/api/bots/{username}/start',
+  summary: 'Opens the direct chat with a bot and sends /start.',
+  params: z.object({ username: z.string(), payload: optional(payload) }),
+  errors: ['bot_not_found', 'too_many_chats'],
+  handler: async ({ user, store }, p) => {
+    const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
+    await store.chats.openDirect(bot.id, user.id);
+    const sent = await store.messages.send(directChat(bot.id, user.id), userSender(user), {
+      content: await textContent(store, { text: p.payload === undefined ? '/start' : `/start ${p.payload}` }),
+      markup: null,
+      flags: 0,
+      replyTo: 0,
+      allowMissingReply: false,
+    });
+    return viewMessage(sent, { isBot: false, bot: botProfile(bot) });
+  },
+});

@@ -1,0 +1,12 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId } from '../../api/fields.js';
+
+export const showToken = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots/{bot_id}/token',
+  summary: 'Shows the token of a bot to its owner.',
+  params: z.object({ bot_id: botId }),
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => ({ token: await store.bots.token(user.id, p.bot_id) }),
+});

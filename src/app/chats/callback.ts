@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import { chatOfUser } from '../../api/compose.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId, appMessageId } from '../../api/fields.js';
+import { userProfile } from '../../store/chats.js';
+
+export const pressButton = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/messages/{message_id}/callback',
+  summary: 'Presses an inline button; the answer comes on the stream.',
+  params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
+  errors: ['chat_not_found', 'not_chat_member', 'message_not_found', 'button_not_found'],
+  handler: async ({ user, store }, p) => ({
+    callback_query_id: await store.updates.press(
+      chatOfUser(user.id, p.chat_id),
+      userProfile(user),
+      p.message_id,
+      p.data,
+    ),
+  }),
+});

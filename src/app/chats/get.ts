@@ -1,0 +1,16 @@
+import { z } from 'zod';
+import { chatSummary } from '../../api/chat_summary.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId } from '../../api/fields.js';
+import { readableChat } from '../../api/reading.js';
+import { fail } from '../../errors.js';
+
+export const getChat = defineEndpoint({
+  verb: 'GET',
+  path: '/api/chats/{chat_id}',
+  summary: 'A chat of the caller.',
+  params: z.object({ chat_id: appChatId }),
+  errors: ['chat_not_found', 'not_chat_member'],
+  handler: async ({ user, store }, p) =>
+    (await chatSummary(store, await readableChat(store, user, p.chat_id))) ?? fail('chat_not_found'),
+});

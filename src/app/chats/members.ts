@@ -1,0 +1,123 @@
+/** Who is in a group (behaviour §3, §11). */
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId, pageSize, userId } from '../../api/fields.js';
+import { readableChat } from '../../api/reading.js';
+import { integer, json, optional } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { botProfile } from '../../store/bots.js';
+import { userProfile } from '../../store/chats.js';
+import type { User } from '../../store/control.js';
+import { isDirect } from '../../store/keys.js';
+import type { Store } from '../../store/store.js';
+import { viewPerson } from '../../view/users.js';
+
+const path = '/api/chats/{chat_id}/members';
+const rights = z.record(
+  z.enum([
+    'can_pin_messages',
+    'can_edit_messages',
+    'can_post_messages',
+    'can_delete_messages',
+    'can_invite_users',
+  ]),
+  z.boolean(),
+  { error: 'an object of booleans' },
+);
+
+async function profileOf(store: Store, id: number, isBot: boolean) {
+  if (isBot) {
+    const bot = await store.bots.find(id);
+    return bot && botProfile(bot);
+  }
+  const user = await store.users.find(id);
+  return user && userProfile(user);
+}
+
+/** A group in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
+async function managedChat(store: Store, user: User, chatId: number) {
+  const chat = await readableChat(store, user, chatId);
+  if (isDirect(chat)) fail('chat_not_found');
+  const { status, rights: own } = await store.chats.member(chat, user.id);
+  const may = status === 'creator' || (status === 'administrator' && own.can_invite_users === true);
+  if (!may) fail('not_enough_rights');
+  return { chat, creator: status === 'creator' };
+}
+
+export const listMembers = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Members of a group, in the order of their ids.',
+  params: z.object({ chat_id: appChatId, cursor: optional(integer()), limit: optional(pageSize) }),
+  errors: ['chat_not_found', 'not_chat_member'],
+  handler: async ({ user, store }, p) => {
+    const chat = await readableChat(store, user, p.chat_id);
+    if (isDirect(chat)) fail('chat_not_found');
+    const limit = p.limit ?? limits.page_size_default;
+    const rows = await store.chats.members(chat, p.cursor ?? 0, limit);
+    const items = await Promise.all(
+      rows.map(async (row) => {
+        const profile = await profileOf(store, row.member_id, row.is_bot);
+        return { user: profile && viewPerson(profile), status: row.status, rights: row.rights };
+      }),
+    );
+    const last = rows.at(-1);
+    return { items, ...(rows.length === limit && last ? { next_cursor: String(last.member_id) } : {}) };
+  },
+});
+
+export const putMember = defineEndpoint({
+  verb: 'PUT',
+  path: `${path}/{member_id}`,
+  summary: 'Adds a person or a bot to a group, or changes what they may do.',
+  params: z.object({
+    chat_id: appChatId,
+    member_id: userId,
+    status: optional(z.enum(['administrator', 'member'], { error: 'one of: administrator, member' })),
+    rights: optional(json(rights)),
+  }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'not_enough_rights',
+    'user_not_found',
+    'too_many_chat_bots',
+    'too_many_chats',
+  ],
+  handler: async ({ user, store }, p) => {
+    const { chat, creator } = await managedChat(store, user, p.chat_id);
+    const status = p.status ?? 'member';
+    const present = await store.chats.member(chat, p.member_id);
+    if (present.status === 'creator') fail('not_enough_rights');
+    if (!creator && (status === 'administrator' || present.status === 'administrator'))
+      fail('not_enough_rights');
+    const bot = await store.bots.find(p.member_id);
+    const profile = bot ? botProfile(bot) : await profileOf(store, p.member_id, false);
+    if (!profile) return fail('user_not_found');
+    const row = await store.chats.putMember(
+      chat,
+      { id: p.member_id, is_bot: bot !== null },
+      status,
+      status === 'administrator' ? (p.rights ?? {}) : {},
+    );
+    return { user: viewPerson(profile), status: row.status, rights: row.rights };
+  },
+});
+
+export const removeMember = defineEndpoint({
+  verb: 'DELETE',
+  path: `${path}/{member_id}`,
+  summary: 'Removes a person or a bot from a group.',
+  params: z.object({ chat_id: appChatId, member_id: userId }),
+  errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
+  handler: async ({ user, store }, p) => {
+    const { chat, creator } = await managedChat(store, user, p.chat_id);
+    const present = await store.chats.member(chat, p.member_id);
+    if (!['administrator', 'member'].includes(present.status))
+      fail(present.status === 'creator' ? 'not_enough_rights' : 'user_not_found');
+    if (!creator && present.status === 'administrator') fail('not_enough_rights');
+    await store.chats.putMember(chat, { id: p.member_id, is_bot: present.isBot }, 'kicked', {});
+    return true;
+  },
+});

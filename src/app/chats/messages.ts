@@ -1,0 +1,100 @@
+/** Messages as people read, write, edit and delete them (behaviour §11). */
+import { z } from 'zod';
+import { chatOfUser, textContent, userSender } from '../../api/compose.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId, appMessageId, pageSize } from '../../api/fields.js';
+import { personViewer, readableChat } from '../../api/reading.js';
+import { answer, integer, optional, parseMode } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { viewMessage } from '../../view/messages.js';
+
+const path = '/api/chats/{chat_id}/messages';
+const messageText = z.string({ error: answer('text_empty') });
+
+export const listMessages = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Messages of a chat, newest first.',
+  params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
+  errors: ['chat_not_found', 'not_chat_member'],
+  handler: async ({ user, store }, p) => {
+    const chat = await readableChat(store, user, p.chat_id);
+    const [messages, viewer] = await Promise.all([
+      store.messages.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
+      personViewer(store, chat),
+    ]);
+    return (messages ?? fail('chat_not_found')).map((message) => viewMessage(message, viewer));
+  },
+});
+
+export const postMessage = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: 'Sends a text message.',
+  params: z.object({
+    chat_id: appChatId,
+    text: messageText,
+    parse_mode: parseMode,
+    reply_to_message_id: optional(integer()),
+  }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'text_empty',
+    'text_too_long',
+    'entities_unparsable',
+    'reply_not_found',
+  ],
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    const sent = await store.messages.send(chat, userSender(user), {
+      content: await textContent(store, p),
+      markup: null,
+      flags: 0,
+      replyTo: p.reply_to_message_id ?? 0,
+      allowMissingReply: false,
+    });
+    return viewMessage(sent, await personViewer(store, chat));
+  },
+});
+
+export const editMessage = defineEndpoint({
+  verb: 'PATCH',
+  path: `${path}/{message_id}`,
+  summary: 'Replaces the text of a message of the caller.',
+  params: z.object({
+    chat_id: appChatId,
+    message_id: appMessageId,
+    text: messageText,
+    parse_mode: parseMode,
+  }),
+  errors: [
+    'chat_not_found',
+    'message_to_edit_not_found',
+    'message_cant_be_edited',
+    'message_not_modified',
+    'text_empty',
+  ],
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
+      what: 'text',
+      content: await textContent(store, p),
+      markup: null,
+    });
+    return viewMessage(edited, await personViewer(store, chat));
+  },
+});
+
+export const deleteMessage = defineEndpoint({
+  verb: 'DELETE',
+  path: `${path}/{message_id}`,
+  summary: 'Deletes a message.',
+  params: z.object({ chat_id: appChatId, message_id: appMessageId }),
+  errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  handler: async ({ user, store }, p) => {
+    await store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id);
+    return true;
+  },
+});

@@ -1,0 +1,12 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { userProfile } from '../../store/chats.js';
+import { viewPerson } from '../../view/users.js';
+
+export const getSelf = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me',
+  summary: 'Who the caller is.',
+  params: z.object({}),
+  handler: ({ user }) => viewPerson(userProfile(user)),
+});

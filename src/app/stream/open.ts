@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { defineEndpoint, replied } from '../../api/endpoint.js';
+import { personViewer } from '../../api/reading.js';
+import { limits } from '../../limits.js';
+import type { Profile } from '../../store/codec.js';
+import { messageFlags } from '../../store/codec.js';
+import { type ChatRef, isDirect } from '../../store/keys.js';
+import type { Change } from '../../store/streams.js';
+import { viewMessage } from '../../view/messages.js';
+
+/** How a person names a chat. */
+const nameOf = (chat: ChatRef) => chat.id;
+
+function eventOf(
+  change: Change,
+  bot: Profile | null,
+): { readonly event: string; readonly data: unknown } | null {
+  const chat_id = nameOf(change.chat);
+  switch (change.kind) {
+    case 'gap':
+      return { event: 'reset', data: { chat_id } };
+    case 'd':
+      return { event: 'message_deleted', data: { chat_id, message_id: Number(change.id) } };
+    case 'a':
+      return { event: 'callback_answer', data: { chat_id, ...change.answer } };
+    default: {
+      // A message that changed again, or was deleted, before it could be shown: a later event tells of that.
+      if (!change.message) return null;
+      const message = viewMessage(change.message, { isBot: false, bot });
+      const notify = (change.message.record.flags & messageFlags.silent) === 0;
+      return change.kind === 'n'
+        ? { event: 'message', data: { ...message, notify } }
+        : { event: 'edited_message', data: message };
+    }
+  }
+}
+
+/** The event stream of a person (behaviour §11): resumes by `Last-Event-ID`. */
+export const openStream = defineEndpoint({
+  verb: 'GET',
+  path: '/api/stream',
+  summary: 'Server-sent events of the chats of the caller.',
+  params: z.object({}),
+  handler: async ({ user, store, request }) => {
+    const stream = request.openStream();
+    let stop: (() => void) | undefined;
+    let ended = false;
+    const end = () => {
+      ended = true;
+      clearInterval(keepAlive);
+      stop?.();
+    };
+    const write = (text: string) => {
+      if (ended || stream.write(text)) return;
+      // The reader is too slow: it comes back with the last event it has.
+      end();
+      stream.close();
+    };
+    const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
+    request.onAbort(end);
+    // Views of one stream may wait for a profile: they are written in the order of their changes.
+    let order = Promise.resolve();
+    const inOrder = (work: () => Promise<void> | void) => {
+      order = order.then(work).catch(() => {
+        end();
+        stream.close();
+      });
+    };
+    write('retry: 1000\n\n');
+    stop = await store.streams.open(user.id, request.lastEventId, {
+      change(change) {
+        inOrder(async () => {
+          const bot = isDirect(change.chat) ? (await personViewer(store, change.chat)).bot : null;
+          const event = eventOf(change, bot);
+          if (event)
+            write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
+        });
+      },
+      action(chat, text) {
+        const [bot, action] = text.split(' ');
+        const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
+        inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
+      },
+      start(cursor) {
+        inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
+      },
+    });
+    if (ended) stop();
+    return replied;
+  },
+});

@@ -1,0 +1,121 @@
+#!/usr/bin/env node
+/** The command line: role → configuration → start → ordered shutdown. */
+import { Command } from 'commander';
+import { type Config, ConfigError, readConfig, requireSettings } from './config.js';
+import { limits } from './limits.js';
+import { runDev } from './local/dev.js';
+import { createLog, type Logger } from './obs/log.js';
+import { migrate, SchemaError } from './postgres/migrate.js';
+import { RedisCheckError } from './redis/check.js';
+import { type Backends, openBackends, StartError } from './roles/backends.js';
+import { startDeliver } from './roles/deliver.js';
+import { runDoctor } from './roles/doctor.js';
+import { startFlush } from './roles/flush.js';
+import { startFront } from './roles/front.js';
+import type { Role } from './roles/role.js';
+import { version } from './version.js';
+
+type Starter = (backends: Backends) => Role | Promise<Role>;
+
+/** Ends the process with one sentence, as a line of log where a supervisor reads it. */
+function giveUp(log: Logger, error: unknown): never {
+  const known =
+    error instanceof ConfigError ||
+    error instanceof StartError ||
+    error instanceof SchemaError ||
+    error instanceof RedisCheckError;
+  const { message, code } = error as Error & { code?: string };
+  log.fatal(known ? {} : { err: error }, message || code || 'it could not start');
+  process.exit(1);
+}
+
+/** Runs roles in this process until a signal, or until the process that started it has gone. */
+async function serve(name: string, starters: readonly Starter[]): Promise<void> {
+  let log = createLog('info', name);
+  const roles: Role[] = [];
+  let backends: Backends | undefined;
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= (async () => {
+      const late = setTimeout(() => {
+        log.error('the shutdown took too long');
+        process.exit(1);
+      }, limits.shutdown_ms_max + 5_000);
+      for (const role of roles) await role.stop();
+      await backends?.close();
+      clearTimeout(late);
+      log.info('stopped');
+      process.exit(0);
+    })();
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.once('disconnect', stop);
+  try {
+    const config = readConfig();
+    log = createLog(config.LOG_LEVEL, name);
+    backends = await openBackends(config, name, log);
+    for (const start of starters) roles.push(await start(backends));
+    log.info({ version }, 'ready');
+    process.send?.({ type: 'ready' });
+  } catch (error) {
+    giveUp(log, error);
+  }
+}
+
+async function task(name: string, work: (config: Config, log: Logger) => Promise<void>): Promise<void> {
+  const log = createLog(process.stdout.isTTY ? 'warn' : 'info', name);
+  try {
+    await work(readConfig(), log);
+  } catch (error) {
+    giveUp(log, error);
+  }
+}
+
+const program = new Command('petrel').description('A self-hosted bot messaging service.').version(version);
+
+const settings = 'Settings come from the environment; the README lists them.';
+const role = (name: string, description: string, starters: readonly Starter[]) =>
+  program
+    .command(name)
+    .description(description)
+    .addHelpText('after', `\n${settings}`)
+    .action(() => serve(name, starters));
+
+role('front', 'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics', [
+  startFront,
+]);
+role('deliver', 'sweeps up what a process that died left undone', [startDeliver]);
+role('flush', 'writes the journals behind to Postgres', [startFlush]);
+role('all', 'front, deliver and flush in one process, for small installations', [
+  startFlush,
+  startDeliver,
+  startFront,
+]);
+program
+  .command('dev')
+  .description('private Redis and Postgres, migrations, all roles and demo data: what npm start runs')
+  .addHelpText('after', `\n${settings}`)
+  .action(() => task('dev', (config) => runDev(config)));
+program
+  .command('migrate')
+  .description('brings the schema of the database up to date')
+  .addHelpText('after', `\n${settings}`)
+  .action(() =>
+    task('migrate', async (config, log) => {
+      await migrate(requireSettings(config, ['DATABASE_URL']).DATABASE_URL, (line) => log.info(line));
+    }),
+  );
+program
+  .command('doctor')
+  .description('prints versions, the HTTP engine, partitions and how far write-behind has come')
+  .addHelpText('after', `\n${settings}`)
+  .action(() =>
+    task('doctor', async (config, log) => {
+      log.level = 'warn';
+      const backends = await openBackends(config, 'doctor', log);
+      await runDoctor(backends).finally(() => backends.close());
+    }),
+  );
+
+await program.parseAsync();

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { commandsKey, scopeParams } from '../../api/command_scope.js';
+import { defineMethod } from '../../api/method.js';
+
+/** The commands that were set for a scope and a language; an empty list if none were (behaviour §4). */
+export const getMyCommands = defineMethod({
+  name: 'getMyCommands',
+  summary: 'Lists the commands of a scope and language.',
+  params: z.object(scopeParams),
+  errors: ['language_invalid'],
+  handler: async ({ bot, store }, p) => {
+    const key = commandsKey(p);
+    return (await store.bots.commands(bot.id))[key] ?? [];
+  },
+});

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { commandsKey, scopeParams } from '../../api/command_scope.js';
+import { defineMethod } from '../../api/method.js';
+import { json, text } from '../../api/schema.js';
+import { checkCommands } from '../../rules/commands.js';
+
+/** Sets the commands that users are shown, for a scope and a language (behaviour §4). */
+export const setMyCommands = defineMethod({
+  name: 'setMyCommands',
+  summary: 'Sets the commands of a scope and language.',
+  params: z.object({
+    commands: json(
+      z.array(z.object({ command: text, description: text }), { error: 'an array of commands' }),
+    ),
+    ...scopeParams,
+  }),
+  errors: ['command_invalid', 'command_description_invalid', 'too_many_commands', 'language_invalid'],
+  handler: async ({ bot, store }, p) => {
+    await store.bots.setCommands(bot.id, commandsKey(p), checkCommands(p.commands));
+    return true;
+  },
+});

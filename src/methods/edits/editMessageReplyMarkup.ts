@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { botSender, chatOfBot, keyboard } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { chatId, messageId, replyMarkup } from '../../api/schema.js';
+import { viewMessage } from '../../view/messages.js';
+
+/** Replaces the inline keyboard of a message; the text stays (interface §4.3). Without a keyboard it is removed. */
+export const editMessageReplyMarkup = defineMethod({
+  name: 'editMessageReplyMarkup',
+  summary: 'Replaces the inline keyboard of a message.',
+  params: z.object({ chat_id: chatId, message_id: messageId, reply_markup: replyMarkup }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'message_to_edit_not_found',
+    'message_cant_be_edited',
+    'message_not_modified',
+    'button_data_invalid',
+  ],
+  handler: async ({ bot, store }, p) => {
+    const editor = botSender(bot);
+    const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {
+      what: 'markup',
+      markup: keyboard(p.reply_markup),
+    });
+    return viewMessage(edited, { isBot: true, bot: editor.profile });
+  },
+});

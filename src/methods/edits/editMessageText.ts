@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { answer, chatId, entities, messageId, parseMode, replyMarkup } from '../../api/schema.js';
+import { viewMessage } from '../../view/messages.js';
+
+/** Replaces the text of a message. Bots that stream an answer call this about once a second (interface §4.3). */
+export const editMessageText = defineMethod({
+  name: 'editMessageText',
+  summary: 'Replaces the text of a message, and its inline keyboard.',
+  params: z.object({
+    chat_id: chatId,
+    message_id: messageId,
+    text: z.string({ error: answer('text_empty') }),
+    parse_mode: parseMode,
+    entities,
+    reply_markup: replyMarkup,
+  }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'message_to_edit_not_found',
+    'message_cant_be_edited',
+    'no_text_to_edit',
+    'message_not_modified',
+    'text_empty',
+    'text_too_long',
+    'parse_mode_unsupported',
+    'entities_unparsable',
+    'button_data_invalid',
+  ],
+  handler: async ({ bot, store }, p) => {
+    const editor = botSender(bot);
+    const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {
+      what: 'text',
+      content: await textContent(store, p),
+      markup: keyboard(p.reply_markup),
+    });
+    return viewMessage(edited, { isBot: true, bot: editor.profile });
+  },
+});

@@ -1,0 +1,26 @@
+import { defineMethod, type Method } from '../../api/method.js';
+import type { Bot } from '../../store/control.js';
+
+const answers = new WeakMap<Bot, object>();
+
+/** Who the bot is (interface §2, behaviour §2). Answered from memory, without a round trip. */
+export const getMe: Method = defineMethod({
+  name: 'getMe',
+  summary: 'Tells who the bot is.',
+  params: null,
+  handler: ({ bot }) => {
+    const known = answers.get(bot);
+    if (known) return known;
+    const answer = {
+      id: bot.id,
+      is_bot: true,
+      first_name: bot.name,
+      username: bot.username,
+      can_join_groups: true,
+      can_read_all_group_messages: true,
+      supports_inline_queries: false,
+    };
+    answers.set(bot, answer);
+    return answer;
+  },
+});

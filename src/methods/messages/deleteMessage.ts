@@ -1,0 +1,16 @@
+import { z } from 'zod';
+import { botSender, chatOfBot } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { chatId, messageId } from '../../api/schema.js';
+
+/** Deletes a message that is not older than 48 hours: any in a direct chat, elsewhere its own or by right. */
+export const deleteMessage = defineMethod({
+  name: 'deleteMessage',
+  summary: 'Deletes a message.',
+  params: z.object({ chat_id: chatId, message_id: messageId }),
+  errors: ['chat_id_empty', 'chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  handler: async ({ bot, store }, p) => {
+    await store.messages.remove(chatOfBot(bot.id, p.chat_id), botSender(bot), p.message_id);
+    return true;
+  },
+});

@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { chatOfBot } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { answer, chatId } from '../../api/schema.js';
+
+const actions = [
+  'typing',
+  'upload_photo',
+  'record_video',
+  'upload_video',
+  'record_voice',
+  'upload_voice',
+  'upload_document',
+  'choose_sticker',
+  'find_location',
+  'record_video_note',
+  'upload_video_note',
+] as const;
+
+/** Shows those who look at the chat that the bot is at work. */
+export const sendChatAction = defineMethod({
+  name: 'sendChatAction',
+  summary: 'Shows that the bot is typing or at other work.',
+  params: z.object({ chat_id: chatId, action: z.enum(actions, { error: answer('chat_action_invalid') }) }),
+  errors: ['chat_id_empty', 'chat_not_found', 'cant_initiate', 'not_group_member', 'chat_action_invalid'],
+  handler: async ({ bot, store }, p) => {
+    await store.chats.showAction(chatOfBot(bot.id, p.chat_id), bot.id, p.action);
+    return true;
+  },
+});

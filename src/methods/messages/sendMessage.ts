@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import {
+  answer,
+  boolean,
+  chatId,
+  entities,
+  messageId,
+  optional,
+  parseMode,
+  replyMarkup,
+  replyParameters,
+} from '../../api/schema.js';
+import { messageFlags } from '../../store/codec.js';
+import { viewMessage } from '../../view/messages.js';
+
+/** Sends a text message (behaviour §4). */
+export const sendMessage = defineMethod({
+  name: 'sendMessage',
+  summary: 'Sends a text message.',
+  params: z.object({
+    chat_id: chatId,
+    text: z.string({ error: answer('text_empty') }),
+    parse_mode: parseMode,
+    entities,
+    reply_markup: replyMarkup,
+    reply_parameters: replyParameters,
+    reply_to_message_id: optional(messageId),
+    allow_sending_without_reply: optional(boolean),
+    disable_notification: optional(boolean),
+    protect_content: optional(boolean),
+  }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'cant_initiate',
+    'not_group_member',
+    'text_empty',
+    'text_too_long',
+    'parse_mode_unsupported',
+    'entities_unparsable',
+    'keyboard_unparsable',
+    'keyboard_too_large',
+    'button_data_invalid',
+    'button_text_empty',
+    'button_type_invalid',
+    'reply_not_found',
+  ],
+  handler: async ({ bot, store }, p) => {
+    const sender = botSender(bot);
+    const made = textContent(store, p);
+    const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, {
+      content: made instanceof Promise ? await made : made,
+      markup: keyboard(p.reply_markup),
+      flags:
+        (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
+      replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
+      allowMissingReply:
+        p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
+    });
+    return viewMessage(sent, { isBot: true, bot: sender.profile });
+  },
+});

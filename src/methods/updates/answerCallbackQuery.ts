@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { defineMethod } from '../../api/method.js';
+import { boolean, clampedInteger, optional, text } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { isLongerThan } from '../../rules/text.js';
+
+/** Answers a press of an inline button: the user sees it on the event stream (behaviour §9). */
+export const answerCallbackQuery = defineMethod({
+  name: 'answerCallbackQuery',
+  summary: 'Answers a press of an inline button.',
+  params: z.object({
+    callback_query_id: text,
+    text: optional(text),
+    show_alert: optional(boolean),
+    url: optional(text),
+    cache_time: optional(clampedInteger(0, 86_400)),
+  }),
+  errors: ['query_too_old', 'callback_answer_too_long'],
+  handler: async ({ bot, store }, p) => {
+    if (isLongerThan(p.text ?? '', limits.callback_answer_length_max)) fail('callback_answer_too_long');
+    await store.updates.answer(bot.id, p.callback_query_id, {
+      callback_query_id: p.callback_query_id,
+      ...(p.text === undefined ? {} : { text: p.text }),
+      ...(p.url === undefined ? {} : { url: p.url }),
+      show_alert: p.show_alert ?? false,
+    });
+    return true;
+  },
+});

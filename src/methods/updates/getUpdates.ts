@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { botSender } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { allowedUpdates, clampedInteger, integer, optional } from '../../api/schema.js';
+import { limits } from '../../limits.js';
+import { updateMask } from '../../rules/update_kinds.js';
+import { viewUpdate } from '../../view/updates.js';
+
+/** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */
+export const getUpdates = defineMethod({
+  name: 'getUpdates',
+  summary: 'Waits for updates and confirms former ones.',
+  params: z.object({
+    offset: optional(integer()),
+    limit: optional(clampedInteger(1, limits.updates_batch_max)),
+    timeout: optional(clampedInteger(0, limits.poll_timeout_s_max)),
+    allowed_updates: allowedUpdates,
+  }),
+  errors: ['poll_while_webhook', 'poll_terminated_by_poll', 'poll_terminated_by_webhook'],
+  handler: async ({ bot, store, onGone }, p) => {
+    const entries = await store.polls.poll(bot.id, {
+      offset: p.offset ?? 0,
+      limit: p.limit ?? limits.updates_batch_max,
+      timeout: p.timeout ?? 0,
+      mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
+      onGone,
+    });
+    const { profile } = botSender(bot);
+    const updates: unknown[] = [];
+    let bytes = 0;
+    for (const entry of entries) {
+      const update = viewUpdate(entry, profile);
+      bytes += Buffer.byteLength(JSON.stringify(update));
+      if (bytes > limits.updates_answer_bytes_max && updates.length > 0) break;
+      updates.push(update);
+    }
+    return updates;
+  },
+});

@@ -1,0 +1,69 @@
+/** Prometheus metrics of one process, with labels whose values are bounded. */
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+
+export interface Metrics {
+  /** Text of the exposition format. */
+  text(): Promise<string>;
+  readonly contentType: string;
+  call(method: string, status: number): void;
+  /** Reads a figure whenever metrics are asked for. */
+  gauge(name: string, help: string, read: () => number): void;
+}
+
+export interface BuildInfo {
+  readonly version: string;
+  readonly engine: string;
+  readonly engineVersion: string;
+  readonly native: boolean;
+}
+
+export function createMetrics(info: BuildInfo): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'petrel_build_info',
+    help: 'Version of the program and the HTTP engine it runs on; always 1.',
+    labelNames: ['version', 'engine', 'engine_version', 'engine_native'],
+    registers: [registry],
+  }).set(
+    {
+      version: info.version,
+      engine: info.engine,
+      engine_version: info.engineVersion,
+      engine_native: String(info.native),
+    },
+    1,
+  );
+  const calls = new Counter({
+    name: 'petrel_bot_calls_total',
+    help: 'Calls of bot methods by method and status.',
+    labelNames: ['method', 'status'],
+    registers: [registry],
+  });
+  // A label set is looked up once: counting a call is then one addition.
+  const known = new Map<string, { inc(): void }>();
+  const childOf = (method: string, status: number) => {
+    const key = `${method} ${status}`;
+    let child = known.get(key);
+    if (!child) {
+      child = calls.labels({ method, status: String(status) });
+      known.set(key, child);
+    }
+    return child;
+  };
+  return {
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+    call: (method, status) => childOf(method, status).inc(),
+    gauge(name, help, read) {
+      new Gauge({
+        name,
+        help,
+        registers: [registry],
+        collect() {
+          this.set(read());
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,157 @@
+/** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Config, requireSettings } from '../config.js';
+import { createRecovery } from '../journal/recovery.js';
+import type { Logger } from '../obs/log.js';
+import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
+import { createPool, type Pool } from '../postgres/pool.js';
+import { asDatabase, type Database } from '../postgres/sql.js';
+import { checkRedis } from '../redis/check.js';
+import { connectRedis, type RedisConnection } from '../redis/connection.js';
+import { createHints, type Hints } from '../redis/hints.js';
+import { createRunner, type ScriptRunner } from '../redis/scripts.js';
+import { type Keys, makeKeys } from '../store/keys.js';
+import { createSecrets, type Secrets } from '../store/secrets.js';
+import { createStore, type Store } from '../store/store.js';
+
+export interface Backends {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly pool: Pool;
+  readonly connection: RedisConnection;
+  readonly runner: ScriptRunner;
+  readonly keys: Keys;
+  readonly hints: Hints;
+  readonly store: Store;
+  close(): Promise<void>;
+}
+
+/** How long a role waits for Redis and Postgres when it starts. */
+const startMsMax = 30_000;
+
+/** A start that cannot succeed as things stand; the message is for the person who runs it. */
+export class StartError extends Error {}
+
+async function patiently<T>(what: string, log: Logger, attempt: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + startMsMax;
+  for (let told = false; ; ) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error instanceof StartError || performance.now() > deadline) throw error;
+      if (!told) log.warn({ reason: (error as Error).message }, `waiting for ${what}`);
+      told = true;
+      await sleep(250);
+    }
+  }
+}
+
+async function checkSchema(url: string): Promise<void> {
+  const [applied, wanted] = [await appliedVersion(url), schemaVersion()];
+  if (applied !== wanted) {
+    throw new StartError(
+      `the database has schema ${applied}, this program needs ${wanted}: run "petrel migrate"`,
+    );
+  }
+}
+
+/** Records what all nodes must agree on, or compares it with what the first node recorded. */
+async function checkInstallation(
+  db: Database,
+  connection: RedisConnection,
+  keys: Keys,
+  secrets: Secrets,
+): Promise<void> {
+  const own = new Map([
+    ['PARTITIONS', String(keys.partitions.count)],
+    ['TOKEN_PEPPER', secrets.checks.pepper],
+    ...Object.entries(secrets.checks.keys).map(([id, check]) => [`TOKEN_KEYS ${id}`, check] as const),
+  ]);
+  await db.query(
+    'insert into installation (name, value) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
+    [[...own.keys()], [...own.values()]],
+  );
+  const rows = await db.query<{ name: string; value: string }>('select name, value from installation');
+  for (const { name, value } of rows) {
+    if (own.get(name) !== value) {
+      throw new StartError(
+        `${name.split(' ')[0]} differs from what this installation was created with (${name})`,
+      );
+    }
+  }
+  const recorded = await connection.client.hsetnx(
+    keys.installation(),
+    'PARTITIONS',
+    String(keys.partitions.count),
+  );
+  const inRedis =
+    recorded === 1
+      ? String(keys.partitions.count)
+      : await connection.client.hget(keys.installation(), 'PARTITIONS');
+  if (inRedis !== String(keys.partitions.count)) {
+    throw new StartError(`PARTITIONS differs from what this Redis was set up with (${inRedis})`);
+  }
+}
+
+/** Opens everything a role needs. Errors: ConfigError, StartError, or what Redis or Postgres said last. */
+export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
+  const config = requireSettings(given, ['REDIS_URL', 'DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
+  const secrets = createSecrets(config.TOKEN_PEPPER, config.TOKEN_KEYS);
+  const keys = makeKeys(config.PARTITIONS);
+  const check = await checkRedis(config.REDIS_URL, startMsMax);
+  for (const warning of check.warnings) log.warn(warning);
+  await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
+
+  const quiet = new Map<string, number>();
+  /** A dependency that is away says so once in a while, not at each attempt. */
+  const onError = (source: string) => (error: unknown) => {
+    const now = performance.now();
+    if (now - (quiet.get(source) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
+    quiet.set(source, now);
+    log.error({ source, reason: (error as Error).message }, `${source} failed`);
+  };
+  const pool = createPool({
+    url: config.DATABASE_URL,
+    max: config.POSTGRES_POOL,
+    name: role,
+    onError: onError('postgres'),
+  });
+  const connection = connectRedis({ url: config.REDIS_URL, name: role, onError: onError('redis') });
+  const hints = createHints(config.REDIS_URL, role, onError('redis'));
+  const db = asDatabase(pool);
+  const recovery = createRecovery({ pool, keys, highWater: config.JOURNAL_HIGH_WATER, runner: () => runner });
+  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const store = createStore({
+    db,
+    scripts: runner,
+    hints,
+    keys,
+    secrets,
+    hotTtlMs: config.HOT_TTL_MS,
+    onError: onError('background work'),
+  });
+
+  await connection.ready(startMsMax);
+  await checkInstallation(db, connection, keys, secrets);
+  const runId = connection.runId();
+  if (runId !== null)
+    await recovery.openAll(
+      Array.from({ length: config.PARTITIONS }, (_, p) => p),
+      runId,
+    );
+  return {
+    config,
+    log,
+    pool,
+    connection,
+    runner,
+    keys,
+    hints,
+    store,
+    async close() {
+      hints.close();
+      await connection.close();
+      await pool.close();
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** The role `front`: HTTP for bots and people. */
+import { createDispatch } from '../api/dispatch.js';
+import type { ApiRequest } from '../api/request.js';
+import { loadEngine } from '../http/engine.js';
+import { listen } from '../http/server.js';
+import { limits } from '../limits.js';
+import { createMetrics } from '../obs/metrics.js';
+import { version } from '../version.js';
+import type { Backends } from './backends.js';
+import type { Role } from './role.js';
+
+export async function startFront({ config, log, store, runner }: Backends): Promise<Role> {
+  const engine = loadEngine();
+  log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
+  if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
+  if (engine.note) log.warn(`the current HTTP engine does not run here: ${engine.note}`);
+  if (engine.headBytesMax < limits.head_bytes_max) {
+    log.warn(
+      `a request head over ${engine.headBytesMax} bytes that comes in two reads is dropped by this HTTP engine`,
+    );
+  }
+  const metrics = createMetrics({
+    version,
+    engine: engine.name,
+    engineVersion: engine.version,
+    native: engine.native,
+  });
+  let leaving = false;
+
+  const own = {
+    '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
+    '/readyz': (request: ApiRequest) =>
+      request.reply(leaving ? 503 : 200, `{"ok":${!leaving},"result":${!leaving}}`),
+    '/metrics': async (request: ApiRequest) =>
+      request.replyWith(200, metrics.contentType, await metrics.text()),
+  };
+  const server = await listen({
+    engine,
+    host: config.HOST,
+    port: config.PORT,
+    shared: config.SHARE_PORT,
+    handler: createDispatch({ store, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
+    onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
+  });
+  metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
+    server.openRequests(),
+  );
+  metrics.gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
+  metrics.gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
+  metrics.gauge('petrel_script_calls', 'Redis scripts called.', () =>
+    [...runner.counts.values()].reduce((a, b) => a + b, 0),
+  );
+  await store.auth.start();
+  log.info({ port: server.port }, 'serving');
+  return {
+    async stop() {
+      leaving = true;
+      store.polls.close();
+      store.streams.close();
+      await server.close();
+      await store.auth.stop();
+    },
+  };
+}

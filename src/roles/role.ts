@@ -1,0 +1,4 @@
+/** A role that runs until it is stopped. */
+export interface Role {
+  stop(): Promise<void>;
+}

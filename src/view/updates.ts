@@ -1,0 +1,29 @@
+/** Updates as polling and webhooks show them (interface §2, behaviour §9). */
+import { createHash } from 'node:crypto';
+import type { Profile } from '../store/codec.js';
+import type { UpdateEntry } from '../store/updates.js';
+import { viewMessage } from './messages.js';
+import { viewUser } from './users.js';
+
+/** Stands for a chat in callback queries: the same for one chat for ever, and tells nothing of its id. */
+function chatInstance(chat: { readonly id: number; readonly user: number }): string {
+  return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
+}
+
+/** One update for its bot. */
+export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
+  const message = viewMessage(update.message, { isBot: true, bot });
+  if (update.kind !== 'callback_query' || update.press === null) {
+    return { update_id: update.updateId, [update.kind]: message };
+  }
+  return {
+    update_id: update.updateId,
+    callback_query: {
+      id: update.id,
+      from: viewUser(update.from),
+      message,
+      chat_instance: chatInstance(update.message.chat),
+      data: update.press.data,
+    },
+  };
+}

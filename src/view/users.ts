@@ -1,0 +1,41 @@
+/** People, bots and chats as the wire shows them. */
+import type { Profile } from '../store/codec.js';
+
+export interface UserView {
+  readonly id: number;
+  readonly is_bot: boolean;
+  readonly first_name: string;
+  readonly last_name?: string;
+  readonly username?: string;
+  readonly language_code?: string;
+}
+
+/** Interface §2, behaviour §2. */
+export function viewUser(profile: Profile): UserView {
+  return {
+    id: profile.id,
+    is_bot: profile.bot === 1,
+    first_name: profile.n,
+    ...(profile.l === undefined ? {} : { last_name: profile.l }),
+    ...(profile.u === undefined ? {} : { username: profile.u }),
+    ...(profile.g === undefined ? {} : { language_code: profile.g }),
+  };
+}
+
+/** The same with the external id, for the application API (behaviour §11). */
+export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
+  return { ...viewUser(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
+}
+
+/** A chat as a Message names it: of a direct chat `profile` is the other side. */
+export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
+  const username = profile.u === undefined ? {} : { username: profile.u };
+  if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };
+  return {
+    id: profile.id,
+    type: 'private',
+    first_name: profile.n,
+    ...(profile.l === undefined ? {} : { last_name: profile.l }),
+    ...username,
+  };
+}
