@@ -74,7 +74,6 @@ export class Exchange implements ApiRequest, Head {
   private parts: Buffer[] | undefined;
   private receivedBytes = 0;
 
-  /** Reads the head and takes the request up. Never throws. */
   constructor(
     context: ExchangeContext,
     handler: RequestHandler,
@@ -87,14 +86,11 @@ export class Exchange implements ApiRequest, Head {
     this.response = response;
     this.method = method;
     this.path = request.getUrl();
-    this.query = request.getQuery();
+    this.query = request.getQuery() ?? '';
     context.open++;
+    // First of all: an engine ends the process when its callback returns with neither a reply nor this listener.
+    response.onAborted(() => this.abort());
     readHead(request, this);
-    this.begin();
-    // An engine ends the process when its callback returns with neither a reply nor this listener. Nothing can abort
-    // before the callback returns, so a request that is answered at once is spared the listener.
-    if (this.stage !== 'out') response.onAborted(() => this.abort());
-    this.corked = false;
   }
 
   get aborted(): boolean {
@@ -143,7 +139,13 @@ export class Exchange implements ApiRequest, Head {
     return this.stream;
   }
 
-  private begin(): void {
+  /** Takes the request up, still inside the engine's callback. Never throws. */
+  begin(): void {
+    this.accept();
+    this.corked = false;
+  }
+
+  private accept(): void {
     this.closes = asksToClose(this.connection);
     if (isAmbiguous(this)) {
       this.closes = true;
@@ -267,23 +269,42 @@ export class Exchange implements ApiRequest, Head {
     body: string | Buffer,
     retryAfter: number | undefined,
   ): void {
+    try {
+      this.write(status, contentType, body, retryAfter);
+    } catch (error) {
+      // What the engine refuses to write has no better end: there is no telling how much of it is out.
+      this.report(error);
+      this.response.close();
+    }
+  }
+
+  private write(
+    status: number,
+    contentType: string,
+    body: string | Buffer,
+    retryAfter: number | undefined,
+  ): void {
     const { response } = this;
     const closes = this.closes || this.context.closing;
     if (status !== 200) response.writeStatus(statusLine(status));
     response.writeHeader('Content-Type', contentType);
     if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
-    if (this.method === 'HEAD') response.endWithoutBody(Buffer.byteLength(body), closes);
-    else if (body.length < large_reply_bytes_min || this.closes) response.end(body, closes);
-    else {
+    if (this.method === 'HEAD') {
+      // Told the length as an argument, the older engine waits for that body for ever.
+      response.writeHeader('Content-Length', String(Buffer.byteLength(body)));
+      response.endWithoutBody(undefined, closes);
+    } else if (body.length >= large_reply_bytes_min && !this.closes) {
       if (closes) response.writeHeader('Connection', 'close');
-      this.transmitLarge(typeof body === 'string' ? Buffer.from(body) : body);
+      this.writeLarge(typeof body === 'string' ? Buffer.from(body) : body);
       return;
+    } else {
+      response.end(body, closes);
     }
     this.finish();
   }
 
   /** Counts as open until the kernel has the last byte, so that a shutdown does not cut it. */
-  private transmitLarge(body: Buffer): void {
+  private writeLarge(body: Buffer): void {
     const { response } = this;
     const [, complete] = response.tryEnd(body, body.length);
     if (complete) {
