@@ -37,6 +37,15 @@ const noBody = Buffer.alloc(0);
 /** Above this a reply is handed over in the pieces that the kernel takes, instead of being copied by the engine. */
 const large_reply_bytes_min = 64 * 1024;
 
+/**
+ * The older engine takes a length other than 0 given to `endWithoutBody` for a body that it waits for without end, and
+ * an `undefined` one for 2^63. So the header is written here, and a reply that closes reports no length.
+ */
+function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
+  if (closes) response.endWithoutBody(0, true);
+  else response.writeHeader('Content-Length', String(bytes)).endWithoutBody();
+}
+
 function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
 }
@@ -289,17 +298,12 @@ export class Exchange implements ApiRequest, Head {
     if (status !== 200) response.writeStatus(statusLine(status));
     response.writeHeader('Content-Type', contentType);
     if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
-    if (this.method === 'HEAD') {
-      // Told the length as an argument, the older engine waits for that body for ever.
-      response.writeHeader('Content-Length', String(Buffer.byteLength(body)));
-      response.endWithoutBody(undefined, closes);
-    } else if (body.length >= large_reply_bytes_min && !this.closes) {
+    if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);
+    else if (body.length >= large_reply_bytes_min && !this.closes) {
       if (closes) response.writeHeader('Connection', 'close');
       this.writeLarge(typeof body === 'string' ? Buffer.from(body) : body);
       return;
-    } else {
-      response.end(body, closes);
-    }
+    } else response.end(body, closes);
     this.finish();
   }
 

@@ -73,6 +73,16 @@ describe('an ambiguous head', () => {
   });
 });
 
+test('HEAD with an ambiguous head: 400 without a body, and nothing behind it is run', async () => {
+  await client.send(headOf('HEAD /x', 'Host: b'));
+  await client.untilClosed();
+  expect(client.statuses).toEqual([400]);
+  expect(client.text.endsWith('\r\n\r\n')).toBe(true);
+  const other = await new RawClient(fixture.port).send(headOf('HEAD /x', 'Host: b') + smuggled);
+  await other.untilClosed();
+  expect(fixture.seen).toEqual([]);
+});
+
 describe('a malformed request is dropped by the engine, and nothing of it is run', () => {
   test.each([
     ['a length that is no number', headOf('POST /x', 'Content-Length: abc')],
