@@ -33,7 +33,8 @@ export interface EngineRequest {
   /** In lower case. */
   getMethod(): string;
   getUrl(): string;
-  getQuery(): string;
+  /** Without a query '' or undefined, as the version has it. */
+  getQuery(): string | undefined;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;
 }
 

@@ -14,10 +14,11 @@
 import type { ApiRequest, EventStream, RequestHandler } from '../api/request.js';
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
+import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
-import { asksToClose, type Head, isAmbiguous, readHead } from './head.js';
-import { peerAddress, statusLine } from './wire.js';
+import { asksToClose, type Head, isAmbiguous, isUpload, readHead } from './head.js';
+import { endHead, endInPieces, large_reply_bytes_min, peerAddress, statusLine } from './reply.js';
 
 /** What all exchanges of one server share. */
 export interface ExchangeContext {
@@ -34,12 +35,6 @@ export interface ExchangeContext {
 const json = 'application/json';
 const eventStream = 'text/event-stream';
 const noBody = Buffer.alloc(0);
-/** Above this a reply is handed over in the pieces that the kernel takes, instead of being copied by the engine. */
-const large_reply_bytes_min = 64 * 1024;
-
-function isUpload(contentType: string): boolean {
-  return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
-}
 
 /** The reply that is still owed, that was decided on, that is out, or that nobody waits for any more. */
 type Stage = 'owed' | 'given' | 'out' | 'aborted';
@@ -71,10 +66,7 @@ export class Exchange implements ApiRequest, Head {
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
   private stream: ReplyStream | undefined;
-  private parts: Buffer[] | undefined;
-  private receivedBytes = 0;
 
-  /** Reads the head and takes the request up. Never throws. */
   constructor(
     context: ExchangeContext,
     handler: RequestHandler,
@@ -87,14 +79,11 @@ export class Exchange implements ApiRequest, Head {
     this.response = response;
     this.method = method;
     this.path = request.getUrl();
-    this.query = request.getQuery();
+    this.query = request.getQuery() ?? '';
     context.open++;
+    // First of all: an engine ends the process when its callback returns with neither a reply nor this listener.
+    response.onAborted(() => this.abort());
     readHead(request, this);
-    this.begin();
-    // An engine ends the process when its callback returns with neither a reply nor this listener. Nothing can abort
-    // before the callback returns, so a request that is answered at once is spared the listener.
-    if (this.stage !== 'out') response.onAborted(() => this.abort());
-    this.corked = false;
   }
 
   get aborted(): boolean {
@@ -143,7 +132,13 @@ export class Exchange implements ApiRequest, Head {
     return this.stream;
   }
 
-  private begin(): void {
+  /** Takes the request up, still inside the engine's callback. Never throws. */
+  begin(): void {
+    this.accept();
+    this.corked = false;
+  }
+
+  private accept(): void {
     this.closes = asksToClose(this.connection);
     if (isAmbiguous(this)) {
       this.closes = true;
@@ -161,29 +156,24 @@ export class Exchange implements ApiRequest, Head {
     // The engine skips what is still to come of this body, for at most 10 s, so that the client can read the answer:
     // a connection closed on unread data is reset, and the answer lost.
     if (declaredBytes > bytesMax) this.refuse('too_large');
-    else this.response.onData((chunk, isLast) => this.receive(chunk, isLast, bytesMax));
+    else {
+      const incoming = new BodyBuffer(bytesMax);
+      this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
+    }
   }
 
-  private receive(chunk: ArrayBuffer, isLast: boolean, bytesMax: number): void {
+  private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {
     if (this.stage !== 'owed') return;
-    this.receivedBytes += chunk.byteLength;
-    if (this.receivedBytes > bytesMax) {
+    if (!incoming.add(chunk)) {
       // Only a chunked body comes here. It is skipped to its end if that is near, as with a declared length.
-      this.parts = undefined;
-      if (isLast || this.receivedBytes > bytesMax + limits.upload_bytes_max) this.refuse('too_large');
-      return;
+      if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
+        this.refuse('too_large');
+    } else if (isLast) {
+      this.body = incoming.take();
+      this.corked = true;
+      this.run();
+      this.corked = false;
     }
-    const copy = Buffer.from(Buffer.from(chunk));
-    if (!isLast) {
-      this.parts ??= [];
-      this.parts.push(copy);
-      return;
-    }
-    this.body = this.parts ? Buffer.concat([...this.parts, copy], this.receivedBytes) : copy;
-    this.parts = undefined;
-    this.corked = true;
-    this.run();
-    this.corked = false;
   }
 
   private run(): void {
@@ -267,34 +257,33 @@ export class Exchange implements ApiRequest, Head {
     body: string | Buffer,
     retryAfter: number | undefined,
   ): void {
+    try {
+      this.write(status, contentType, body, retryAfter);
+    } catch (error) {
+      // What the engine refuses to write has no better end: there is no telling how much of it is out.
+      this.report(error);
+      this.response.close();
+    }
+  }
+
+  private write(
+    status: number,
+    contentType: string,
+    body: string | Buffer,
+    retryAfter: number | undefined,
+  ): void {
     const { response } = this;
     const closes = this.closes || this.context.closing;
     if (status !== 200) response.writeStatus(statusLine(status));
     response.writeHeader('Content-Type', contentType);
     if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
-    if (this.method === 'HEAD') response.endWithoutBody(Buffer.byteLength(body), closes);
-    else if (body.length < large_reply_bytes_min || this.closes) response.end(body, closes);
-    else {
+    if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);
+    else if (body.length >= large_reply_bytes_min && !this.closes) {
       if (closes) response.writeHeader('Connection', 'close');
-      this.transmitLarge(typeof body === 'string' ? Buffer.from(body) : body);
+      endInPieces(response, typeof body === 'string' ? Buffer.from(body) : body, () => this.finish());
       return;
-    }
+    } else response.end(body, closes);
     this.finish();
-  }
-
-  /** Counts as open until the kernel has the last byte, so that a shutdown does not cut it. */
-  private transmitLarge(body: Buffer): void {
-    const { response } = this;
-    const [, complete] = response.tryEnd(body, body.length);
-    if (complete) {
-      this.finish();
-      return;
-    }
-    response.onWritable((offset) => {
-      const [taken, done] = response.tryEnd(body.subarray(offset), body.length);
-      if (done) this.finish();
-      return taken;
-    });
   }
 
   private finish(): void {
@@ -306,7 +295,6 @@ export class Exchange implements ApiRequest, Head {
     if (this.stage === 'out' || this.stage === 'aborted') return;
     const listener = this.stage === 'owed' || this.stream !== undefined ? this.abortListener : undefined;
     this.stage = 'aborted';
-    this.parts = undefined;
     this.stream?.abandon();
     this.leave();
     if (listener) this.guard(listener);

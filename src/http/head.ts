@@ -80,3 +80,8 @@ export function isAmbiguous(head: Head): boolean {
 export function asksToClose(connection: string): boolean {
   return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
 }
+
+/** True for the type of body that may hold files, and may be as large as an upload. */
+export function isUpload(contentType: string): boolean {
+  return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
+}

@@ -39,9 +39,8 @@ function refuseVerb(request: ApiRequest): void {
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
-    (response, request) => {
-      new Exchange(context, handler, method, response, request);
-    };
+    (response, request) =>
+      new Exchange(context, handler, method, response, request).begin();
   app.get('/*', as('GET'));
   app.post('/*', as('POST'));
   app.put('/*', as('PUT'));
@@ -49,9 +48,9 @@ function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHand
   app.del('/*', as('DELETE'));
   app.head('/*', as('HEAD'));
   app.options('/*', as('OPTIONS'));
-  app.any('/*', (response, request) => {
-    new Exchange(context, refuseVerb, request.getMethod().toUpperCase(), response, request);
-  });
+  app.any('/*', (response, request) =>
+    new Exchange(context, refuseVerb, request.getMethod().toUpperCase(), response, request).begin(),
+  );
 }
 
 function bind(app: TemplatedApp, options: ListenOptions): Promise<ListenSocket> {

@@ -1,0 +1,283 @@
+/** Requests that are malformed, ambiguous, too large or too slow. After each, the same process must still answer. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
+
+let fixture: Fixture;
+let client: RawClient;
+
+beforeAll(async () => {
+  fixture = await start((request) => {
+    const answer = () =>
+      request.reply(200, JSON.stringify({ path: request.path, bytes: request.body.length }));
+    if (request.path.startsWith('/late')) return sleep(80).then(answer);
+    if (request.path.startsWith('/soon')) return Promise.resolve().then(answer);
+    answer();
+  });
+});
+afterAll(() => fixture.server.close());
+beforeEach(() => {
+  fixture.seen.length = 0;
+  client = new RawClient(fixture.port);
+});
+afterEach(async () => {
+  client.destroy();
+  await expectAlive(fixture.port);
+  expect(fixture.faults).toEqual([]);
+});
+
+const badRequest = '{"ok":false,"error_code":400,"description":"Bad Request"}';
+const smuggled = headOf('GET /smuggled');
+
+const ambiguous: [string, string][] = [
+  ['two Content-Length', headOf('POST /x', 'Content-Length: 3', 'Content-Length: 3')],
+  ['two Content-Length in other case', headOf('POST /x', 'CONTENT-LENGTH: 3', 'content-length: 5')],
+  ['an empty Content-Length', headOf('POST /x', 'Content-Length:')],
+  ['an empty Content-Length of a GET', headOf('GET /x', 'Content-Length: ')],
+  ['two Host', headOf('GET /x', 'Host: b')],
+  ['two equal Host', headOf('GET /x', 'Host: a')],
+  ['an empty Host', 'GET /x HTTP/1.1\r\nHost:\r\n\r\n'],
+  ['Transfer-Encoding gzip', headOf('POST /x', 'Transfer-Encoding: gzip')],
+  ['Transfer-Encoding gzip, chunked', headOf('POST /x', 'Transfer-Encoding: gzip, chunked')],
+  ['Transfer-Encoding xchunked', headOf('POST /x', 'Transfer-Encoding: xchunked')],
+  ['Transfer-Encoding Chunked', headOf('POST /x', 'Transfer-Encoding: Chunked')],
+  ['two Transfer-Encoding', headOf('POST /x', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked')],
+  ['an empty Transfer-Encoding', headOf('POST /x', 'Transfer-Encoding:', 'Content-Length: 3')],
+  ['both lengths', headOf('POST /x', 'Transfer-Encoding: chunked', 'Content-Length: 3')],
+  ['both lengths, the other way round', headOf('POST /x', 'Content-Length: 3', 'Transfer-Encoding: chunked')],
+];
+
+describe('an ambiguous head', () => {
+  test.each(ambiguous)('%s: 400 and the connection ends', async (name, head) => {
+    await client.send(head);
+    await client.untilClosed();
+    expect(fixture.seen).toEqual([]);
+    // Given both lengths, an engine may close by itself before the answer can go out.
+    if (name.startsWith('both lengths') && client.text === '') return;
+    expect(client.statuses).toEqual([400]);
+    expect(client.text).toContain('Connection: close');
+    expect(client.text.endsWith(badRequest)).toBe(true);
+  });
+
+  test.each(ambiguous)('%s: nothing behind it in the same read is run', async (_, head) => {
+    await client.send(`${head}abc${smuggled}${smuggled}`);
+    await client.untilClosed();
+    expect(fixture.seen).toEqual([]);
+  });
+
+  test.each(ambiguous)('%s: nothing behind it in a later read is run', async (_, head) => {
+    await client.send(head, `0\r\n\r\n${smuggled}`);
+    await client.untilClosed();
+    expect(fixture.seen).toEqual([]);
+  });
+});
+
+test('HEAD with an ambiguous head: 400 without a body, and nothing behind it is run', async () => {
+  await client.send(headOf('HEAD /x', 'Host: b'));
+  await client.untilClosed();
+  expect(client.statuses).toEqual([400]);
+  expect(client.text.endsWith('\r\n\r\n')).toBe(true);
+  const other = await new RawClient(fixture.port).send(headOf('HEAD /x', 'Host: b') + smuggled);
+  await other.untilClosed();
+  expect(fixture.seen).toEqual([]);
+});
+
+describe('a malformed request is dropped by the engine, and nothing of it is run', () => {
+  test.each([
+    ['a length that is no number', headOf('POST /x', 'Content-Length: abc')],
+    ['a signed length', headOf('POST /x', 'Content-Length: +3')],
+    ['a list of lengths', headOf('POST /x', 'Content-Length: 3, 3')],
+    ['a length beyond all bounds', headOf('POST /x', 'Content-Length: 99999999999999999999')],
+    ['a verb in lower case', headOf('get /x')],
+    ['an unknown verb', headOf('FOO /x')],
+    [
+      'a chunk size that is no number',
+      `${headOf('POST /x', 'Transfer-Encoding: chunked')}zz\r\nabc\r\n0\r\n\r\n`,
+    ],
+    ['a negative chunk size', `${headOf('POST /x', 'Transfer-Encoding: chunked')}-1\r\nabc\r\n0\r\n\r\n`],
+    [
+      'a chunk size beyond all bounds',
+      `${headOf('POST /x', 'Transfer-Encoding: chunked')}ffffffffffffffff\r\nabc`,
+    ],
+  ])('%s', async (_, bytes) => {
+    await client.send(`${bytes}abc${smuggled}`);
+    await client.untilClosed();
+    expect(client.statuses.every((status) => status >= 400)).toBe(true);
+    expect(fixture.seen).toEqual([]);
+  });
+
+  test.each([
+    ['no Host', 'GET /x HTTP/1.1\r\n\r\n'],
+    ['a blank before the colon', headOf('POST /x', 'Content-Length : 3')],
+    ['a folded header', headOf('POST /x', 'X: y\r\n Content-Length: 3')],
+    ['bare line feeds', 'GET /x HTTP/1.1\nHost: a\n\n'],
+    ['a header behind a bare line feed', headOf('POST /x', 'X: a\nContent-Length: 3')],
+    ['a carriage return in a value', headOf('GET /x', 'X: a\rb')],
+    ['a NUL in a value', headOf('GET /x', 'X: a\0b')],
+    ['a TLS hello', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03garbage\r\n\r\n'],
+    ['an absolute address', headOf('GET http://b/x')],
+    [
+      'more headers than an engine takes',
+      headOf('GET /x', ...Array.from({ length: 300 }, (_, i) => `X-${i}: 1`)),
+    ],
+  ])('%s', async (_, bytes) => {
+    await client.send(`${bytes}${smuggled}`);
+    await client.until(() => client.closed, 300);
+    expect(client.statuses.filter((status) => status < 400)).toEqual([]);
+    expect(fixture.seen).toEqual([]);
+  });
+});
+
+describe('a chunked body', () => {
+  const head = headOf('POST /chunked', 'Transfer-Encoding: chunked');
+
+  test('arrives whole, and the connection ends', async () => {
+    await client.send(`${head}3\r\nabc\r\n`, '2\r\nde\r\n0\r\n\r\n');
+    await client.untilClosed();
+    expect(client.text).toContain('Connection: close');
+    expect(client.text).toContain('{"path":"/chunked","bytes":5}');
+  });
+
+  test('nothing behind it is run, whether it comes in the same read or later', async () => {
+    await client.send(`${head}3\r\nabc\r\n0\r\n\r\n${smuggled}`, smuggled, smuggled);
+    await client.untilClosed();
+    expect(fixture.seen).toEqual(['POST /chunked']);
+  });
+
+  test('a chunk that is longer than it says runs nothing behind it', async () => {
+    await client.send(`${head}3\r\nabcXX0\r\n\r\n${smuggled}`);
+    await client.untilClosed();
+    expect(fixture.seen.filter((path) => path !== 'POST /chunked')).toEqual([]);
+  });
+
+  test('byte by byte', async () => {
+    for (const byte of `${head}3\r\nabc\r\n0\r\n\r\n`) {
+      client.socket.write(byte);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await client.untilClosed();
+    expect(client.text).toContain('{"path":"/chunked","bytes":3}');
+  });
+});
+
+describe('a body above its bound', () => {
+  const tooLarge = '{"ok":false,"error_code":413,"description":"Request Entity Too Large"}';
+
+  test('declared: 413 before it has come, and the connection stays usable behind it', async () => {
+    const length = limits.body_bytes_max + 1;
+    await client.send(headOf('POST /x', `Content-Length: ${length}`));
+    await client.until(() => client.statuses.length === 1);
+    expect(client.statuses).toEqual([413]);
+    expect(client.text.endsWith(tooLarge)).toBe(true);
+    await client.send(Buffer.alloc(length, 'x'), headOf('GET /after'));
+    await client.until(() => client.statuses.length === 2);
+    expect(client.statuses).toEqual([413, 200]);
+    expect(fixture.seen).toEqual(['GET /after']);
+  });
+
+  test('declared, and sent as fast as the network takes it', async () => {
+    const response = await fetch(`http://127.0.0.1:${fixture.port}/x`, {
+      method: 'POST',
+      body: Buffer.alloc(4 * limits.body_bytes_max),
+    });
+    expect(response.status).toBe(413);
+    expect(await response.text()).toBe(tooLarge);
+  });
+
+  test('chunked: 413 when it has come', async () => {
+    const chunk = Buffer.concat([Buffer.from('80000\r\n'), Buffer.alloc(0x80000, 'x'), Buffer.from('\r\n')]);
+    await client.send(headOf('POST /x', 'Transfer-Encoding: chunked'), chunk, chunk, chunk, '0\r\n\r\n');
+    await client.untilClosed();
+    expect(client.statuses).toEqual([413]);
+    expect(fixture.seen).toEqual([]);
+  });
+
+  test('chunked without end: refused and closed', async () => {
+    const chunk = Buffer.concat([
+      Buffer.from('800000\r\n'),
+      Buffer.alloc(0x800000, 'x'),
+      Buffer.from('\r\n'),
+    ]);
+    await client.send(headOf('POST /x', 'Transfer-Encoding: chunked'));
+    for (let i = 0; i < 12 && client.socket.writable; i++) await client.send(chunk);
+    await client.untilClosed();
+    expect(fixture.seen).toEqual([]);
+  });
+
+  test('just within it: answered, with a larger bound for uploads', async () => {
+    const send = (bytes: number, type: string) =>
+      fetch(`http://127.0.0.1:${fixture.port}/x`, {
+        method: 'POST',
+        headers: { 'content-type': type },
+        body: Buffer.alloc(bytes),
+      });
+    const plain = await send(limits.body_bytes_max, 'multipart/form-dataset');
+    expect(await plain.json()).toEqual({ path: '/x', bytes: limits.body_bytes_max });
+    const upload = await send(limits.upload_bytes_max, 'Multipart/Form-Data; boundary=x');
+    expect(await upload.json()).toEqual({ path: '/x', bytes: limits.upload_bytes_max });
+    expect((await send(limits.upload_bytes_max + 1, 'multipart/form-data')).status).toBe(413);
+  });
+});
+
+describe('slow senders', () => {
+  test('a head byte by byte is read', async () => {
+    for (const byte of headOf('GET /slow')) {
+      client.socket.write(byte);
+      await sleep(2);
+    }
+    await client.until(() => client.statuses.length === 1);
+    expect(client.statuses).toEqual([200]);
+  });
+
+  test('a body that stalls is closed, as is a head, within the bound', { timeout: 30_000 }, async () => {
+    const head = await new RawClient(fixture.port).send('GET /x HTTP/1.1\r\nHost:');
+    await client.send(headOf('POST /stalled', 'Content-Length: 10'), 'abc');
+    const begun = Date.now();
+    await Promise.all([client.untilClosed(20_000), head.untilClosed(20_000)]);
+    expect(Date.now() - begun).toBeLessThan(limits.body_idle_ms_max);
+    expect(Date.now() - begun).toBeGreaterThan(4_000);
+    expect(client.statuses).toEqual([]);
+    expect(fixture.seen).toEqual([]);
+  });
+
+  test('a client that leaves in the middle of a body', async () => {
+    await client.send(headOf('POST /left', 'Content-Length: 10'), 'abc');
+    client.destroy();
+    await sleep(50);
+    expect(fixture.seen).toEqual([]);
+    expect(fixture.server.openRequests()).toBe(0);
+  });
+});
+
+describe('pipelined requests', () => {
+  test.each(['now', 'soon'])('are answered in order when the handler answers at once (%s)', async (path) => {
+    await client.send(Array.from({ length: 20 }, (_, i) => headOf(`GET /${path}${i}`)).join(''));
+    await client.until(() => client.statuses.length === 20 || client.closed);
+    const answered = [...client.text.matchAll(/"path":"\/[a-z]+(\d+)"/g)].map((match) => Number(match[1]));
+    expect(answered).toEqual(Array.from({ length: 20 }, (_, i) => i));
+  });
+
+  test('bodies between them keep their ends', async () => {
+    const post = `${headOf('POST /b', 'Content-Length: 45')}${headOf('GET /inside').padEnd(45, ' ')}`;
+    await client.send(headOf('GET /a') + post.slice(0, 100), post.slice(100));
+    await client.until(() => client.statuses.length === 2);
+    expect(fixture.seen).toEqual(['GET /a', 'POST /b']);
+  });
+
+  test.each([1, 2])('behind a pending reply end the connection, in %i reads', async (reads) => {
+    const both = [headOf('GET /late1'), headOf('GET /late2')];
+    await client.send(...(reads === 1 ? [both.join('')] : both));
+    await client.untilClosed();
+    expect(client.statuses).toEqual([]);
+    expect(fixture.seen).toEqual(['GET /late1']);
+    await sleep(120);
+    expect(fixture.server.openRequests()).toBe(0);
+  });
+
+  test('behind `Connection: close` are not run', async () => {
+    await client.send(headOf('GET /last', 'Connection: keep-alive, Close') + smuggled);
+    await client.untilClosed();
+    expect(fixture.seen).toEqual(['GET /last']);
+  });
+});

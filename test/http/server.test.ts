@@ -1,0 +1,136 @@
+/** Ports, an orderly end, and which engine runs. */
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { loadEngine } from '../../src/http/engine.js';
+import { listen } from '../../src/http/server.js';
+import { limits } from '../../src/limits.js';
+import { engine, expectAlive, headOf, RawClient, start } from './fixture.js';
+
+const options = (port: number, shared: boolean) => ({
+  engine,
+  host: '127.0.0.1',
+  port,
+  shared,
+  handler: () => undefined,
+  onFault: () => undefined,
+});
+
+test('a port that is taken is refused, by whomever it is held', async () => {
+  const first = await start((request) => request.reply(200, '{}'));
+  await expect(listen(options(first.port, false))).rejects.toThrow(`port ${first.port}`);
+  await expect(listen(options(first.port, true))).rejects.toThrow(`port ${first.port}`);
+  await expectAlive(first.port);
+  await first.server.close();
+  const other = createServer().listen(first.port, '127.0.0.1');
+  await sleep(20);
+  await expect(listen(options(first.port, false))).rejects.toThrow('cannot listen');
+  other.close();
+});
+
+test('a shared port is shared only among those who ask for that', async () => {
+  const free = await listen(options(0, false));
+  await free.close();
+  const first = await listen(options(free.port, true));
+  const second = await listen(options(free.port, true));
+  expect([first.port, second.port]).toEqual([free.port, free.port]);
+  await expect(listen(options(first.port, false))).rejects.toThrow('cannot listen');
+  await Promise.all([first.close(), second.close()]);
+});
+
+test('drain: no new connections, what is open is answered, and each reply ends its connection', async () => {
+  const { server, port } = await start(async (request) => {
+    if (request.path === '/late') await sleep(200);
+    request.reply(200, `"${request.path}"`);
+  });
+  const late = await new RawClient(port).send(headOf('GET /late'));
+  const idle = await new RawClient(port).send(headOf('GET /x'));
+  await idle.until(() => idle.statuses.length === 1 && server.openRequests() === 1);
+  expect(await server.drain(20)).toBe(1);
+  const refused = new RawClient(port);
+  await refused.untilClosed();
+  await idle.send(headOf('GET /y'));
+  await idle.untilClosed();
+  expect(idle.statuses).toEqual([200, 200]);
+  expect(idle.text).toContain('Connection: close');
+  expect(await server.drain(5_000)).toBe(0);
+  await late.untilClosed();
+  expect(late.text.endsWith('"/late"')).toBe(true);
+  await server.close();
+});
+
+test('close: waits for what is open, large replies to slow readers included, then closes idle connections', async () => {
+  const body = `"${'x'.repeat(12_000_000)}"`;
+  const { server, port } = await start(async (request) => {
+    await sleep(50);
+    request.reply(200, request.path === '/big' ? body : '{}');
+  });
+  const idle = await new RawClient(port).send(headOf('GET /x'));
+  await idle.until(() => idle.statuses.length === 1);
+  const slow = await new RawClient(port).send(headOf('GET /big'));
+  await slow.until(() => server.openRequests() === 1);
+  slow.socket.pause();
+  const begun = Date.now();
+  const closed = server.close();
+  await sleep(300);
+  expect(server.openRequests()).toBe(1);
+  slow.socket.resume();
+  await Promise.all([closed, server.close()]);
+  expect(Date.now() - begun).toBeLessThan(limits.shutdown_ms_max);
+  await Promise.all([idle.untilClosed(), slow.untilClosed()]);
+  expect(slow.text.length - slow.text.indexOf('\r\n\r\n') - 4).toBe(body.length);
+  expect(slow.text).toContain('Connection: close');
+});
+
+test('close: at once when nothing is open', async () => {
+  const { server, port } = await start((request) => request.reply(200, '{}'));
+  const idle = await new RawClient(port).send(headOf('GET /x'));
+  await idle.until(() => idle.statuses.length === 1);
+  const begun = Date.now();
+  await server.close();
+  await idle.untilClosed();
+  expect(Date.now() - begun).toBeLessThan(1_000);
+});
+
+/** Resolves an alias to what a test says, and everything else as usual. */
+function requireWith(aliases: Record<string, () => unknown>): NodeJS.Require {
+  const real = createRequire(import.meta.url);
+  return ((id: string) => (aliases[id] ? aliases[id]() : real(id))) as NodeJS.Require;
+}
+
+const missing = () => {
+  throw Object.assign(new Error('Cannot find module'), { code: 'MODULE_NOT_FOUND' });
+};
+
+test('the engine that runs here is native and says which it is', () => {
+  expect(engine.native).toBe(true);
+  expect(engine.version).toMatch(/^20\.\d+\.\d+/);
+  expect(engine.headBytesMax).toBe(engine.note === undefined ? limits.head_bytes_max : 4096);
+});
+
+test('the older engine stands in where the current one needs a newer libc, and says so', () => {
+  const tooNew = () => {
+    throw new Error(
+      "Error: /lib/libc.so.6: version `GLIBC_2.38' not found (required by /somewhere/uws.node)",
+    );
+  };
+  const loaded = loadEngine(requireWith({ 'uws-current': tooNew }));
+  expect(loaded.name).toBe('@trufflesuite/uws-js-unofficial');
+  expect(loaded.native).toBe(true);
+  expect(loaded.headBytesMax).toBe(4096);
+  expect(loaded.note).toBe('uws-current: it needs glibc 2.38, which is newer than the one of this machine');
+});
+
+test('the silent fallback of the older package does not pass for the engine', () => {
+  const fallback = () => createRequire(import.meta.url)('uws-older/dist/index.js');
+  const loaded = loadEngine(requireWith({ 'uws-current': missing, 'uws-older': fallback }));
+  expect(loaded.native).toBe(false);
+  expect(loaded.note).toBe('uws-current: it is not installed');
+});
+
+test('no engine at all is an error that says why', () => {
+  expect(() => loadEngine(requireWith({ 'uws-current': missing, 'uws-older': missing }))).toThrow(
+    'no HTTP engine loads (uws-current: it is not installed; uws-older: it is not installed)',
+  );
+});

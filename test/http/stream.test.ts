@@ -1,0 +1,143 @@
+/** Server-sent event streams: flow, slow readers, ends. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { ApiRequest, EventStream } from '../../src/api/request.js';
+import { limits } from '../../src/limits.js';
+import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
+
+let fixture: Fixture;
+let stream: EventStream | undefined;
+let request: ApiRequest;
+let aborts = 0;
+
+beforeAll(async () => {
+  fixture = await start((incoming) => {
+    if (incoming.path !== '/stream') return incoming.reply(200, '{}');
+    request = incoming;
+    incoming.onAbort(() => aborts++);
+    stream = incoming.openStream();
+  });
+});
+afterAll(() => fixture.server.close());
+beforeEach(() => {
+  stream = undefined;
+  aborts = 0;
+});
+
+async function open(): Promise<RawClient> {
+  const client = await new RawClient(fixture.port).send(headOf('GET /stream'));
+  await client.until(() => client.text.includes('\r\n\r\n'));
+  return client;
+}
+
+/** The events received, out of the chunks that carry them. */
+function events(client: RawClient): string[] {
+  const body = client.text.slice(client.text.indexOf('\r\n\r\n') + 2).replace(/\r\n[\da-f]+\r\n/g, '');
+  return [...body.matchAll(/data: ([^\n]*)\n/g)].map((match) => match[1]!);
+}
+
+test('the head comes at once, then each event as it is written, then the end', async () => {
+  const client = await open();
+  expect(client.text).toContain('HTTP/1.1 200 OK\r\n');
+  for (const header of [
+    'Content-Type: text/event-stream',
+    'Cache-Control: no-store',
+    'X-Accel-Buffering: no',
+  ]) {
+    expect(client.text).toContain(`${header}\r\n`);
+  }
+  for (let i = 0; i < 3; i++) {
+    expect(stream!.write(`data: é${i}\n\n`)).toBe(true);
+    await client.until(() => events(client).length === i + 1);
+    expect(events(client)).toHaveLength(i + 1);
+  }
+  expect(fixture.server.openRequests()).toBe(1);
+  stream!.write('retry: 1\ndata: last\n\n');
+  stream!.close();
+  stream!.close();
+  expect(stream!.write('data: after\n\n')).toBe(false);
+  await client.untilClosed();
+  expect(events(client).at(-1)).toBe('last');
+  expect(client.text.endsWith('0\r\n\r\n')).toBe(true);
+  expect([aborts, fixture.server.openRequests(), fixture.faults.length]).toEqual([0, 0, 0]);
+});
+
+test('a client that leaves is heard of, and the stream takes no more', async () => {
+  const client = await open();
+  client.destroy();
+  await client.until(() => aborts > 0);
+  expect([aborts, request.aborted, fixture.server.openRequests()]).toEqual([1, true, 0]);
+  expect(stream!.write('data: x\n\n')).toBe(false);
+  stream!.close();
+  await sleep(20);
+  await expectAlive(fixture.port);
+});
+
+test('a stream that closes in the moment its client leaves', async () => {
+  const client = await open();
+  client.socket.resetAndDestroy();
+  stream!.write('data: x\n\n');
+  stream!.close();
+  await client.until(() => fixture.server.openRequests() === 0);
+  expect(fixture.server.openRequests()).toBe(0);
+  await expectAlive(fixture.port);
+});
+
+test('a reader that does not read is bounded, and gets everything in order when it reads again', async () => {
+  const client = await open();
+  client.socket.pause();
+  const filler = 'x'.repeat(10_000);
+  let written = 0;
+  while (written < 10_000 && stream!.write(`data: ${written}-${filler}\n\n`)) {
+    written++;
+    if (written % 100 === 0) await sleep(1);
+  }
+  expect(written, 'the bound was never met').toBeLessThan(10_000);
+  expect(written * filler.length).toBeGreaterThan(limits.stream_buffer_bytes_max / 2);
+  client.socket.resume();
+  await client.until(() => events(client).length === written, 8_000);
+  expect(events(client).map((event) => Number(event.split('-')[0]))).toEqual(
+    Array.from({ length: written }, (_, i) => i),
+  );
+  expect(stream!.write('data: again\n\n')).toBe(true);
+  await client.until(() => events(client).at(-1) === 'again');
+  expect(events(client).at(-1)).toBe('again');
+  client.destroy();
+});
+
+test('what waits for a slow reader goes out before the end', async () => {
+  const client = await open();
+  client.socket.pause();
+  const filler = 'x'.repeat(10_000);
+  let written = 0;
+  while (stream!.write(`data: ${written}-${filler}\n\n`)) written++;
+  stream!.close();
+  await sleep(50);
+  client.socket.resume();
+  await client.untilClosed(8_000);
+  expect(events(client)).toHaveLength(written);
+});
+
+test('after a slow phase an idle stream stays open', { timeout: 30_000 }, async () => {
+  const client = await open();
+  client.socket.pause();
+  const filler = 'x'.repeat(10_000);
+  while (stream!.write(`data: ${filler}\n\n`));
+  client.socket.resume();
+  await sleep(limits.stream_keepalive_ms);
+  expect([client.closed, aborts]).toEqual([false, 0]);
+  expect(stream!.write('data: alive\n\n')).toBe(true);
+  await client.until(() => events(client).at(-1) === 'alive');
+  expect(events(client).at(-1)).toBe('alive');
+  client.destroy();
+});
+
+test('HEAD of a stream has no body and leaves nothing open', async () => {
+  const client = await new RawClient(fixture.port).send(headOf('HEAD /stream'));
+  await client.until(() => client.text.includes('\r\n\r\n'));
+  expect(client.text).toContain('Content-Type: text/event-stream\r\n');
+  expect(client.text.endsWith('\r\n\r\n')).toBe(true);
+  expect(stream!.write('data: x\n\n')).toBe(false);
+  expect(fixture.server.openRequests()).toBe(0);
+  client.destroy();
+});
