@@ -29,7 +29,7 @@ beforeAll(async () => {
   [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
 });
 afterAll(async () => {
-  await Promise.all([redis?.remove(), postgres?.stop()]);
+  await Promise.all([redis?.remove(), postgres?.remove()]);
 });
 beforeEach(async () => {
   node = await openNode(redis.url, await postgres.database(`flusher_${++databases}`));

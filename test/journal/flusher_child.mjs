@@ -1,0 +1,15 @@
+// A flusher in a process of its own, to be killed: folder of the program, URL of Redis, URL of Postgres.
+const [folder, redisUrl, postgresUrl] = process.argv.slice(2);
+const load = (path) => import(`${folder}/dist/${path}.js`);
+const { connectRedis } = await load('redis/connection');
+const { createRunner } = await load('redis/scripts');
+const { createPool } = await load('postgres/pool');
+const { makeKeys } = await load('store/keys');
+const { createFlusher } = await load('journal/flusher');
+
+const connection = connectRedis({ url: redisUrl, name: 'flush' });
+await connection.ready(5_000);
+const runner = createRunner({ connection, recover: () => Promise.reject(new Error('not expected')) });
+const pool = createPool({ url: postgresUrl, max: 2, name: 'flush' });
+createFlusher({ connection, runner, pool, keys: makeKeys(4), hotTtlMs: 3_600_000, intervalMs: 5 }).start();
+process.stdout.write('started\n');

@@ -1,0 +1,261 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ApiError } from '../../src/errors.js';
+import { journalState } from '../../src/journal/state.js';
+import { limits } from '../../src/limits.js';
+import { statement } from '../../src/postgres/pool.js';
+import {
+  chatOf,
+  eventually,
+  highWater,
+  journalEmpty,
+  messageRows,
+  type Node,
+  openNode,
+  type PostgresServer,
+  partitionOf,
+  putMessage,
+  type RedisServer,
+  startPostgres,
+  startRedis,
+  texts,
+} from './support.js';
+
+let redis: RedisServer;
+let postgres: PostgresServer;
+let node: Node;
+let url: string;
+let databases = 0;
+
+beforeAll(async () => {
+  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+});
+afterAll(async () => {
+  await Promise.all([redis?.remove(), postgres?.remove()]);
+});
+beforeEach(async () => {
+  url = await postgres.database(`recovery_${++databases}`);
+  node = await openNode(redis.url, url);
+  await node.connection.client.flushall();
+});
+afterEach(() => node.close());
+
+const chat = chatOf(100_001);
+const partition = () => partitionOf(node, chat);
+const runId = () => node.connection.runId() as string;
+const meta = () => node.connection.client.hgetall(node.keys.meta(partition()));
+const incarnationOf = (version: number) => Math.floor(version / limits.versions_per_incarnation);
+const rows = statement('test_partitions', 'select partition, incarnation, run_id from partitions order by 1');
+const registered = async () => (await node.pool.query(rows)).rows;
+
+/** Stops Redis the hard way, puts `from` in the place of its data, and starts it again. */
+async function restartFrom(from: string): Promise<void> {
+  const before = runId();
+  await redis.stop();
+  rmSync(join(redis.dir, 'appendonlydir'), { recursive: true });
+  cpSync(from, join(redis.dir, 'appendonlydir'), { recursive: true });
+  await redis.start();
+  await eventually('reconnected', () => node.connection.runId() !== null && runId() !== before);
+}
+
+async function copyOfData(): Promise<string> {
+  const copy = join(redis.dir, 'copy');
+  rmSync(copy, { recursive: true, force: true });
+  cpSync(join(redis.dir, 'appendonlydir'), copy, { recursive: true });
+  return copy;
+}
+
+describe('recovery', () => {
+  it('opens a fresh partition under incarnation 1', async () => {
+    await node.recovery.recover(partition(), runId());
+    expect(await meta()).toEqual({
+      run: runId(),
+      ver: `${limits.versions_per_incarnation}`,
+      hw: `${highWater}`,
+    });
+    expect(await registered()).toEqual([{ partition: partition(), incarnation: 1, run_id: runId() }]);
+    expect(await putMessage(node, chat, 1, 'x')).toBe(limits.versions_per_incarnation + 1);
+  });
+
+  it('does nothing where the run id is known, but for a new high-water mark', async () => {
+    await node.recovery.recover(partition(), runId());
+    const version = await putMessage(node, chat, 1, 'x');
+    await node.connection.client.hset(node.keys.meta(partition()), 'hw', 7);
+    await node.recovery.recover(partition(), runId());
+    expect(await meta()).toEqual({ run: runId(), ver: `${version}`, hw: `${highWater}` });
+    expect((await registered())[0]?.incarnation).toBe(1);
+  });
+
+  it('does nothing for a run id that the connection no longer reaches', async () => {
+    await node.recovery.recover(partition(), 'of another server');
+    expect(await meta()).toEqual({});
+    expect(await registered()).toEqual([]);
+  });
+
+  it('never gives a version out twice when Redis lost its tail', async () => {
+    await node.recovery.recover(partition(), runId());
+    const versions: number[] = [];
+    for (let i = 1; i <= 3; i++) versions.push(await putMessage(node, chat, i, `kept ${i}`));
+    const copy = await copyOfData();
+    for (let i = 4; i <= 9; i++) versions.push(await putMessage(node, chat, i, `lost ${i}`));
+    const flusher = node.flusher();
+    flusher.start();
+    await flusher.stop({ drain: true });
+    expect(await messageRows(node.pool)).toHaveLength(9);
+
+    await restartFrom(copy);
+    expect((await meta()).ver).toBe(`${versions[2]}`);
+    await node.recovery.recover(partition(), runId());
+    for (let i = 4; i <= 9; i++) versions.push(await putMessage(node, chat, i, `again ${i}`));
+    expect(new Set(versions).size).toBe(versions.length);
+    expect(versions).toEqual([...versions].sort((a, b) => a - b));
+    expect(versions.slice(9).map(incarnationOf)).toEqual([2, 2, 2, 2, 2, 2]);
+    node.flusher().start();
+    await eventually('journal empty', () => journalEmpty(node));
+    expect(texts(await messageRows(node.pool)).slice(2)).toEqual([
+      'kept 3',
+      ...[4, 5, 6, 7, 8, 9].map((i) => `again ${i}`),
+    ]);
+  });
+
+  it('an old Redis, twice brought back, is raised each time', async () => {
+    await node.recovery.recover(partition(), runId());
+    const first = await putMessage(node, chat, 1, 'x');
+    const copy = await copyOfData();
+    const versions = [first];
+    for (let i = 0; i < 2; i++) {
+      await restartFrom(copy);
+      await node.recovery.recover(partition(), runId());
+      versions.push(await putMessage(node, chat, 2, `y${i}`));
+    }
+    expect(versions.map(incarnationOf)).toEqual([1, 2, 3]);
+  });
+
+  it('an emptied Redis goes on above the database, under the same run id too', async () => {
+    await node.recovery.recover(partition(), runId());
+    const before = await putMessage(node, chat, 1, 'x');
+    await node.connection.client.flushall();
+    await node.recovery.recover(partition(), runId());
+    const after = await putMessage(node, chat, 1, 'y');
+    expect([before, after].map(incarnationOf)).toEqual([1, 2]);
+  });
+
+  it('an emptied database goes on above Redis', async () => {
+    const { client } = node.connection;
+    await client.hset(node.keys.meta(partition()), {
+      run: 'an older one',
+      ver: `${41 * limits.versions_per_incarnation + 5}`,
+      hw: '5',
+    });
+    await node.recovery.recover(partition(), runId());
+    expect(incarnationOf(Number((await meta()).ver))).toBe(42);
+    expect((await registered())[0]?.incarnation).toBe(42);
+  });
+
+  it('a lost counter goes on above the last id of the journal, an empty journal too', async () => {
+    const { client } = node.connection;
+    const journal = node.keys.journal(partition());
+    await client.xadd(journal, `${7 * limits.versions_per_incarnation + 3}-0`, 'k', 'x', 'i', '');
+    await client.xtrim(journal, 'MAXLEN', 0);
+    await node.recovery.recover(partition(), runId());
+    expect(incarnationOf(Number((await meta()).ver))).toBe(8);
+    await putMessage(node, chat, 1, 'is accepted by the stream');
+  });
+
+  it('a row whose incarnation was lost goes on above its watermark', async () => {
+    await node.pool.query(
+      statement('test_row', 'insert into partitions (partition, flushed_version) values ($1, $2)'),
+      [partition(), 12 * limits.versions_per_incarnation + 1],
+    );
+    await node.recovery.recover(partition(), runId());
+    expect(incarnationOf(Number((await meta()).ver))).toBe(13);
+  });
+
+  it('twenty nodes that meet one restart raise once or a few times, and no version comes twice', async () => {
+    await node.recovery.recover(partition(), runId());
+    const before = await putMessage(node, chat, 1, 'x');
+    const copy = await copyOfData();
+    const others = await Promise.all(Array.from({ length: 20 }, () => openNode(redis.url, url)));
+    try {
+      await restartFrom(copy);
+      await Promise.all(others.map((other) => other.connection.ready(5_000)));
+      const versions = await Promise.all(
+        others.map(async (other, i) => {
+          await other.recovery.recover(partition(), runId());
+          const own: number[] = [];
+          for (let n = 0; n < 20; n++) own.push(await putMessage(other, chat, 10 + i, `${n}`));
+          return own;
+        }),
+      );
+      const all = [before, ...versions.flat()];
+      expect(new Set(all).size).toBe(all.length);
+      expect(new Set(all.slice(1).map(incarnationOf)).size).toBe(1);
+      expect((await meta()).run).toBe(runId());
+      const raised = Number((await registered())[0]?.incarnation);
+      expect(raised).toBeGreaterThanOrEqual(2);
+      expect(raised).toBeLessThanOrEqual(5);
+    } finally {
+      await Promise.all(others.map((other) => other.close()));
+    }
+  });
+
+  it('refuses a registration that is not above what was handed out', async () => {
+    await node.connection.client.hset(node.keys.meta(partition()), {
+      run: 'an older one',
+      ver: `${4 * limits.versions_per_incarnation + 5}`,
+      hw: '5',
+    });
+    const before = await meta();
+    const at = { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) };
+    const args = { expected: runId(), incarnation: 4, high_water: highWater };
+    expect(await node.runner.call('partition/recover', partition(), at, args)).toEqual({
+      status: 'behind',
+      incarnation: 4,
+    });
+    expect(await meta()).toEqual(before);
+  });
+
+  it('opens many partitions at once and lets an open installation start without Postgres', async () => {
+    const wide = await openNode(redis.url, url, 64);
+    try {
+      const all = Array.from({ length: 64 }, (_, i) => i);
+      await wide.recovery.openAll(all, runId());
+      expect((await registered()).map((row) => row.incarnation)).toEqual(all.map(() => 1));
+      const states = await journalState(wide);
+      expect(states).toHaveLength(64);
+      expect(states[63]).toEqual({
+        partition: 63,
+        length: 0,
+        first: null,
+        version: limits.versions_per_incarnation,
+        highWater,
+        run: runId(),
+        incarnation: 1,
+        flushedVersion: 0,
+        flushedAt: null,
+      });
+      await postgres.stop();
+      await wide.recovery.openAll(all, runId());
+    } finally {
+      await postgres.start();
+      await wide.close();
+    }
+  });
+
+  it('says unavailable, soon, while Postgres is down, and leaves the partition closed', async () => {
+    await postgres.stop();
+    try {
+      const start = performance.now();
+      const error = await node.recovery.recover(partition(), runId()).catch((e: unknown) => e);
+      expect(performance.now() - start).toBeLessThan(3_000);
+      expect(error).toBeInstanceOf(ApiError);
+      expect(error).toMatchObject({ kind: 'unavailable', retryAfter: 1 });
+      expect(await meta()).toEqual({});
+    } finally {
+      await postgres.start();
+    }
+    await node.recovery.recover(partition(), runId());
+    expect(incarnationOf(Number((await meta()).ver))).toBe(1);
+  });
+});
