@@ -168,7 +168,9 @@ function findCompiler() {
 }
 
 async function compile(compiler, files, target) {
-  const { build } = await import(pathToFileURL(compiler).href).then((module) => module.default ?? module);
+  const { build, stop } = await import(pathToFileURL(compiler).href).then(
+    (module) => module.default ?? module,
+  );
   const isScript = (file) => file.endsWith('.ts') && !file.endsWith('.d.ts');
   await build({
     entryPoints: files.filter(isScript),
@@ -184,6 +186,8 @@ async function compile(compiler, files, target) {
   }).catch(() => {
     throw new Refusal('the build failed, see above');
   });
+  // The compiler is a process of its own and would stay for as long as we run.
+  await stop();
   // What the program reads beside its code: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
     const copy = join(target, relative(source, file));
@@ -234,6 +238,18 @@ async function test(args) {
   process.exitCode = await run(process.execPath, [runner, 'run', ...args]);
 }
 
+/** npm that is killed cannot tell us; that our parent has changed does. */
+function endWithNpm() {
+  if (!process.env.npm_lifecycle_event) return;
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, 500);
+  watch.unref();
+}
+
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
@@ -241,6 +257,7 @@ async function launch([role, ...args]) {
   await ensureBuild();
   if (role === 'build') return;
   if (role === 'test') return test(args);
+  if (role === 'dev') endWithNpm();
   // In this very process, so that signals and the exit code are the role's own.
   process.setSourceMapsEnabled(true);
   process.argv = [process.argv[0], main, ...(role === undefined ? [] : [role]), ...args];

@@ -95,7 +95,8 @@ function run(argv: readonly string[], log: (line: string) => void): Promise<numb
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const show = (chunk: Buffer) => {
-      for (const line of chunk.toString('utf8').split('\n')) if (line.trim()) log(`  ${line.trimEnd()}`);
+      for (const line of chunk.toString('utf8').split('\n'))
+        if (/^\s*[^(\s]/.test(line)) log(`  ${line.trimEnd()}`);
     };
     child.stdout.on('data', show);
     child.stderr.on('data', show);

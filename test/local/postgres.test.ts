@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -102,13 +102,19 @@ test('a stale pid file does not keep it from starting, even when the pid now bel
   const pidFile = join(dir, 'data', 'postmaster.pid');
   const lines = readFileSync(pidFile, 'utf8').split('\n');
   await first.stop();
-  for (const pid of ['4194000', String(process.pid)]) {
-    writeFileSync(pidFile, [pid, ...lines.slice(1)].join('\n'));
-    const server = await start();
-    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
-    await server.stop();
+  // Of the same user as the server, since PostgreSQL itself sees through a pid of another user.
+  const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
+  try {
+    for (const pid of ['4194000', String(stranger.pid)]) {
+      writeFileSync(pidFile, [pid, ...lines.slice(1)].join('\n'));
+      const server = await start();
+      expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+      await server.stop();
+    }
+    expect(commandOf(stranger.pid ?? 0)).toBe('sleep 60');
+  } finally {
+    stranger.kill();
   }
-  expect(commandOf(process.pid)).toBeDefined();
 });
 
 test('data of another major version is refused and left as it is', async () => {

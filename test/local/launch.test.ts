@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/servers.js';
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+
+let root: string;
+
+beforeEach(() => {
+  root = temporaryFolder();
+  for (const folder of ['infra', 'src/deep', 'lua']) mkdirSync(join(root, folder), { recursive: true });
+  copyFileSync(join(project, 'infra/launch.mjs'), join(root, 'infra/launch.mjs'));
+  writeFileSync(join(root, 'package.json'), '{"type": "module"}');
+  symlinkSync(join(project, 'node_modules'), join(root, 'node_modules'));
+  writeFileSync(join(root, 'lua/a.lua'), 'return 1');
+  writeFileSync(join(root, 'src/deep/one.sql'), 'select 1');
+  writeFileSync(
+    join(root, 'src/deep/read.ts'),
+    `import { readFileSync } from 'node:fs';
+     const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
+     export const found = [read('../../lua/a.lua'), read('./one.sql')];`,
+  );
+  writeFileSync(
+    join(root, 'src/main.ts'),
+    `import { found } from './deep/read.js';
+     import type { Gone } from './deep/read.js';
+     const role: Gone = process.argv[2] as Gone;
+     if (role === 'fail') throw new Error('on line four');
+     console.log(JSON.stringify({ found, role, rest: process.argv.slice(3), pid: process.pid }));`,
+  );
+});
+
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+async function launch(...args: string[]) {
+  const child = spawn(process.execPath, [join(root, 'infra/launch.mjs'), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let out = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (out += chunk));
+  const [code] = await once(child, 'close');
+  const line = out.split('\n').find((text) => text.startsWith('{'));
+  return { code, out, pid: child.pid, told: line ? JSON.parse(line) : undefined };
+}
+
+test('it builds, runs the role in its own process, and builds again only when the content has changed', async () => {
+  const first = await launch('front', '--x', 'y');
+  expect(first.out).toContain('Built in');
+  expect(first.told).toEqual({
+    found: ['return 1', 'select 1'],
+    role: 'front',
+    rest: ['--x', 'y'],
+    pid: first.pid,
+  });
+
+  utimesSync(join(root, 'src/main.ts'), new Date(), new Date(Date.now() + 60_000));
+  expect((await launch('front')).out).not.toContain('Built');
+
+  writeFileSync(join(root, 'src/deep/one.sql'), 'select 2');
+  const changed = await launch('front');
+  expect(changed.out).toContain('Built in');
+  expect(changed.told.found[1]).toBe('select 2');
+
+  rmSync(join(root, 'src/deep/one.sql'));
+  expect((await launch('front')).out).toMatch(/ENOENT.*one\.sql/);
+});
+
+test('launches that race all run, and leave one build and nothing else', async () => {
+  for (let round = 0; round < 3; round++) {
+    writeFileSync(join(root, 'src/extra.ts'), `export const round = ${round};\n`);
+    const all = await Promise.all(Array.from({ length: 4 }, () => launch('front')));
+    for (const { code, out, told } of all) {
+      expect(code, out).toBe(0);
+      expect(told.role).toBe('front');
+    }
+  }
+  expect(readFileSync(join(root, 'dist/extra.js'), 'utf8')).toContain('round = 2');
+  expect(readdirSync(root).sort()).toEqual(['dist', 'infra', 'lua', 'node_modules', 'package.json', 'src']);
+});
+
+test('an error is told with the line of the source', async () => {
+  const { code, out } = await launch('fail');
+  expect(code).toBe(1);
+  expect(out).toMatch(/on line four[\s\S]*src\/main\.ts:4/);
+});
+
+test('without a compiler an existing build runs, and without a build it says what to do', async () => {
+  rmSync(join(root, 'node_modules'));
+  mkdirSync(join(root, 'node_modules'));
+  const nothing = await launch('front');
+  expect(nothing.code).toBe(1);
+  expect(nothing.out).toMatch(/^petrel: there is no build, and no compiler/);
+  mkdirSync(join(root, 'dist'));
+  writeFileSync(join(root, 'dist/main.js'), "console.log(JSON.stringify({ role: 'built' }))");
+  const built = await launch('front');
+  expect(built.told).toEqual({ role: 'built' });
+});
+
+test('a build that fails says where and leaves the last one in place', async () => {
+  await launch('front');
+  const before = readFileSync(join(root, 'dist/main.js'), 'utf8');
+  writeFileSync(join(root, 'src/main.ts'), 'const = ;');
+  const { code, out } = await launch('front');
+  expect(code).toBe(1);
+  expect(out).toMatch(/main\.ts:1/);
+  expect(out).toContain('petrel: the build failed');
+  expect(readFileSync(join(root, 'dist/main.js'), 'utf8')).toBe(before);
+});
