@@ -34,19 +34,19 @@ async function serve(name: string, starters: readonly Starter[]): Promise<void> 
   let log = createLog('info', name);
   const roles: Role[] = [];
   let backends: Backends | undefined;
-  let stopping: Promise<void> | undefined;
-  const stop = () => {
-    stopping ??= (async () => {
-      const late = setTimeout(() => {
-        log.error('the shutdown took too long');
-        process.exit(1);
-      }, limits.shutdown_ms_max + 5_000);
-      for (const role of roles) await role.stop();
-      await backends?.close();
-      clearTimeout(late);
-      log.info('stopped');
-      process.exit(0);
-    })();
+  let stopping = false;
+  const stop = async () => {
+    if (stopping) return;
+    stopping = true;
+    const late = setTimeout(() => {
+      log.error('the shutdown took too long');
+      process.exit(1);
+    }, limits.shutdown_ms_max + 5_000);
+    for (const role of roles) await role.stop();
+    await backends?.close();
+    clearTimeout(late);
+    log.info('stopped');
+    process.exit(0);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);

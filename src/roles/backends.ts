@@ -71,7 +71,10 @@ async function checkInstallation(
     'insert into installation (name, value) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
     [[...own.keys()], [...own.values()]],
   );
-  const rows = await db.query<{ name: string; value: string }>('select name, value from installation');
+  const rows = await db.query<{ name: string; value: string }>(
+    "select name, value from installation where name = any($1) or name like 'TOKEN_KEYS %'",
+    [[...own.keys()]],
+  );
   for (const { name, value } of rows) {
     if (own.get(name) !== value) {
       throw new StartError(
