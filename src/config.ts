@@ -72,9 +72,6 @@ export const settings = {
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe('How long a flusher rests when it found nothing'),
   POSTGRES_POOL: int(1, 200, 8).describe('Connections to Postgres a process'),
-  GROUP_PRIVACY: flag
-    .default(false)
-    .describe('1: in groups a bot hears only commands, mentions of it and replies to it'),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {

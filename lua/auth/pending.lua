@@ -1,0 +1,23 @@
+--[[
+@summary Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone.
+@why     Whether a lease has run out is for the revoker's own monotonic clock to say: Redis' clock may be set.
+@include clock
+@flag    allow-oom
+@key     nodes  {NN}:auth_nodes  HASH
+@arg     epoch  int
+@ok      pending  int
+]]
+local _, ms = now()
+local pending = 0
+local fields = redis.call('HGETALL', nodes_key)
+for i = 1, #fields, 2 do
+  if fields[i] ~= 'epoch' then
+    local acked, ends = fields[i + 1]:match('^(%d+) (%d+)$')
+    if tonumber(ends) < ms - 60000 then
+      redis.call('HDEL', nodes_key, fields[i])
+    elseif tonumber(acked) < tonumber(epoch) then
+      pending = pending + 1
+    end
+  end
+end
+return ok(pending)

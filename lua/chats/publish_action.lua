@@ -1,0 +1,26 @@
+--[[
+@summary Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept.
+@include partition
+@include message
+@include control
+@key     meta           {NN}:meta                           HASH
+@key     chat           {NN}:chat:<chat>                    HASH
+@key     ticket         {NN}:chat:<chat>:ticket             STRING
+@key     member         {NN}:member:<chat>:<bot>            STRING
+@key     member_ticket  {NN}:member:<chat>:<bot>:ticket     STRING
+@key     channel        {NN}:on_chat:<chat>                 CHANNEL
+@arg     direct  flag
+@arg     hint    text
+@arg     token   text
+@err     chat_missing    ticket text
+@err     member_missing  ticket text
+@err     not_member
+]]
+if redis.call('EXISTS', chat_key) == 0 then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if not direct then
+  local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver') or 0))
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not is_member(member) then return refuse('not_member') end
+end
+redis.call('SPUBLISH', channel_key, hint)
+return ok()

@@ -1,0 +1,16 @@
+--[[
+@summary Refreshes the control copy in a chat's record after a committed change of its profile or its bots.
+@key     chat    {NN}:chat:<chat>          HASH
+@key     ticket  {NN}:chat:<chat>:ticket   STRING
+@key     channel {NN}:on_chat:<chat>       CHANNEL
+@arg     profile          bytes
+@arg     profile_version  int
+@arg     bots             text
+@ok      refreshed  flag
+]]
+redis.call('DEL', ticket_key)
+local present = redis.call('HGET', chat_key, 'pv')
+if not present or tonumber(present) >= tonumber(profile_version) then return ok(0) end
+redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 'b', bots)
+redis.call('SPUBLISH', channel_key, '')
+return ok(1)

@@ -1,0 +1,18 @@
+--[[
+@summary Reads the copy of a control record, or leaves a ticket for its fill.
+@include partition
+@include control
+@include message
+@key     meta    {NN}:meta              HASH
+@key     record  {NN}:<subject>:<id>    STRING
+@key     ticket  {NN}:<subject>:<id>:ticket STRING
+@arg     token   text
+@arg     ttl_ms  int
+@ok      bytes   bytes
+@err     missing ticket text
+]]
+local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
+local bytes = read_control(record_key, inc)
+if not bytes then return refuse('missing', leave_ticket(ticket_key, token)) end
+redis.call('PEXPIRE', record_key, ttl_ms, 'XX')
+return ok(bytes)

@@ -1,0 +1,28 @@
+--[[
+@summary Shows that a flusher lives, or that it leaves, and names those that live.
+@why     Redis' clock alone says who is late.
+@key     flushers   {NN}:flushers  HASH   flusher id -> ms of its last heartbeat
+@arg     id         text
+@arg     stale_ms   int            age at which a flusher counts as dead
+@arg     leaving    flag
+@ok      live       texts
+@flag    allow-oom
+]]
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+if leaving then
+  redis.call('HDEL', flushers_key, id)
+else
+  redis.call('HSET', flushers_key, id, ('%.0f'):format(now))
+end
+
+local live = {}
+local seen = redis.call('HGETALL', flushers_key)
+for i = 1, #seen, 2 do
+  if now - tonumber(seen[i + 1]) > tonumber(stale_ms) then
+    redis.call('HDEL', flushers_key, seen[i])
+  else
+    live[#live + 1] = seen[i]
+  end
+end
+return ok(live)

@@ -1,0 +1,11 @@
+--[[
+@summary The log of what changed in a chat lately, from which event streams are served and resumed.
+]]
+-- `before` is the version of the chat's former change: a reader that knows it has missed nothing. Kinds: n new, e edited,
+-- d deleted, a answer to a callback query (then `extra` is for the user `to` alone).
+local function log_change(changes, channel, version, before, kind, id, to, extra)
+  redis.call('XADD', changes, 'MAXLEN', '~', 128, ('%.0f-0'):format(version),
+    'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')
+  redis.call('PEXPIRE', changes, 600000)
+  redis.call('SPUBLISH', channel, '')
+end

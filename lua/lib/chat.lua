@@ -1,0 +1,24 @@
+--[[
+@summary A chat's record in Redis: its message sequence and the copies that messages need. Needs partition.
+]]
+-- Fields: s last message id, i incarnation of s, v version of the last journaled change, c version of the last logged
+-- change, p profile of the user or the chat, b bots of a group (ids, comma-separated). Nil when the chat is not here.
+local function read_chat(chat)
+  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b')
+  if not c[1] then return nil end
+  return {seq = tonumber(c[1]), inc = tonumber(c[2]), changed = c[3], profile = c[4], bots = c[5] or ''}
+end
+
+-- The id of the next message. After an incarnation was raised, ids that may have been lost are skipped.
+local function next_message_id(c, version)
+  local inc = incarnation_of(version)
+  local step = (c.inc == inc) and 1 or 10001
+  c.seq, c.inc = c.seq + step, inc
+  return c.seq
+end
+
+-- Marks the chat as changed by this version and keeps it until that version is in Postgres.
+local function touch_chat(chat, c, version)
+  redis.call('HSET', chat, 's', c.seq, 'i', c.inc, 'v', version, 'c', version)
+  redis.call('PERSIST', chat)
+end

@@ -1,0 +1,32 @@
+--[[
+@summary Deciding an edit and making the new record, in the order of the refusals that clients rely on. Needs message.
+]]
+-- Returns the new record, or nil and the name of the refusal. `may_edit_others` is a right of the editor at this instant.
+-- A `what` of 'markup' leaves the content as it is.
+local function edited_record(record, version_of, now_ms, editor, may_edit_others, what, new_content, new_markup)
+  local header, at = read_header(record)
+  if header[6] == KIND_DELETED then return nil, 'not_found' end
+  local own = ('%.0f'):format(header[5]) == editor
+  local forwarded = bit.band(header[7], FLAG_FORWARDED) ~= 0
+  if not (own or may_edit_others) or header[6] == KIND_SERVICE or (forwarded and what ~= 'markup') then
+    return nil, 'cant_be_edited'
+  end
+  if now_ms - header[3] * 1000 > 172800000 then return nil, 'cant_be_edited' end
+  if what == 'text' and header[6] ~= KIND_TEXT then return nil, 'no_text' end
+  local content, markup, origin = read_segments(record, header, at)
+  if what == 'markup' then new_content = content end
+  if new_content == content and new_markup == markup then return nil, 'not_modified' end
+  if now_ms - header[4] < 1000 then return nil, 'too_often' end
+  header[2], header[4] = version_of(), now_ms
+  return write_record(header, new_content, new_markup, origin)
+end
+
+-- The record that this one answers, for the edited message as it is shown; '' when it is not here.
+local function replied_record(record, message_prefix)
+  local header, at = read_header(record)
+  local _, _, origin = read_segments(record, header, at)
+  if origin == '' then return '' end
+  local fields = cmsgpack.unpack(origin)
+  if not fields.reply then return '' end
+  return redis.call('GET', message_prefix .. ('%.0f'):format(fields.reply)) or ''
+end

@@ -1,0 +1,38 @@
+--[[
+@summary Message records: a msgpack header array, then the segments content, keyboard and origin, which are only moved.
+]]
+-- Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of keyboard
+local KIND_DELETED, KIND_TEXT, KIND_SERVICE = 0, 1, 2
+local FLAG_FORWARDED = 4
+
+-- `tail` is everything behind version and date, as the caller packed it.
+local function new_message(version, date, tail)
+  return '\153' .. cmsgpack.pack(1, version, date) .. tail
+end
+
+-- The header, and where the first segment begins.
+local function read_header(record)
+  local at, header = cmsgpack.unpack_one(record)
+  return header, at
+end
+
+local function read_segments(record, header, at)
+  if at < 0 then return '', '', '' end
+  local markup_at = at + header[8]
+  local origin_at = markup_at + header[9]
+  return record:sub(at + 1, markup_at), record:sub(markup_at + 1, origin_at), record:sub(origin_at + 1)
+end
+
+local function write_record(header, content, markup, origin)
+  header[8], header[9] = #content, #markup
+  return cmsgpack.pack(header) .. content .. markup .. origin
+end
+
+local function tombstone(header, version)
+  return cmsgpack.pack({1, version, header[3], 0, header[5], KIND_DELETED, 0, 0, 0})
+end
+
+-- Leaves a ticket for whoever will fill the missing key from Postgres; those who miss together share it.
+local function leave_ticket(key, ticket)
+  return redis.call('SET', key, ticket, 'NX', 'GET', 'PX', 5000) or ticket
+end

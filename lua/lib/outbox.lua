@@ -1,0 +1,18 @@
+--[[
+@summary Updates for bots that live in other partitions, in the order in which the chat changed.
+]]
+local function outbox_full(outbox)
+  return redis.call('XLEN', outbox) >= 100000
+end
+
+-- `bots` are ids, comma-separated; the bot `except` hears nothing. True when anyone does.
+local function post_update(outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
+  local others = {}
+  for bot in bots:gmatch('%d+') do
+    if bot ~= except then others[#others + 1] = bot end
+  end
+  if #others == 0 then return false end
+  redis.call('XADD', outbox, ('%.0f-0'):format(version), 'b', table.concat(others, ','), 'k', kind,
+    't', ('%.0f'):format(now_ms), 'c', chat, 'm', id, 'r', record, 'f', from, 'p', peer, 'y', reply, 'x', extra)
+  return true
+end

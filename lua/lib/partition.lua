@@ -1,0 +1,26 @@
+--[[
+@summary Entering a partition to change it: fence, back-pressure, versions and the journal.
+]]
+-- The name of what forbids a change now, or nil. A run id that differs means that this Redis restarted or is another
+-- one: versions must not be handed out before the incarnation was raised.
+local function closed(meta, journal, run)
+  local m = redis.call('HMGET', meta, 'run', 'hw')
+  if m[1] ~= run then return 'stale_run' end
+  if redis.call('XLEN', journal) >= tonumber(m[2]) then return 'journal_full' end
+  return nil
+end
+
+-- A number that grows with every change of the partition, for ever.
+local function next_version(meta)
+  return redis.call('HINCRBY', meta, 'ver', 1)
+end
+
+-- Raised whenever Redis may have lost its last changes.
+local function incarnation_of(version)
+  return math.floor(version / 1099511627776)
+end
+
+-- Tells Postgres of the whole new image of an entity; an empty image is a tombstone.
+local function journal_image(journal, version, entity, image)
+  redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', entity, 'i', image)
+end

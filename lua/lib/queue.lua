@@ -1,0 +1,52 @@
+--[[
+@summary A bot's queue of updates: its sequence, its bounds, and what happens past them. Needs partition.
+]]
+-- The state of a queue, or nil when it must first be opened.
+local function read_queue(state)
+  local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask')
+  if not s[1] then return nil end
+  return {seq = tonumber(s[1]), inc = tonumber(s[2]), bytes = tonumber(s[3]), mask = tonumber(s[4])}
+end
+
+local function entry_bytes(fields)
+  local n = 0
+  for i = 2, #fields, 2 do n = n + #fields[i] end
+  return n
+end
+
+-- Takes the oldest entry out and hands it to Postgres as a dead letter.
+local function bury_oldest(q, at, entry)
+  redis.call('XDEL', at.queue, entry[1])
+  q.bytes = q.bytes - entry_bytes(entry[2])
+  local update_id = entry[1]:match('^%d+')
+  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, cmsgpack.pack(entry[2]))
+  redis.call('HINCRBY', at.state, 'dead', 1)
+end
+
+local function bury_beyond_bounds(q, at, now_ms)
+  for _ = 1, 16 do
+    local entry = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
+    if not entry then return end
+    local old = now_ms - tonumber(entry[2][4]) > 86400000
+    if not old and q.bytes <= 134217728 and redis.call('XLEN', at.queue) < 100000 then return end
+    bury_oldest(q, at, entry)
+  end
+end
+
+-- Appends an update of one kind. `at` names the queue's keys and its bot; `version` is the change's. Fields of an entry
+-- in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat, y replied record, x extra.
+local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra)
+  if bit.band(q.mask, kind_bit) == 0 then return end
+  local inc = incarnation_of(version)
+  local step = (q.inc == inc) and 1 or 10001
+  q.seq, q.inc = q.seq + step, inc
+  local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra
+  q.bytes = q.bytes + size
+  if q.bytes > 134217728 or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= 100000 then
+    bury_beyond_bounds(q, at, now_ms)
+  end
+  redis.call('XADD', at.queue, ('%.0f-0'):format(q.seq), 'k', kind, 't', ('%.0f'):format(now_ms), 'c', chat, 'm', id,
+    'r', record, 'f', from, 'p', peer, 'y', reply, 'x', extra)
+  redis.call('HSET', at.state, 'seq', q.seq, 'inc', q.inc, 'bytes', q.bytes)
+  redis.call('SPUBLISH', at.channel, 'u')
+end

@@ -1,0 +1,64 @@
+--[[
+@summary Deletes a message of any chat, leaving a tombstone until Postgres has it.
+@why     Who may delete is judged on the record and the membership of this instant.
+@include partition
+@include clock
+@include message
+@include chat
+@include changes
+@include control
+@key     meta            {NN}:meta                               HASH
+@key     journal         {NN}:journal                            STREAM
+@key     chat            {NN}:chat:<chat>                        HASH
+@key     ticket          {NN}:chat:<chat>:ticket                 STRING
+@key     message         {NN}:msg:<chat>:<message_id>            STRING
+@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket     STRING
+@key     member          {NN}:member:<chat>:<who>                STRING
+@key     member_ticket   {NN}:member:<chat>:<who>:ticket         STRING
+@key     request         {NN}:req:<id>                           STRING
+@key     changes         {NN}:changes:<chat>                     STREAM
+@key     channel         {NN}:on_chat:<chat>                     CHANNEL
+@arg     run         text
+@arg     chat        text
+@arg     message_id  text
+@arg     who         text    id of the user or bot
+@arg     direct      flag    in a direct chat either side may delete any message
+@arg     token       text    ticket to leave if something must be read back
+@err     stale_run
+@err     journal_full
+@err     chat_missing     ticket text
+@err     member_missing   ticket text
+@err     message_missing  ticket text
+@err     not_member
+@err     not_found
+@err     cant_be_deleted
+]]
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if redis.call('EXISTS', request_key) == 1 then return ok() end
+if tonumber(message_id) > c.seq then return refuse('not_found') end
+local record = redis.call('GET', message_key)
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+local header = read_header(record)
+if header[6] == KIND_DELETED then return refuse('not_found') end
+if not direct then
+  local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not is_member(member) then return refuse('not_member') end
+  local own = ('%.0f'):format(header[5]) == who
+  if not own and not has_right(member, 'can_delete_messages') then return refuse('cant_be_deleted') end
+end
+local seconds = now()
+if seconds - header[3] > 172800 then return refuse('cant_be_deleted') end
+if why then return refuse('journal_full') end
+
+local version = next_version(meta_key)
+redis.call('SET', message_key, tombstone(header, version))
+redis.call('DEL', message_ticket_key)
+journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
+touch_chat(chat_key, c, version)
+log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
+redis.call('SET', request_key, 1, 'PX', 60000)
+return ok()

@@ -1,0 +1,79 @@
+--[[
+@summary Replaces the text or the keyboard of a message in a group.
+@why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
+@include partition
+@include clock
+@include message
+@include chat
+@include changes
+@include control
+@include outbox
+@include edit
+@key     meta            {NN}:meta                               HASH
+@key     journal         {NN}:journal                            STREAM
+@key     chat            {NN}:chat:<chat>                  HASH
+@key     ticket          {NN}:chat:<chat>:ticket           STRING
+@key     message         {NN}:msg:<chat>:<message_id>      STRING
+@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket STRING
+@key     request         {NN}:req:<id>                           STRING
+@key     changes         {NN}:changes:<chat>               STREAM
+@key     channel         {NN}:on_chat:<chat>               CHANNEL
+@key     outbox          {NN}:outbox                             STREAM
+@key     member          {NN}:member:<chat>:<editor>             STRING
+@key     member_ticket   {NN}:member:<chat>:<editor>:ticket      STRING
+@derived sibling         {NN}:msg:<chat>:<message_id>      STRING
+@arg     run      text
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text or markup), ticket to leave
+@arg     content  bytes
+@arg     markup   bytes
+@arg     from     bytes   the editor's profile for the updates of bots
+@ok      record   bytes
+@ok      peer     bytes   the chat's profile
+@ok      reply    bytes   record of the replied message, empty if it is not hot
+@ok      forward  flag    the outbox holds something new
+@err     stale_run
+@err     journal_full
+@err     chat_missing     ticket text
+@err     message_missing  ticket text
+@err     member_missing   ticket text
+@err     not_member
+@err     outbox_full
+@err     not_found
+@err     cant_be_edited
+@err     no_text
+@err     not_modified
+@err     too_often
+]]
+local chat, message_id, editor, what, token = unpack(cmsgpack.unpack(edit))
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if tonumber(message_id) > c.seq then return refuse('not_found') end
+local record = redis.call('GET', message_key)
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+if redis.call('EXISTS', request_key) == 1 then
+  return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
+end
+local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not is_member(member) then return refuse('not_member') end
+if why then return refuse('journal_full') end
+if outbox_full(outbox_key) then return refuse('outbox_full') end
+local _, ms = now()
+local version
+local edited, refusal = edited_record(record, function()
+  version = next_version(meta_key)
+  return version
+end, ms, editor, false, what, content, markup)
+if not edited then return refuse(refusal) end
+
+redis.call('SET', message_key, edited)
+redis.call('DEL', message_ticket_key)
+journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, edited)
+touch_chat(chat_key, c, version)
+log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
+local reply = replied_record(edited, sibling_prefix)
+local forward = post_update(outbox_key, version, ms, c.bots, editor, 'edited_message', chat, message_id, edited, from, c.profile, reply, '')
+redis.call('SET', request_key, 1, 'PX', 60000)
+return ok(edited, c.profile, reply, forward and 1 or 0)

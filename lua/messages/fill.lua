@@ -1,0 +1,14 @@
+--[[
+@summary Puts a message that was read back from Postgres where it was missed.
+@why     A fill needs its ticket and an absent key, so that it never brings back the past (architecture, Journal).
+@key     message  {NN}:msg:<chat>:<message_id>           STRING
+@key     ticket   {NN}:msg:<chat>:<message_id>:ticket    STRING
+@arg     token    text
+@arg     record   bytes
+@arg     ttl_ms   int
+@ok      filled   flag
+]]
+if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', message_key) == 1 then return ok(0) end
+redis.call('SET', message_key, record, 'PX', ttl_ms)
+redis.call('DEL', ticket_key)
+return ok(1)

@@ -1,0 +1,24 @@
+--[[
+@summary Reads messages of a chat below an id, newest first, as far as they are hot.
+@include message
+@flag    no-writes
+@key     chat     {NN}:chat:<chat>               HASH
+@derived message  {NN}:msg:<chat>:<message_id>   STRING
+@arg     before   int     exclusive; 0 for the newest
+@arg     limit    int
+@ok      newest   int     the chat's last message id
+@ok      peer     bytes   profile of the user or the chat
+@ok      first    int     id of the first row; the rows count down from it
+@ok      rows     raw     records; null where Postgres must be asked
+@err     chat_missing
+]]
+local c = redis.call('HMGET', chat_key, 's', 'p')
+if not c[1] then return refuse('chat_missing') end
+local newest = tonumber(c[1])
+local first = tonumber(before) - 1
+if first < 0 or first > newest then first = newest end
+local rows = {}
+for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
+  rows[#rows + 1] = redis.call('GET', message_key(id))
+end
+return ok(newest, c[2], first, rows)

@@ -1,0 +1,75 @@
+--[[
+@summary Puts a message into the direct chat of a bot and a user.
+@why     Sequence, message, journal, change log and the bot's queue move together; two nodes may send at the same instant.
+@include partition
+@include clock
+@include message
+@include chat
+@include changes
+@include queue
+@key     meta         {NN}:meta                          HASH
+@key     journal      {NN}:journal                       STREAM
+@key     chat         {NN}:chat:<bot>.<user>             HASH
+@key     ticket       {NN}:chat:<bot>.<user>:ticket      STRING
+@key     request      {NN}:req:<id>                      STRING
+@key     changes      {NN}:changes:<bot>.<user>          STREAM
+@key     channel      {NN}:on_chat:<bot>.<user>          CHANNEL
+@key     queue_state  {NN}:queue_state:<bot>             HASH
+@key     queue        {NN}:queue:<bot>                   STREAM
+@key     bot_channel  {NN}:on_bot:<bot>                  CHANNEL
+@derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
+@arg     run       text
+@arg     chat      text    <bot>.<user>
+@arg     tail      bytes   the record behind version and date
+@arg     reply_to  text    message id, or nothing
+@arg     from      bytes   the sender's profile for the bot's update; nothing when the bot sends
+@arg     token     text    ticket to leave if something must be read back
+@ok      message_id  int
+@ok      date        int     s
+@ok      peer        bytes   the user's profile
+@ok      reply       bytes?  record of the replied message
+@err     stale_run
+@err     journal_full
+@err     chat_missing   ticket text
+@err     reply_missing  ticket text
+@err     reply_not_found
+@err     queue_missing
+]]
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local reply = false
+if reply_to ~= '' then
+  if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
+  reply = redis.call('GET', message_key(reply_to))
+  if not reply then return refuse('reply_missing', leave_ticket(message_key(reply_to) .. ':ticket', token)) end
+  if read_header(reply)[6] == KIND_DELETED then return refuse('reply_not_found') end
+end
+local done = redis.call('GET', request_key)
+if done then
+  local id, at = done:match('(%d+) (%d+)')
+  return ok(id, at, c.profile, reply)
+end
+if why then return refuse('journal_full') end
+local q
+if from ~= '' then
+  q = read_queue(queue_state_key)
+  if not q then return refuse('queue_missing') end
+end
+
+local seconds, ms = now()
+local version = next_version(meta_key)
+local id = next_message_id(c, version)
+local record = new_message(version, seconds, tail)
+redis.call('SET', message_key(id), record)
+journal_image(journal_key, version, 'msg:' .. chat .. ':' .. id, record)
+touch_chat(chat_key, c, version)
+log_change(changes_key, channel_key, version, c.changed, 'n', id)
+if q then
+  local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
+    bot = chat:match('^%d+')}
+  push_update(q, at, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
+end
+redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', 60000)
+return ok(id, seconds, c.profile, reply)

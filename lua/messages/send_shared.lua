@@ -1,0 +1,76 @@
+--[[
+@summary Puts a message into a group.
+@why     Membership at this instant, sequence, message, journal and the updates for the group's bots move together.
+@include partition
+@include clock
+@include message
+@include chat
+@include changes
+@include control
+@include outbox
+@key     meta           {NN}:meta                       HASH
+@key     journal        {NN}:journal                    STREAM
+@key     chat           {NN}:chat:<chat>                HASH
+@key     ticket         {NN}:chat:<chat>:ticket         STRING
+@key     member         {NN}:member:<chat>:<sender>     STRING
+@key     member_ticket  {NN}:member:<chat>:<sender>:ticket STRING
+@key     request        {NN}:req:<id>                   STRING
+@key     changes        {NN}:changes:<chat>             STREAM
+@key     channel        {NN}:on_chat:<chat>             CHANNEL
+@key     outbox         {NN}:outbox                     STREAM
+@derived message        {NN}:msg:<chat>:<message_id>    STRING
+@arg     run       text
+@arg     chat      text
+@arg     tail      bytes   the record behind version and date
+@arg     sender    text    id of the user or bot
+@arg     reply_to  text    message id, or nothing
+@arg     from      bytes   the sender's profile
+@arg     token     text    ticket to leave if something must be read back
+@ok      message_id  int
+@ok      date        int     s
+@ok      peer        bytes   the chat's profile
+@ok      reply       bytes?  record of the replied message
+@ok      forward     flag    the outbox holds something new
+@err     stale_run
+@err     journal_full
+@err     outbox_full
+@err     chat_missing    ticket text
+@err     member_missing  ticket text
+@err     not_member
+@err     reply_missing   ticket text
+@err     reply_not_found
+]]
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local inc = incarnation_of(redis.call('HGET', meta_key, 'ver'))
+local member = read_member(member_key, inc)
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not is_member(member) then return refuse('not_member') end
+local reply = false
+if reply_to ~= '' then
+  if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
+  reply = redis.call('GET', message_key(reply_to))
+  if not reply then return refuse('reply_missing', leave_ticket(message_key(reply_to) .. ':ticket', token)) end
+  if read_header(reply)[6] == KIND_DELETED then return refuse('reply_not_found') end
+end
+local done = redis.call('GET', request_key)
+if done then
+  local id, at = done:match('(%d+) (%d+)')
+  return ok(id, at, c.profile, reply, 0)
+end
+if why then return refuse('journal_full') end
+if outbox_full(outbox_key) then return refuse('outbox_full') end
+
+local seconds, ms = now()
+local version = next_version(meta_key)
+local id = next_message_id(c, version)
+local record = new_message(version, seconds, tail)
+redis.call('SET', message_key(id), record)
+journal_image(journal_key, version, 'msg:' .. chat .. ':' .. id, record)
+touch_chat(chat_key, c, version)
+log_change(changes_key, channel_key, version, c.changed, 'n', id)
+local forward = post_update(outbox_key, version, ms, c.bots, sender, 'message', chat, id, record, from, c.profile, reply or '', '')
+redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', 60000)
+return ok(id, seconds, c.profile, reply, forward and 1 or 0)

@@ -1,0 +1,37 @@
+--[[
+@summary Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed.
+@why     Run id and version change together: a script that finds its own run id may hand out versions at once.
+@include partition
+@key     meta         {NN}:meta     HASH    run, ver, hw
+@key     journal      {NN}:journal  STREAM
+@arg     run          text          the run id of the Redis the caller speaks to; the runner adds it
+@arg     expected     text          the run id for which the incarnation was registered
+@arg     incarnation  int           registered in Postgres; 0 only asks
+@arg     high_water   int           entries of the journal above which changes are refused
+@err     behind       incarnation int
+@err     moved
+@flag    allow-oom
+]]
+if run ~= expected then return refuse('moved') end
+
+local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw')
+if known[1] == run then
+  if known[3] ~= high_water then redis.call('HSET', meta_key, 'hw', high_water) end
+  return ok()
+end
+
+-- The journal remembers its last id when it is empty, so it bears witness even if the counter was lost.
+local highest = tonumber(known[2] or '0')
+if redis.call('EXISTS', journal_key) == 1 then
+  local info = redis.call('XINFO', 'STREAM', journal_key)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then
+      highest = math.max(highest, tonumber(info[i + 1]:match('^%d+')))
+    end
+  end
+end
+
+local raised = tonumber(incarnation)
+if incarnation_of(highest) >= raised then return refuse('behind', incarnation_of(highest)) end
+redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * 1099511627776), 'hw', high_water)
+return ok()

@@ -1,0 +1,41 @@
+--[[
+@summary Puts updates of another partition into a bot's queue, each once and in order.
+@why     The mark of the source partition moves with the queue, so that whoever forwards again adds nothing.
+@include partition
+@include clock
+@include queue
+@key     meta     {NN}:meta                HASH
+@key     journal  {NN}:journal             STREAM
+@key     state    {NN}:queue_state:<bot>   HASH
+@key     queue    {NN}:queue:<bot>         STREAM
+@key     marks    {NN}:queue_marks:<bot>   HASH
+@key     channel  {NN}:on_bot:<bot>        CHANNEL
+@arg     run      text
+@arg     bot      text
+@arg     source   text    partition the updates come from
+@args    updates  bytes   in turn: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
+@ok      accepted int
+@err     stale_run
+@err     journal_full
+@err     queue_missing
+]]
+local why = closed(meta_key, journal_key, run)
+if why then return refuse(why) end
+local q = read_queue(state_key)
+if not q then return refuse('queue_missing') end
+local mark = tonumber(redis.call('HGET', marks_key, source) or 0)
+local _, ms = now()
+local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot}
+local version = tonumber(redis.call('HGET', meta_key, 'ver'))
+local accepted = 0
+local newest = mark
+for i = 1, #updates, 10 do
+  local id = tonumber(updates[i])
+  if id > newest then
+    newest = id
+    accepted = accepted + 1
+    push_update(q, at, version, ms, tonumber(updates[i + 1]), unpack(updates, i + 2, i + 9))
+  end
+end
+if newest > mark then redis.call('HSET', marks_key, source, newest) end
+return ok(accepted)

@@ -1,0 +1,32 @@
+--[[
+@summary A bot answers a callback query: the user who pressed hears it on the event stream.
+@why     A query is answered once.
+@include partition
+@include changes
+@key     meta     {NN}:meta                  HASH
+@key     query    {NN}:callback_query:<id>   STRING
+@key     request  {NN}:req:<id>              STRING
+@derived chat     {NN}:chat:<chat>           HASH
+@derived changes  {NN}:changes:<chat>        STREAM
+@derived channel  {NN}:on_chat:<chat>        CHANNEL
+@arg     run      text
+@arg     id       text
+@arg     bot      text
+@arg     answer   bytes   for the stream
+@err     stale_run
+@err     too_old
+]]
+if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
+if redis.call('EXISTS', request_key) == 1 then return ok() end
+local open = redis.call('GET', query_key)
+if not open then return refuse('too_old') end
+local chat, user, asked = open:match('^(%S+) (%S+) (%S+)$')
+if asked ~= bot then return refuse('too_old') end
+
+redis.call('DEL', query_key)
+local version = next_version(meta_key)
+local before = redis.call('HGET', chat_key(chat), 'c')
+if before then redis.call('HSET', chat_key(chat), 'c', version) end
+log_change(changes_key(chat), channel_key(chat), version, before, 'a', id, user, answer)
+redis.call('SET', request_key, 1, 'PX', 60000)
+return ok()

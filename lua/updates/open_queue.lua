@@ -1,0 +1,13 @@
+--[[
+@summary Opens the queue of a bot that has none.
+@include partition
+@key     meta    {NN}:meta               HASH
+@key     state   {NN}:queue_state:<bot>  HASH
+@arg     start   int   the update id before the first, random
+@arg     mask    int   kinds of updates that are queued
+@ok      opened  flag
+]]
+if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
+local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
+redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
+return ok(1)

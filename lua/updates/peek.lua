@@ -1,0 +1,14 @@
+--[[
+@summary Says which of a partition's waiting polls have a reason to look again.
+@flag    no-writes
+@derived state  {NN}:queue_state:<bot>  HASH
+@derived queue  {NN}:queue:<bot>        STREAM
+@args    polls  text    bot and poll name in turn
+@ok      wake   texts   poll names
+]]
+local wake = {}
+for i = 1, #polls, 2 do
+  local s = redis.call('HMGET', state_key(polls[i]), 'poll', 'hook')
+  if s[1] ~= polls[i + 1] or s[2] or redis.call('XLEN', queue_key(polls[i])) > 0 then wake[#wake + 1] = polls[i + 1] end
+end
+return ok(wake)

@@ -1,0 +1,70 @@
+--[[
+@summary One look of a long poll: takes its place, confirms what the bot has, and reads what waits.
+@why     The newest of two polls wins, on whichever nodes they are; confirming and reading must not cross a push.
+@include partition
+@include clock
+@include queue
+@flag    allow-oom
+@key     meta     {NN}:meta               HASH
+@key     journal  {NN}:journal            STREAM
+@key     state    {NN}:queue_state:<bot>  HASH
+@key     queue    {NN}:queue:<bot>        STREAM
+@key     channel  {NN}:on_bot:<bot>       CHANNEL
+@arg     run      text
+@arg     bot      text
+@arg     poll     text    random name of this poll
+@arg     first    flag    its first look
+@arg     offset   text    nothing, a positive update id, or -N for the last N
+@arg     limit    int
+@arg     mask     text    new mask of kinds, or nothing
+@ok      rows     raw     stream entries
+@err     stale_run
+@err     queue_missing
+@err     webhook_active
+@err     terminated
+@err     terminated_by_webhook
+]]
+local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook')
+if not s[1] then return refuse('queue_missing') end
+if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
+if first then
+  if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
+  redis.call('HSET', state_key, 'poll', poll)
+  if mask ~= '' then redis.call('HSET', state_key, 'mask', mask) end
+  if s[2] and s[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p') end
+elseif s[2] ~= poll then
+  return refuse('terminated')
+end
+
+local function confirm_below(id)
+  local q = read_queue(state_key)
+  local from, below = '-', ('(%.0f-0'):format(id)
+  repeat
+    local entries = redis.call('XRANGE', queue_key, from, below, 'COUNT', 100)
+    for _, entry in ipairs(entries) do q.bytes = q.bytes - entry_bytes(entry[2]) end
+    if #entries > 0 then from = '(' .. entries[#entries][1] end
+  until #entries < 100
+  redis.call('XTRIM', queue_key, 'MINID', ('%.0f-0'):format(id))
+  redis.call('HSET', state_key, 'bytes', q.bytes)
+end
+
+local n = tonumber(offset)
+if n and n > 0 and n <= tonumber(s[1]) + 1 then
+  local head = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
+  if head and tonumber(head[1]:match('^%d+')) < n then confirm_below(n) end
+elseif n and n < 0 then
+  local last = redis.call('XREVRANGE', queue_key, '+', '-', 'COUNT', -n)
+  if #last > 0 then confirm_below(tonumber(last[#last][1]:match('^%d+'))) end
+end
+local entries = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', limit)
+if #entries > 0 then
+  local _, ms = now()
+  if ms - tonumber(entries[1][2][4]) > 86400000 and redis.call('HGET', meta_key, 'run') == run then
+    local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot}
+    local q = read_queue(state_key)
+    bury_beyond_bounds(q, at, ms)
+    redis.call('HSET', state_key, 'bytes', q.bytes)
+    entries = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', limit)
+  end
+end
+return ok(entries)

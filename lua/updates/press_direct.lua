@@ -1,0 +1,59 @@
+--[[
+@summary A user presses an inline button in a direct chat: the bot gets a callback query.
+@why     The button must still be there when the query enters the queue.
+@include partition
+@include clock
+@include message
+@include chat
+@include queue
+@include callback
+@key     meta            {NN}:meta                                  HASH
+@key     journal         {NN}:journal                               STREAM
+@key     chat            {NN}:chat:<bot>.<user>                     HASH
+@key     ticket          {NN}:chat:<bot>.<user>:ticket              STRING
+@key     message         {NN}:msg:<bot>.<user>:<message_id>         STRING
+@key     message_ticket  {NN}:msg:<bot>.<user>:<message_id>:ticket  STRING
+@key     request         {NN}:req:<id>                              STRING
+@key     queue_state     {NN}:queue_state:<bot>                     HASH
+@key     queue           {NN}:queue:<bot>                           STREAM
+@key     bot_channel     {NN}:on_bot:<bot>                          CHANNEL
+@derived query           {NN}:callback_query:<id>                   STRING
+@arg     run        text
+@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, ticket to leave
+@arg     from       bytes   the user's profile
+@arg     extra      bytes   what the update carries besides
+@ok      query_id   text
+@err     stale_run
+@err     journal_full
+@err     chat_missing     ticket text
+@err     message_missing  ticket text
+@err     queue_missing
+@err     not_found
+@err     no_button
+]]
+local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local done = redis.call('GET', request_key)
+if done then return ok(done) end
+if tonumber(message_id) > c.seq then return refuse('not_found') end
+local record = redis.call('GET', message_key)
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+local header, start = read_header(record)
+if header[6] == KIND_DELETED then return refuse('not_found') end
+local _, markup = read_segments(record, header, start)
+local bot = chat:match('^%d+')
+if ('%.0f'):format(header[5]) ~= bot or not has_button(markup, data) then return refuse('no_button') end
+local q = read_queue(queue_state_key)
+if not q then return refuse('queue_missing') end
+if why then return refuse('journal_full') end
+
+local _, ms = now()
+local version = next_version(meta_key)
+local id = open_query(query_prefix, version, partition, chat, user, bot)
+local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot}
+push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
+redis.call('SET', request_key, id, 'PX', 60000)
+return ok(id)

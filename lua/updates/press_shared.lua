@@ -1,0 +1,65 @@
+--[[
+@summary A member presses an inline button in a group: the bot that sent the message gets a callback query.
+@why     Membership and the button must hold when the query enters the outbox.
+@include partition
+@include clock
+@include message
+@include chat
+@include control
+@include outbox
+@include callback
+@key     meta            {NN}:meta                            HASH
+@key     journal         {NN}:journal                         STREAM
+@key     chat            {NN}:chat:<chat>                     HASH
+@key     ticket          {NN}:chat:<chat>:ticket              STRING
+@key     message         {NN}:msg:<chat>:<message_id>         STRING
+@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket  STRING
+@key     request         {NN}:req:<id>                        STRING
+@key     outbox          {NN}:outbox                          STREAM
+@key     member          {NN}:member:<chat>:<user>            STRING
+@key     member_ticket   {NN}:member:<chat>:<user>:ticket     STRING
+@derived query           {NN}:callback_query:<id>             STRING
+@arg     run        text
+@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, ticket to leave
+@arg     from       bytes   the user's profile
+@arg     extra      bytes   what the update carries besides
+@ok      query_id   text
+@ok      forward    flag    the outbox holds something new
+@err     stale_run
+@err     journal_full
+@err     outbox_full
+@err     chat_missing     ticket text
+@err     member_missing   ticket text
+@err     message_missing  ticket text
+@err     not_member
+@err     not_found
+@err     no_button
+]]
+local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local done = redis.call('GET', request_key)
+if done then return ok(done, 0) end
+local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not is_member(member) then return refuse('not_member') end
+if tonumber(message_id) > c.seq then return refuse('not_found') end
+local record = redis.call('GET', message_key)
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+local header, start = read_header(record)
+if header[6] == KIND_DELETED then return refuse('not_found') end
+local _, markup = read_segments(record, header, start)
+local bot = ('%.0f'):format(header[5])
+local here = (',' .. c.bots .. ','):find(',' .. bot .. ',', 1, true)
+if not here or not has_button(markup, data) then return refuse('no_button') end
+if why then return refuse('journal_full') end
+if outbox_full(outbox_key) then return refuse('outbox_full') end
+
+local _, ms = now()
+local version = next_version(meta_key)
+local id = open_query(query_prefix, version, partition, chat, user, bot)
+local forward = post_update(outbox_key, version, ms, bot, '', 'callback_query', chat, id, record, from, c.profile, '', extra)
+redis.call('SET', request_key, id, 'PX', 60000)
+return ok(id, forward and 1 or 0)

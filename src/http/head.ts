@@ -1,0 +1,82 @@
+/** Collects the request headers that matter in one pass and tells heads that two servers could read differently. */
+import type { EngineRequest } from './engine.js';
+
+/** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
+export interface Head {
+  contentType: string;
+  authorization: string;
+  lastEventId: string;
+  idempotencyKey: string;
+  contentLength: string;
+  transferEncoding: string;
+  host: string;
+  connection: string;
+  contentLengths: number;
+  transferEncodings: number;
+  hosts: number;
+}
+
+/** Where `visit` writes. Engines call it before `forEach` returns, so one variable serves all requests and none
+ * needs a closure. */
+let head: Head;
+
+/** Compares lengths first: most headers of a request are of no interest, and the names come as fresh strings. */
+function visit(name: string, value: string): void {
+  switch (name.length) {
+    case 4:
+      if (name === 'host') {
+        head.host = value;
+        head.hosts++;
+      }
+      break;
+    case 10:
+      if (name === 'connection') head.connection = head.connection ? `${head.connection},${value}` : value;
+      break;
+    case 12:
+      if (name === 'content-type') head.contentType = value;
+      break;
+    case 13:
+      if (name === 'authorization') head.authorization = value;
+      else if (name === 'last-event-id') head.lastEventId = value;
+      break;
+    case 14:
+      if (name === 'content-length') {
+        head.contentLength = value;
+        head.contentLengths++;
+      }
+      break;
+    case 15:
+      if (name === 'idempotency-key') head.idempotencyKey = value;
+      break;
+    case 17:
+      if (name === 'transfer-encoding') {
+        head.transferEncoding = value;
+        head.transferEncodings++;
+      }
+      break;
+  }
+}
+
+/** Fills `into`, whose fields must hold '' and 0. */
+export function readHead(request: EngineRequest, into: Head): void {
+  head = into;
+  request.forEach(visit);
+}
+
+/**
+ * True for a head that must be refused before any handler runs, because an intermediary may find another end of the
+ * request or another addressee than the engine does (RFC 9112 §3.2, §6.3). The engines do not tell the version of
+ * the protocol, so a missing `Host` is refused in HTTP/1.0 too.
+ */
+export function isAmbiguous(head: Head): boolean {
+  if (head.hosts !== 1 || head.host === '') return true;
+  if (head.contentLengths > 0 && (head.contentLengths > 1 || !/^\d{1,15}$/.test(head.contentLength)))
+    return true;
+  if (head.transferEncodings === 0) return false;
+  return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
+}
+
+/** True when the client asks that the connection end with this exchange. */
+export function asksToClose(connection: string): boolean {
+  return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
+}

@@ -1,0 +1,131 @@
+/** Listens on a port, turns what the engine hands over into exchanges, and ends in order. */
+import type { ApiRequest, RequestHandler } from '../api/request.js';
+import { ApiError, errorEnvelope } from '../errors.js';
+import { limits } from '../limits.js';
+import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
+import { Exchange, type ExchangeContext } from './exchange.js';
+
+export interface ListenOptions {
+  readonly engine: Engine;
+  /** Address to listen on, for instance '127.0.0.1'. */
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Lets other processes of this machine that ask for the same listen on this port too. */
+  readonly shared: boolean;
+  readonly handler: RequestHandler;
+  /** Hears what a handler threw and is no ApiError, and of handlers that reply twice or never. Nothing of the
+   * request is passed: its path may hold a token. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface HttpServer {
+  readonly port: number;
+  /** Requests and event streams that have not been answered to their end. */
+  openRequests(): number;
+  /** Stops accepting connections, ends each connection with its next reply, and waits at most `msMax` for the open
+   * requests. Resolves to how many are left. */
+  drain(msMax: number): Promise<number>;
+  /** Drains for at most `limits.shutdown_ms_max`, then closes every connection, idle ones too. */
+  close(): Promise<void>;
+}
+
+function refuseVerb(request: ApiRequest): void {
+  const error = new ApiError('method_not_allowed');
+  request.reply(error.code, errorEnvelope(error));
+}
+
+/** A verb that the engine itself does not know never gets here: the engine drops the connection. */
+function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
+  const as =
+    (method: string): RouteHandler =>
+    (response, request) => {
+      new Exchange(context, handler, method, response, request);
+    };
+  app.get('/*', as('GET'));
+  app.post('/*', as('POST'));
+  app.put('/*', as('PUT'));
+  app.patch('/*', as('PATCH'));
+  app.del('/*', as('DELETE'));
+  app.head('/*', as('HEAD'));
+  app.options('/*', as('OPTIONS'));
+  app.any('/*', (response, request) => {
+    new Exchange(context, refuseVerb, request.getMethod().toUpperCase(), response, request);
+  });
+}
+
+function bind(app: TemplatedApp, options: ListenOptions): Promise<ListenSocket> {
+  const { engine, host, port, shared } = options;
+  return new Promise((resolve, reject) => {
+    app.listen(host, port, shared ? 0 : engine.exclusivePort, (socket) => {
+      if (socket) resolve(socket);
+      else
+        reject(
+          new Error(`cannot listen on ${host} port ${port}: it is taken or not an address of this machine`),
+        );
+    });
+  });
+}
+
+class Server implements HttpServer {
+  readonly port: number;
+  private readonly engine: Engine;
+  private readonly app: TemplatedApp;
+  private readonly context: ExchangeContext;
+  private socket: ListenSocket | undefined;
+  private readonly waiting = new Set<() => void>();
+  private closed: Promise<void> | undefined;
+
+  constructor(engine: Engine, app: TemplatedApp, context: ExchangeContext, socket: ListenSocket) {
+    this.engine = engine;
+    this.app = app;
+    this.context = context;
+    this.socket = socket;
+    this.port = engine.localPort(socket);
+    context.idle = () => {
+      for (const wake of this.waiting) wake();
+    };
+  }
+
+  openRequests(): number {
+    return this.context.open;
+  }
+
+  async drain(msMax: number): Promise<number> {
+    if (this.socket) this.engine.closeListenSocket(this.socket);
+    this.socket = undefined;
+    this.context.closing = true;
+    if (this.context.open > 0) {
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          clearTimeout(timer);
+          this.waiting.delete(wake);
+          resolve();
+        };
+        const timer = setTimeout(wake, msMax);
+        this.waiting.add(wake);
+      });
+    }
+    return this.context.open;
+  }
+
+  close(): Promise<void> {
+    this.closed ??= this.drain(limits.shutdown_ms_max).then(() => {
+      this.app.close();
+    });
+    return this.closed;
+  }
+}
+
+/** Rejects when the port is taken, or shared by a process that did not ask for that. */
+export async function listen(options: ListenOptions): Promise<HttpServer> {
+  const app = options.engine.app();
+  const context: ExchangeContext = {
+    onFault: options.onFault,
+    open: 0,
+    closing: false,
+    idle: () => undefined,
+  };
+  route(app, context, options.handler);
+  return new Server(options.engine, app, context, await bind(app, options));
+}

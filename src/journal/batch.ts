@@ -1,0 +1,97 @@
+/** From what was read of journals to what is written: the newest version of each entity, by table, sorted by key. */
+import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
+
+/** One entry of a journal as it was read. */
+export interface JournalEntry {
+  readonly partition: number;
+  readonly version: number;
+  readonly entity: string;
+  /** The whole new record; empty for a tombstone. */
+  readonly image: Buffer;
+}
+
+/** A contiguous run of a partition's journal, from its start. */
+export interface JournalPrefix {
+  readonly partition: number;
+  readonly entries: readonly JournalEntry[];
+  /** Version of the last entry. */
+  readonly last: number;
+  /** Whether the journal ended there when it was read. */
+  readonly whole: boolean;
+}
+
+/** The newest version of an entity within a batch. */
+export interface Change extends Entity {
+  readonly entry: JournalEntry;
+}
+
+/** How far a sequence has come. */
+export interface SequenceChange {
+  readonly table: JournalTable;
+  readonly partition: number;
+  /** The key without its last column. */
+  readonly key: readonly number[];
+  readonly last: number;
+  readonly version: number;
+}
+
+/** Entries that name no known entity, apart from the rest. */
+export interface Gathered {
+  /** Sorted by table and key: every writer takes row locks in one order. */
+  readonly changes: readonly Change[];
+  readonly unreadable: readonly JournalEntry[];
+}
+
+const tableOrder = new Map(journalTables.map((table, i) => [table, i]));
+
+function compareKeys(a: readonly number[], b: readonly number[]): number {
+  for (let i = 0; i < a.length; i++) {
+    const difference = (a[i] as number) - (b[i] as number);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+const compareChanges = (a: Change, b: Change): number =>
+  a.table === b.table
+    ? compareKeys(a.key, b.key)
+    : (tableOrder.get(a.table) as number) - (tableOrder.get(b.table) as number);
+
+/** Keeps the newest version of each entity. An entity has one partition, so the text names it. */
+export function gather(entries: Iterable<JournalEntry>): Gathered {
+  const newest = new Map<string, JournalEntry>();
+  for (const entry of entries) {
+    const known = newest.get(entry.entity);
+    if (!known || known.version < entry.version) newest.set(entry.entity, entry);
+  }
+  const changes: Change[] = [];
+  const unreadable: JournalEntry[] = [];
+  for (const entry of newest.values()) {
+    const entity = parseEntity(entry.entity);
+    if (entity) changes.push({ table: entity.table, key: entity.key, entry });
+    else unreadable.push(entry);
+  }
+  return { changes: changes.sort(compareChanges), unreadable };
+}
+
+/** The runs of changes that share a table. */
+export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
+  return journalTables
+    .map((table) => [table, changes.filter((change) => change.table === table)] as const)
+    .filter(([, rows]) => rows.length > 0);
+}
+
+/** The greatest number and version of each sequence among changes of one table, in the order of their keys. */
+export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
+  const found: SequenceChange[] = [];
+  const depth = table.columns.length - 1;
+  for (const { key, entry } of changes) {
+    const last = found.at(-1);
+    const sequence = key.slice(0, depth);
+    const next = { table, partition: entry.partition, key: sequence, last: key[depth] as number };
+    if (last && compareKeys(last.key, sequence) === 0) {
+      found[found.length - 1] = { ...next, version: Math.max(last.version, entry.version) };
+    } else found.push({ ...next, version: entry.version });
+  }
+  return found;
+}

@@ -1,0 +1,224 @@
+/**
+ * The write-behind loop: read the starts of the journals under lease, write one batch, commit, and only then settle.
+ * While one batch is written the next is read and the one before is settled; there is one writer, so that commits,
+ * watermarks and trims all come in the order of the journal. Whatever fails, everything in flight is given up and
+ * read again from the start: a batch may be written any number of times.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.js';
+import type { Pool } from '../postgres/pool.js';
+import type { RedisConnection } from '../redis/connection.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from '../store/keys.js';
+import { createLeases } from './leases.js';
+import { purgeTombstones } from './purge.js';
+import { settlePrefixes } from './settle.js';
+import { type ReadResult, readPrefixes } from './source.js';
+import { type OnQuarantine, writePrefixes } from './write.js';
+
+/** Where a batch is: read but not written, committed but still in the journal, settled. */
+export type FlushStep = 'read' | 'committed' | 'settled';
+
+export interface FlusherOptions {
+  readonly connection: RedisConnection;
+  readonly runner: ScriptRunner;
+  readonly pool: Pool;
+  readonly keys: Keys;
+  /** Setting HOT_TTL_MS. */
+  readonly hotTtlMs: number;
+  /** Setting FLUSH_INTERVAL_MS: least time from one batch that was not full to the next. */
+  readonly intervalMs: number;
+  /** Unique among flushers; made up when absent. */
+  readonly id?: string;
+  /** Told of every failure; the flusher goes on by itself. */
+  readonly onError?: (error: Error) => void;
+  readonly onQuarantine?: OnQuarantine;
+  /** Awaited at each step of each batch: a test holds the flusher there. */
+  readonly onStep?: (step: FlushStep) => Promise<void> | void;
+}
+
+export interface FlusherStats {
+  /** Journal entries that were settled. */
+  readonly entries: number;
+  readonly batches: number;
+  /** Rows that were sent to Postgres: the newest version of each entity of a batch. */
+  readonly rows: number;
+  readonly quarantined: number;
+  /** Times the loop gave up what was in flight. */
+  readonly failures: number;
+  /** Tombstones that were deleted for their age. */
+  readonly purged: number;
+  /** Everything that was journaled longer ago than this is in Postgres, for the partitions under lease. */
+  readonly lagMs: number;
+  /** Entries left in each journal under lease when it was last settled. */
+  readonly lengths: ReadonlyMap<number, number>;
+}
+
+export interface Flusher {
+  start(): void;
+  /** Ends the loop after the batch in flight, or with `drain` once the journals under lease are empty; gives the
+   * leases back. Resolves after `msMax` (default limits.shutdown_ms_max) at the latest: what is left stays journaled. */
+  stop(options?: { readonly drain?: boolean; readonly msMax?: number }): Promise<void>;
+  stats(): FlusherStats;
+}
+
+interface InFlight {
+  readonly committed: Promise<void>;
+  readonly settled: Promise<void>;
+}
+
+const backoffMsMin = 50;
+const backoffMsMax = 2_000;
+const purgeIntervalMs = 60_000;
+
+/** Makes a flusher; it does nothing before `start`. */
+export function createFlusher(options: FlusherOptions): Flusher {
+  const { connection, runner, pool, keys, hotTtlMs, intervalMs } = options;
+  const onError = options.onError ?? (() => {});
+  const step = async (name: FlushStep) => options.onStep?.(name);
+  const leases = createLeases({ runner, keys, id: options.id ?? randomUUID(), onError });
+  const counts = { entries: 0, batches: 0, rows: 0, quarantined: 0, failures: 0, purged: 0 };
+  /** When a partition was last read to its end, of those under lease. */
+  const caughtUpAt = new Map<number, number>();
+  const lengths = new Map<number, number>();
+  /** Last version of each partition that is in flight. */
+  const cursors = new Map<number, number>();
+  let inFlight: InFlight[] = [];
+  let stopping: 'no' | 'drain' | 'now' = 'no';
+  const waking = new AbortController();
+  let done: Promise<void> = Promise.resolve();
+  let purgeTimer: NodeJS.Timeout | undefined;
+
+  async function rest(ms: number): Promise<void> {
+    if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
+  }
+
+  async function read(): Promise<ReadResult & { readonly at: number }> {
+    const at = performance.now();
+    const held = leases.held();
+    const known = new Set(held);
+    for (const partition of caughtUpAt.keys()) if (!known.has(partition)) caughtUpAt.delete(partition);
+    for (const partition of lengths.keys()) if (!known.has(partition)) lengths.delete(partition);
+    for (const partition of held) if (!caughtUpAt.has(partition)) caughtUpAt.set(partition, at);
+    return { ...(await readPrefixes(connection.client, keys, held, cursors)), at };
+  }
+
+  function caughtUp(partitions: readonly number[], at: number): void {
+    for (const partition of partitions) caughtUpAt.set(partition, at);
+  }
+
+  function begin(batch: ReadResult & { readonly at: number }): InFlight {
+    const before = inFlight.at(-1);
+    for (const { partition, last } of batch.prefixes) cursors.set(partition, last);
+    const write = async () => {
+      await step('read');
+      const outcome = await writePrefixes(pool, batch.prefixes, (entry, reason) => {
+        counts.quarantined++;
+        options.onQuarantine?.(entry, reason);
+      });
+      await step('committed');
+      return outcome;
+    };
+    const outcome = write();
+    const settle = async () => {
+      const { written } = await outcome;
+      // Journals are trimmed in order: a trim takes away everything before it.
+      await before?.settled;
+      const left = await settlePrefixes(runner, keys, hotTtlMs, batch.prefixes, written);
+      for (const [partition, length] of left) lengths.set(partition, length);
+      for (const { entries } of batch.prefixes) counts.entries += entries.length;
+      counts.batches++;
+      counts.rows += written.length;
+      caughtUp(batch.ends, batch.at);
+      await step('settled');
+    };
+    const settled = settle();
+    settled.catch(() => {});
+    const committed = outcome.then(() => {});
+    committed.catch(() => {});
+    return { committed, settled };
+  }
+
+  async function settleAll(): Promise<void> {
+    const waited = inFlight;
+    inFlight = [];
+    const ends = await Promise.allSettled(waited.map(({ settled }) => settled));
+    cursors.clear();
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  }
+
+  /** One turn. True when nothing was found and nothing is in flight. */
+  async function turn(): Promise<boolean> {
+    const batch = await read();
+    await inFlight.at(-1)?.committed;
+    while (inFlight.length >= 2) await inFlight.shift()?.settled;
+    if (batch.prefixes.length > 0) inFlight.push(begin(batch));
+    if (batch.full) return false;
+    await settleAll();
+    if (batch.prefixes.length > 0) return false;
+    caughtUp(batch.ends, batch.at);
+    for (const partition of batch.ends) lengths.set(partition, 0);
+    return true;
+  }
+
+  async function giveUp(error: Error): Promise<void> {
+    counts.failures++;
+    onError(error);
+    await Promise.allSettled(inFlight.map(({ settled }) => settled));
+    inFlight = [];
+    cursors.clear();
+  }
+
+  async function loop(): Promise<void> {
+    await leases.start();
+    let failed = 0;
+    while (stopping !== 'now') {
+      const start = performance.now();
+      try {
+        const idle = await turn();
+        failed = 0;
+        if (stopping === 'drain' && idle) break;
+        if (inFlight.length === 0) await rest(intervalMs - (performance.now() - start));
+      } catch (error) {
+        await giveUp(error as Error);
+        const backoff = Math.min(backoffMsMax, backoffMsMin * 2 ** Math.min(failed++, 10));
+        await rest(backoff * (0.5 + Math.random() / 2));
+      }
+    }
+    await settleAll().catch(onError);
+  }
+
+  async function purge(): Promise<void> {
+    try {
+      counts.purged += await purgeTombstones(pool);
+    } catch (error) {
+      onError(error as Error);
+    }
+  }
+
+  return {
+    start() {
+      done = loop();
+      purgeTimer = setInterval(purge, purgeIntervalMs);
+      purgeTimer.unref();
+      void purge();
+    },
+    async stop({ drain = false, msMax = limits.shutdown_ms_max } = {}) {
+      clearInterval(purgeTimer);
+      stopping = drain ? 'drain' : 'now';
+      if (!drain) waking.abort();
+      const bound = new AbortController();
+      const finished = done.then(() => leases.leave()).catch(onError);
+      await Promise.race([finished, sleep(msMax, null, { signal: bound.signal }).catch(() => {})]);
+      bound.abort();
+      stopping = 'now';
+      waking.abort();
+    },
+    stats() {
+      const now = performance.now();
+      const lagMs = Math.max(0, ...[...caughtUpAt.values()].map((at) => now - at));
+      return { ...counts, lagMs, lengths: new Map(lengths) };
+    },
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * Divides partitions among the flushers that live. Each registers with a heartbeat, and each computes the same share
+ * by rendezvous hashing, so that a newcomer or a death moves only its own partitions. A short lease on a partition
+ * keeps two that disagree for a moment from doing the same work; nothing is wrong if both do.
+ */
+import { createHash } from 'node:crypto';
+import { limits } from '../limits.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from '../store/keys.js';
+
+export interface LeaseOptions {
+  readonly runner: ScriptRunner;
+  readonly keys: Keys;
+  /** Unique among flushers. */
+  readonly id: string;
+  readonly onError: (error: Error) => void;
+}
+
+export interface Leases {
+  /** Takes part from now on; the first round is over when it resolves, or failed and will be repeated. */
+  start(): Promise<void>;
+  /** Partitions that this flusher may read. */
+  held(): readonly number[];
+  /** Gives everything back, so that others go on at once. */
+  leave(): Promise<void>;
+}
+
+const beatMs = limits.journal_lease_ms / 3;
+
+function weight(flusher: string, partition: number): number {
+  return createHash('sha1').update(`${partition} ${flusher}`).digest().readUInt32BE();
+}
+
+/** Whether `id` is the one of `live` whose partition this is. */
+export function isShareOf(id: string, live: readonly string[], partition: number): boolean {
+  const own = weight(id, partition);
+  return live.every((other) => {
+    if (other === id) return true;
+    const theirs = weight(other, partition);
+    return theirs < own || (theirs === own && other < id);
+  });
+}
+
+export function createLeases({ runner, keys, id, onError }: LeaseOptions): Leases {
+  const held = new Set<number>();
+  let share: { readonly live: string; readonly partitions: ReadonlySet<number> } | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let round: Promise<void> = Promise.resolve();
+  let left = false;
+
+  const beat = async (leaving: boolean): Promise<string[]> => {
+    const args = { id, stale_ms: limits.journal_lease_ms, leaving };
+    return (await runner.call('journal/heartbeat', 0, { flushers: keys.flushers() }, args)).live;
+  };
+  const take = async (partition: number): Promise<void> => {
+    const args = { owner: id, ms: limits.journal_lease_ms };
+    const result = await runner.call('journal/lease', partition, { lease: keys.flushLease(partition) }, args);
+    if (result.status === 'ok') held.add(partition);
+    else held.delete(partition);
+  };
+  const release = async (partition: number): Promise<void> => {
+    held.delete(partition);
+    await runner.call('journal/release', partition, { lease: keys.flushLease(partition) }, { owner: id });
+  };
+
+  function shareAmong(live: readonly string[]): ReadonlySet<number> {
+    const names = [...live].sort().join(' ');
+    if (share?.live !== names) {
+      const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
+      share = { live: names, partitions: new Set(all.filter((p) => isShareOf(id, live, p))) };
+    }
+    return share.partitions;
+  }
+
+  async function tend(): Promise<void> {
+    try {
+      const wanted = shareAmong(await beat(false));
+      const unwanted = [...held].filter((partition) => !wanted.has(partition));
+      await Promise.all([...[...wanted].map(take), ...unwanted.map(release)]);
+    } catch (error) {
+      onError(error as Error);
+    }
+  }
+
+  function schedule(): void {
+    timer = setTimeout(() => {
+      round = tend().then(() => {
+        if (!left) schedule();
+      });
+    }, beatMs);
+  }
+
+  return {
+    async start() {
+      round = tend();
+      await round;
+      if (!left) schedule();
+    },
+    held: () => [...held],
+    async leave() {
+      left = true;
+      clearTimeout(timer);
+      await round;
+      try {
+        await beat(true);
+        await Promise.all([...held].map(release));
+      } catch (error) {
+        // What could not be given back ends by itself.
+        onError(error as Error);
+      }
+      held.clear();
+    },
+  };
+}

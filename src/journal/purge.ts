@@ -1,0 +1,43 @@
+/** Removes tombstones that no batch can meet any more. */
+import { limits } from '../limits.js';
+import { type Pool, statement } from '../postgres/pool.js';
+import { journalTables } from './tables.js';
+
+const chunkRowsMax = 1_000;
+/** Of one table in one purge; what remains waits for the next. */
+const chunksMax = 50;
+
+/** One purge a minute in the whole installation, and both times are the database's. */
+const claimPurge = statement(
+  'claim_purge',
+  `insert into installation (name, value) values ('tombstones_purged_at', now()::text)
+   on conflict (name) do update set value = excluded.value
+   where installation.value::timestamptz <= now() - interval '1 minute'
+   returning name`,
+);
+
+const deletions = journalTables.map(({ table }) =>
+  statement(
+    `purge_${table}`,
+    `delete from ${table} where ctid = any(array(
+       select ctid from ${table}
+       where deleted_at < now() - $1::bigint * interval '1 millisecond'
+       order by deleted_at limit ${chunkRowsMax} for update skip locked
+     ))`,
+  ),
+);
+
+/** Deletes tombstones older than limits.tombstone_age_ms_max, if no purge ran within a minute. Returns the rows. */
+export async function purgeTombstones(pool: Pool): Promise<number> {
+  const claimed = await pool.query(claimPurge);
+  if (claimed.count === 0) return 0;
+  let purged = 0;
+  for (const deletion of deletions) {
+    for (let chunk = 0; chunk < chunksMax; chunk++) {
+      const { count } = await pool.query(deletion, [limits.tombstone_age_ms_max]);
+      purged += count;
+      if (count < chunkRowsMax) break;
+    }
+  }
+  return purged;
+}

@@ -1,0 +1,146 @@
+/** Raises a partition's incarnation when Redis may have lost its last changes, so that no version is given out twice. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError } from '../errors.js';
+import { limits } from '../limits.js';
+import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from '../store/keys.js';
+
+export interface RecoveryOptions {
+  readonly pool: Pool;
+  readonly keys: Keys;
+  /** Setting JOURNAL_HIGH_WATER, in entries. */
+  readonly highWater: number;
+  /** Asked for with each recovery: the runner itself is made with `recover`. */
+  readonly runner: () => ScriptRunner;
+}
+
+export interface Recovery {
+  /**
+   * Opens a partition for the Redis of this run id; does nothing where it is open, or where the connection meanwhile
+   * reaches another Redis. Errors: `unavailable` while Postgres or Redis is away.
+   */
+  recover(partition: number, runId: string): Promise<void>;
+  /** The same for many partitions with one statement for those that need it: at the start of a node. */
+  openAll(partitions: readonly number[], runId: string): Promise<void>;
+}
+
+const raceTriesMax = 20;
+
+const seenIncarnations = statement(
+  'seen_incarnations',
+  'select partition, incarnation from partitions where partition = any($1::int[])',
+);
+
+/**
+ * The incarnation a partition gets is registered before it is used and given to one caller only. A row that was raised
+ * since it was seen is left alone: its raiser is at work, and a hundred nodes that meet one failover need one raise.
+ * What the watermark proves counts as well, so that a row brought back from a backup cannot lag behind its own rows.
+ */
+const raiseIncarnations = statement(
+  'raise_incarnations',
+  `with wanted as (
+     select * from unnest($1::int[], $2::int[], $3::int[]) as w (partition, exceeds, seen)
+   )
+   insert into partitions as p (partition, incarnation, run_id)
+   select partition, exceeds + 1, $4 from wanted order by partition
+   on conflict (partition) do update set
+     incarnation = greatest(p.incarnation, excluded.incarnation - 1, (p.flushed_version >> 40)::int) + 1,
+     run_id = excluded.run_id
+   where p.incarnation = (select seen from wanted w where w.partition = p.partition)
+   returning partition, incarnation`,
+);
+
+interface Behind {
+  readonly partition: number;
+  /** What Redis proves to have been in use. */
+  readonly incarnation: number;
+}
+
+interface Raised {
+  partition: number;
+  incarnation: number;
+}
+
+/** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
+export function createRecovery({ pool, keys, highWater, runner }: RecoveryOptions): Recovery {
+  const underWay = new Map<string, Promise<void>>();
+
+  /** Applies an incarnation, 0 to ask only. Null: nothing is left to do here. */
+  async function apply(partition: number, runId: string, incarnation: number): Promise<Behind | null> {
+    const result = await runner().call(
+      'partition/recover',
+      partition,
+      { meta: keys.meta(partition), journal: keys.journal(partition) },
+      { expected: runId, incarnation, high_water: highWater },
+    );
+    return result.status === 'behind' ? { partition, incarnation: result.incarnation } : null;
+  }
+
+  async function applyAll(wanted: readonly Raised[], runId: string): Promise<Behind[]> {
+    const found = await Promise.all(wanted.map((w) => apply(w.partition, runId, w.incarnation)));
+    return found.filter((behind) => behind !== null);
+  }
+
+  const ask = (partitions: readonly number[], runId: string) =>
+    applyAll(
+      partitions.map((partition) => ({ partition, incarnation: 0 })),
+      runId,
+    );
+
+  async function raise(behind: readonly Behind[], seen: ReadonlyMap<number, number>, runId: string) {
+    const { rows } = await pool.transaction((tx) =>
+      tx.query<Raised>(raiseIncarnations, [
+        behind.map((b) => b.partition),
+        behind.map((b) => b.incarnation),
+        behind.map((b) => seen.get(b.partition) ?? 0),
+        runId,
+      ]),
+    );
+    for (const row of rows) {
+      if (row.incarnation >= limits.incarnations_max) {
+        throw new Error(`partition ${row.partition} has used up its ${limits.incarnations_max} incarnations`);
+      }
+    }
+    return rows;
+  }
+
+  async function open(partitions: readonly number[], runId: string): Promise<void> {
+    let closed = (await ask(partitions, runId)).map((b) => b.partition);
+    for (let tries = 1; closed.length > 0; tries++) {
+      if (tries > raceTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
+      const { rows } = await pool.query<Raised>(seenIncarnations, [closed]);
+      const seen = new Map(rows.map((row) => [row.partition, row.incarnation]));
+      // Asked after the look at the rows: who raised before it has applied by now, or is told apart below.
+      const behind = await ask(closed, runId);
+      const raised = behind.length === 0 ? [] : await raise(behind, seen, runId);
+      const stillBehind = await applyAll(raised, runId);
+      const mine = new Set(raised.map((r) => r.partition));
+      const lost = behind.filter((b) => !mine.has(b.partition));
+      closed = [...stillBehind, ...lost].map((b) => b.partition);
+      if (lost.length > 0) await sleep(20 + Math.random() * 40);
+    }
+  }
+
+  async function openOrRefuse(partitions: readonly number[], runId: string): Promise<void> {
+    try {
+      await open(partitions, runId);
+    } catch (error) {
+      if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 });
+      throw error;
+    }
+  }
+
+  return {
+    recover(partition, runId) {
+      const id = `${partition} ${runId}`;
+      let recovery = underWay.get(id);
+      if (!recovery) {
+        recovery = openOrRefuse([partition], runId).finally(() => underWay.delete(id));
+        underWay.set(id, recovery);
+      }
+      return recovery;
+    },
+    openAll: openOrRefuse,
+  };
+}

@@ -1,0 +1,65 @@
+/** The step after a commit: what Postgres has leaves the journal, and may leave Redis once nobody touches it. */
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from '../store/keys.js';
+import { byTable, type Change, type JournalPrefix, sequences } from './batch.js';
+
+interface Settled {
+  readonly entities: string[];
+  readonly versions: number[];
+}
+
+const none = (): Settled => ({ entities: [], versions: [] });
+
+function add(to: Map<number, Settled>, partition: number, entity: string, version: number): void {
+  const settled = to.get(partition) ?? none();
+  settled.entities.push(entity);
+  settled.versions.push(version);
+  to.set(partition, settled);
+}
+
+/**
+ * Settles the prefixes of a batch that is committed: one script a partition. Returns the entries left in each
+ * journal. What went to quarantine is not among `written`: its entity must stay in Redis, Postgres lacks it.
+ */
+export async function settlePrefixes(
+  runner: ScriptRunner,
+  keys: Keys,
+  hotTtlMs: number,
+  prefixes: readonly JournalPrefix[],
+  written: readonly Change[],
+): Promise<Map<number, number>> {
+  const records = new Map<number, Settled>();
+  const states = new Map<number, Settled>();
+  for (const [table, changes] of byTable(written)) {
+    if (table.record) {
+      for (const { key, entry } of changes) {
+        add(records, entry.partition, table.record(keys, key), entry.version);
+      }
+    }
+    if (table.sequence) {
+      for (const { partition, key, version } of sequences(table, changes)) {
+        add(states, partition, table.sequence.state(keys, key), version);
+      }
+    }
+  }
+  const lengths = new Map<number, number>();
+  await Promise.all(
+    prefixes.map(async ({ partition, last }) => {
+      const record = records.get(partition) ?? none();
+      const state = states.get(partition) ?? none();
+      const result = await runner.call(
+        'journal/settle',
+        partition,
+        { journal: keys.journal(partition), entities: [...record.entities, ...state.entities] },
+        {
+          after: `${last + 1}-0`,
+          hot_ms: hotTtlMs,
+          records: record.entities.length,
+          versions: [...record.versions, ...state.versions],
+        },
+      );
+      lengths.set(partition, result.length);
+    }),
+  );
+  return lengths;
+}

@@ -1,0 +1,69 @@
+/** Reads the starts of journals, a fair share of each, up to one batch. */
+import { limits } from '../limits.js';
+import type { RedisConnection } from '../redis/connection.js';
+import type { Keys } from '../store/keys.js';
+import type { JournalEntry, JournalPrefix } from './batch.js';
+
+type RawEntry = readonly [id: Buffer, fields: readonly Buffer[]];
+
+const empty = Buffer.alloc(0);
+
+/** Entries that are not shaped like an entry of the journal keep their version and get no entity: quarantine. */
+function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
+  const version = Number(id.toString('latin1', 0, id.indexOf('-')));
+  const shaped = fields.length === 4 && fields[0]?.toString() === 'k' && fields[2]?.toString() === 'i';
+  const entity = shaped ? (fields[1] as Buffer).toString() : '';
+  return { partition, version, entity, image: (fields[3] as Buffer | undefined) ?? empty };
+}
+
+export interface ReadResult {
+  /** Of each partition that had entries. */
+  readonly prefixes: readonly JournalPrefix[];
+  /** Partitions of which nothing was left to read. */
+  readonly ends: readonly number[];
+  /** Whether the batch is full: there may be more to read at once. */
+  readonly full: boolean;
+}
+
+/**
+ * Reads each journal from its start, or behind the version that `after` names: what lies before it is being written
+ * by the caller. First every partition gives an equal share, then those with more fill what is left of the batch.
+ */
+export async function readPrefixes(
+  client: RedisConnection['client'],
+  keys: Keys,
+  partitions: readonly number[],
+  after: ReadonlyMap<number, number>,
+  entriesMax: number = limits.journal_batch_entries_max,
+): Promise<ReadResult> {
+  const found = new Map<number, JournalEntry[]>();
+  const ends: number[] = [];
+  let left = entriesMax;
+
+  async function readMore(partition: number, count: number): Promise<boolean> {
+    const known = found.get(partition) ?? [];
+    const last = known.at(-1)?.version ?? after.get(partition);
+    const start = last === undefined ? '-' : `(${last}-0`;
+    const raw = await client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
+    for (const entry of raw) known.push(decode(partition, entry as unknown as RawEntry));
+    if (raw.length > 0) found.set(partition, known);
+    left -= raw.length;
+    if (raw.length < count) ends.push(partition);
+    return raw.length === count;
+  }
+
+  let open = [...partitions];
+  while (open.length > 0 && left > 0) {
+    const share = Math.max(1, Math.floor(left / open.length));
+    const more = await Promise.all(open.map((partition) => readMore(partition, share)));
+    open = open.filter((_, i) => more[i]);
+  }
+  const atEnd = new Set(ends);
+  const prefixes = [...found].map(([partition, entries]) => ({
+    partition,
+    entries,
+    last: (entries.at(-1) as JournalEntry).version,
+    whole: atEnd.has(partition),
+  }));
+  return { prefixes, ends, full: open.length > 0 };
+}

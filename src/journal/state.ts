@@ -1,0 +1,64 @@
+/** How far write-behind has come, partition by partition: what `petrel doctor` prints. */
+import { type Pool, statement } from '../postgres/pool.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from '../store/keys.js';
+
+export interface PartitionState {
+  readonly partition: number;
+  /** Entries in the journal. */
+  readonly length: number;
+  /** Version of the oldest entry. */
+  readonly first: number | null;
+  /** Last version that Redis handed out. */
+  readonly version: number;
+  /** Journal entries above which changes are refused; 0 while the partition was never opened. */
+  readonly highWater: number;
+  /** Run id under which Redis hands out versions. */
+  readonly run: string | null;
+  /** What Postgres registered last, 0 for none. */
+  readonly incarnation: number;
+  /** Watermark: the greatest version that was read and is in Postgres or in quarantine. */
+  readonly flushedVersion: number;
+  readonly flushedAt: Date | null;
+}
+
+interface Row {
+  partition: number;
+  incarnation: number;
+  flushed_version: number;
+  flushed_at: Date | null;
+}
+
+const partitionRows = statement(
+  'partition_rows',
+  'select partition, incarnation, flushed_version, flushed_at from partitions',
+);
+
+/** Asks Redis and Postgres for the state of every partition. Errors: whatever either is unavailable with. */
+export async function journalState(options: {
+  readonly runner: ScriptRunner;
+  readonly pool: Pool;
+  readonly keys: Keys;
+}): Promise<PartitionState[]> {
+  const { runner, pool, keys } = options;
+  const { rows } = await pool.query<Row>(partitionRows);
+  const byPartition = new Map(rows.map((row) => [row.partition, row]));
+  return Promise.all(
+    Array.from({ length: keys.partitions.count }, async (_, partition) => {
+      const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
+      const redis = await runner.call('journal/state', partition, at, {});
+      const row = byPartition.get(partition);
+      return {
+        partition,
+        length: redis.length,
+        first: redis.first,
+        version: redis.version,
+        highWater: redis.high_water,
+        run: redis.run,
+        incarnation: row?.incarnation ?? 0,
+        flushedVersion: row?.flushed_version ?? 0,
+        flushedAt: row?.flushed_at ?? null,
+      };
+    }),
+  );
+}

@@ -1,0 +1,155 @@
+/** Writes a batch to Postgres in one transaction; what Postgres refuses for its data is found and put into quarantine. */
+import { bigintArray, byteaArray } from '../postgres/arrays.js';
+import { isDataError, type Pool, type Queryable, type Statement, statement } from '../postgres/pool.js';
+import { byTable, type Change, gather, type JournalEntry, type JournalPrefix, sequences } from './batch.js';
+import { type JournalTable, journalTables } from './tables.js';
+
+export interface WriteOutcome {
+  /** What Postgres now has, in this version or a later one. */
+  readonly written: readonly Change[];
+  readonly quarantined: number;
+}
+
+/** Told of each entry that goes to quarantine: for a counter, a log line at level error, an alert. */
+export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
+
+const reasonLengthMax = 500;
+
+function upsert({ table, columns }: JournalTable): Statement {
+  const keys = columns.join(', ');
+  const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
+  const n = columns.length;
+  return statement(
+    `flush_${table}`,
+    `insert into ${table} as stored (${keys}, version, record, deleted_at)
+     select ${keys}, version, record, case when record is null then now() end
+     from unnest(${arrays.join(', ')}, $${n + 1}::bigint[], $${n + 2}::bytea[]) as rows (${keys}, version, record)
+     on conflict (${keys}) do update
+     set version = excluded.version, record = excluded.record, deleted_at = excluded.deleted_at
+     where stored.version < excluded.version`,
+  );
+}
+
+function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequence']>): Statement {
+  const keys = columns.join(', ');
+  const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
+  const n = columns.length;
+  return statement(
+    `flush_${table}`,
+    `insert into ${table} as stored (${keys}, ${last}, version)
+     select * from unnest(${arrays.join(', ')}, $${n + 1}::bigint[], $${n + 2}::bigint[])
+     on conflict (${keys}) do update
+     set ${last} = greatest(stored.${last}, excluded.${last}), version = greatest(stored.version, excluded.version)
+     where stored.${last} < excluded.${last} or stored.version < excluded.version`,
+  );
+}
+
+const upserts = new Map(journalTables.map((table) => [table, upsert(table)]));
+const sequenceUpserts = new Map(
+  journalTables.flatMap((table) => (table.sequence ? [[table, upsertSequence(table.sequence)]] : [])),
+);
+
+const raiseWatermarks = statement(
+  'flush_watermarks',
+  `insert into partitions as stored (partition, flushed_version, flushed_at)
+   select partition, version, now() from unnest($1::bigint[], $2::bigint[]) as rows (partition, version)
+   on conflict (partition) do update
+   set flushed_version = greatest(stored.flushed_version, excluded.flushed_version), flushed_at = now()`,
+);
+
+const quarantineEntry = statement(
+  'flush_quarantine',
+  `insert into quarantine (partition, version, entity, image, reason) values ($1, $2, $3, $4, $5)
+   on conflict do nothing`,
+);
+
+const keyColumn = (keys: readonly { readonly key: readonly number[] }[], column: number): Buffer =>
+  bigintArray(keys.map(({ key }) => key[column] as number));
+
+async function writeTable(tx: Queryable, table: JournalTable, changes: readonly Change[]): Promise<void> {
+  await tx.query(upserts.get(table) as Statement, [
+    ...table.columns.map((_, i) => keyColumn(changes, i)),
+    bigintArray(changes.map(({ entry }) => entry.version)),
+    byteaArray(changes.map(({ entry }) => (entry.image.length === 0 ? null : entry.image))),
+  ]);
+  const statement = sequenceUpserts.get(table);
+  if (!statement) return;
+  const found = sequences(table, changes);
+  await tx.query(statement, [
+    ...table.columns.slice(0, -1).map((_, i) => keyColumn(found, i)),
+    bigintArray(found.map(({ last }) => last)),
+    bigintArray(found.map(({ version }) => version)),
+  ]);
+}
+
+async function writeChanges(tx: Queryable, changes: readonly Change[]): Promise<void> {
+  for (const [table, rows] of byTable(changes)) await writeTable(tx, table, rows);
+}
+
+async function writeWatermarks(tx: Queryable, prefixes: readonly JournalPrefix[]): Promise<void> {
+  const sorted = [...prefixes].sort((a, b) => a.partition - b.partition);
+  await tx.query(raiseWatermarks, [
+    bigintArray(sorted.map(({ partition }) => partition)),
+    bigintArray(sorted.map(({ last }) => last)),
+  ]);
+}
+
+/**
+ * Writes what journals hold. When it returns, every entry is in its table (in its version or a later one) or in
+ * quarantine, and may leave the journal. Errors: whatever is wrong with the database rather than with an entry; then
+ * the journals must stay as they are and the same batch can be written again.
+ */
+export async function writePrefixes(
+  pool: Pool,
+  prefixes: readonly JournalPrefix[],
+  onQuarantine: OnQuarantine,
+): Promise<WriteOutcome> {
+  const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
+  let quarantined = 0;
+
+  async function quarantine(entry: JournalEntry, reason: string): Promise<void> {
+    // Postgres stores no U+0000 in text.
+    const entity = entry.entity.replaceAll('\0', '\ufffd');
+    const { count } = await pool.query(quarantineEntry, [
+      entry.partition,
+      entry.version,
+      entity,
+      entry.image,
+      reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
+    ]);
+    // A batch that is written again finds its bad entries there already.
+    if (count === 0) return;
+    quarantined++;
+    onQuarantine(entry, reason);
+  }
+
+  /** Halves what is refused until the refused entry stands alone. */
+  async function bisect(part: readonly Change[]): Promise<readonly Change[]> {
+    try {
+      await pool.transaction((tx) => writeChanges(tx, part));
+      return part;
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      if (part.length === 1) {
+        await quarantine((part[0] as Change).entry, (error as Error).message);
+        return [];
+      }
+      const middle = part.length >> 1;
+      return [...(await bisect(part.slice(0, middle))), ...(await bisect(part.slice(middle)))];
+    }
+  }
+
+  for (const entry of unreadable) await quarantine(entry, 'unknown or malformed entity');
+  try {
+    await pool.transaction(async (tx) => {
+      await writeChanges(tx, changes);
+      await writeWatermarks(tx, prefixes);
+    });
+    return { written: changes, quarantined };
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+  }
+  const written = await bisect(changes);
+  await pool.transaction((tx) => writeWatermarks(tx, prefixes));
+  return { written, quarantined };
+}

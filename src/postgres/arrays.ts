@@ -1,0 +1,48 @@
+/**
+ * Arrays as binary parameters. The text form, which `pg` makes, doubles the bytes of a record and was most of what
+ * a batch cost the writer.
+ */
+
+const bigintOid = 20;
+const byteaOid = 17;
+const headBytes = 20;
+
+function writeHead(buffer: Buffer, length: number, oid: number, nullable: boolean): void {
+  buffer.writeInt32BE(length === 0 ? 0 : 1, 0);
+  buffer.writeInt32BE(nullable ? 1 : 0, 4);
+  buffer.writeInt32BE(oid, 8);
+  if (length === 0) return;
+  buffer.writeInt32BE(length, 12);
+  buffer.writeInt32BE(1, 16);
+}
+
+/** A `bigint[]`; the values are exact integers below 2^53 in size. */
+export function bigintArray(values: readonly number[]): Buffer {
+  const buffer = Buffer.allocUnsafe(values.length === 0 ? 12 : headBytes + values.length * 12);
+  writeHead(buffer, values.length, bigintOid, false);
+  let at = headBytes;
+  for (const value of values) {
+    if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no exact integer`);
+    const high = Math.floor(value / 2 ** 32);
+    buffer.writeInt32BE(8, at);
+    buffer.writeInt32BE(high, at + 4);
+    buffer.writeUInt32BE(value - high * 2 ** 32, at + 8);
+    at += 12;
+  }
+  return buffer;
+}
+
+/** A `bytea[]`, with null where a value is null. */
+export function byteaArray(values: readonly (Buffer | null)[]): Buffer {
+  let bytes = values.length === 0 ? 12 : headBytes;
+  for (const value of values) bytes += 4 + (value?.length ?? 0);
+  const buffer = Buffer.allocUnsafe(bytes);
+  writeHead(buffer, values.length, byteaOid, true);
+  let at = headBytes;
+  for (const value of values) {
+    buffer.writeInt32BE(value === null ? -1 : value.length, at);
+    at += 4;
+    if (value !== null) at += value.copy(buffer, at);
+  }
+  return buffer;
+}

@@ -1,0 +1,115 @@
+/** Statements on bots, their tokens and their commands. */
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import { type Database, noteStale, one, type Sql } from './sql.js';
+import { takeName } from './users.js';
+
+export interface BotRow {
+  readonly id: number;
+  readonly owner_id: number;
+  readonly username: string;
+  readonly name: string;
+  /** lookup value of the live token, base64 */
+  readonly token: string;
+  readonly version: number;
+}
+
+export interface StoredToken {
+  readonly lookup: Buffer;
+  readonly box: Buffer;
+}
+
+const columns = "id, owner_id, username, name, encode(token_hmac, 'base64') as token, version";
+
+/** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
+export function createBot(
+  db: Database,
+  bot: { readonly owner: number; readonly username: string; readonly name: string },
+  tokenFor: (id: number) => StoredToken,
+): Promise<number> {
+  return db.transaction(async (sql) => {
+    await sql.query('select 1 from users where id = $1 for update', [bot.owner]);
+    const { count } = await one<{ count: number }>(
+      sql,
+      'select count(*) as count from bots where owner_id = $1',
+      [bot.owner],
+    );
+    if (Number(count) >= limits.bots_per_owner_max) fail('too_many_bots');
+    const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
+    await takeName(sql, bot.username, id);
+    const token = tokenFor(id);
+    await sql.query(
+      'insert into bots (id, owner_id, username, name, token_hmac, token_box) values ($1, $2, $3, $4, $5, $6)',
+      [id, bot.owner, bot.username, bot.name, token.lookup, token.box],
+    );
+    await noteStale(sql, [['bot', id]]);
+    return id;
+  });
+}
+
+/** Replaces a bot's token, if `owner` owns the bot now. Null when not. */
+export function replaceBotToken(
+  db: Database,
+  id: number,
+  owner: number,
+  token: StoredToken,
+): Promise<BotRow | null> {
+  return db.transaction(async (sql) => {
+    const [row] = await sql.query<BotRow>(
+      `update bots set token_hmac = $3, token_box = $4, version = nextval('control_versions')
+        where id = $1 and owner_id = $2 returning ${columns}`,
+      [id, owner, token.lookup, token.box],
+    );
+    if (row) await noteStale(sql, [['bot', id]]);
+    return row ?? null;
+  });
+}
+
+export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
+  const [row] = await sql.query<BotRow>(`select ${columns} from bots where id = $1`, [id]);
+  return row ?? null;
+}
+
+export function loadBotsOf(sql: Sql, owner: number): Promise<BotRow[]> {
+  return sql.query<BotRow>(`select ${columns} from bots where owner_id = $1 order by id`, [owner]);
+}
+
+/** What is kept of a bot's token for its owner. */
+export async function loadTokenBox(sql: Sql, id: number): Promise<Buffer | null> {
+  const [row] = await sql.query<{ token_box: Buffer }>('select token_box from bots where id = $1', [id]);
+  return row?.token_box ?? null;
+}
+
+export interface BotCommand {
+  readonly command: string;
+  readonly description: string;
+}
+
+export interface CommandsRow {
+  readonly commands: Readonly<Record<string, readonly BotCommand[]>>;
+  readonly version: number;
+}
+
+/** Sets the commands of one scope and language; an empty list removes them. */
+export function setCommands(
+  db: Database,
+  id: number,
+  key: string,
+  commands: readonly BotCommand[],
+): Promise<void> {
+  return db.transaction(async (sql) => {
+    await sql.query(
+      `update bots set commands = case when $3::jsonb = '[]' then commands - $2::text
+                                       else jsonb_set(commands, array[$2::text], $3::jsonb) end,
+              version = nextval('control_versions')
+        where id = $1`,
+      [id, key, JSON.stringify(commands)],
+    );
+    await noteStale(sql, [['commands', id]]);
+  });
+}
+
+export async function loadCommands(sql: Sql, id: number): Promise<CommandsRow | null> {
+  const [row] = await sql.query<CommandsRow>('select commands, version from bots where id = $1', [id]);
+  return row ?? null;
+}

@@ -1,0 +1,214 @@
+/** Statements on chats, their members and the read-back of messages. */
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import { type Database, noteStale, one, type Sql } from './sql.js';
+
+export type MemberStatus = 'creator' | 'administrator' | 'member' | 'left' | 'kicked';
+
+export interface ChatRow {
+  readonly id: number;
+  readonly type: 'group' | 'channel';
+  readonly title: string;
+  readonly username: string | null;
+  readonly private: boolean;
+  readonly member_count: number;
+  readonly incarnation: number;
+  readonly version: number;
+  readonly bots: readonly number[];
+}
+
+export interface MemberRow {
+  readonly member_id: number;
+  readonly is_bot: boolean;
+  readonly status: MemberStatus;
+  readonly rights: Readonly<Record<string, boolean>>;
+  readonly version: number;
+}
+
+export interface SequenceRow {
+  readonly last_message_id: number;
+  readonly version: number;
+}
+
+const present = "status in ('creator', 'administrator', 'member')";
+
+/** The incarnation of a chat's partition when the chat is made: ids below are nobody's. */
+const incarnationOf = 'coalesce((select incarnation from partitions where partition = $1), 0)';
+
+async function joinList(sql: Sql, user: number): Promise<void> {
+  const { count } = await one<{ count: number }>(
+    sql,
+    `select (select count(*) from direct_chats where user_id = $1) +
+            (select count(*) from chat_members where member_id = $1 and ${present}) as count`,
+    [user],
+  );
+  if (Number(count) > limits.chats_per_user_max) fail('too_many_chats');
+  await sql.query("update users set chats_version = nextval('control_versions') where id = $1", [user]);
+}
+
+/** Opens the direct chat of a bot and a user; true if it was not open before. Error: `too_many_chats`. */
+export function openDirectChat(db: Database, bot: number, user: number, partition: number): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    const rows = await sql.query(
+      `insert into direct_chats (incarnation, bot_id, user_id) values (${incarnationOf}, $2, $3)
+       on conflict do nothing returning bot_id`,
+      [partition, bot, user],
+    );
+    if (rows.length === 0) return false;
+    await joinList(sql, user);
+    await noteStale(sql, [
+      ['chat', bot, user],
+      ['chats', user],
+    ]);
+    return true;
+  });
+}
+
+export async function loadDirectChat(
+  sql: Sql,
+  bot: number,
+  user: number,
+): Promise<{ incarnation: number } | null> {
+  const [row] = await sql.query<{ incarnation: number }>(
+    'select incarnation from direct_chats where bot_id = $1 and user_id = $2',
+    [bot, user],
+  );
+  return row ?? null;
+}
+
+/** Creates a group or channel of which `creator` is the first member. `partitionOf` places the new id. */
+export function createChat(
+  db: Database,
+  chat: { readonly type: 'group' | 'channel'; readonly title: string; readonly creator: number },
+  partitionOf: (id: number) => number,
+): Promise<number> {
+  return db.transaction(async (sql) => {
+    const { id } = await one<{ id: number }>(sql, "select -nextval('ids') as id");
+    await sql.query(
+      `insert into chats (incarnation, id, type, title, creator_id) values (${incarnationOf}, $2, $3, $4, $5)`,
+      [partitionOf(id), id, chat.type, chat.title, chat.creator],
+    );
+    await sql.query(
+      "insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'creator')",
+      [id, chat.creator],
+    );
+    await joinList(sql, chat.creator);
+    await noteStale(sql, [
+      ['chat', id],
+      ['member', id, chat.creator],
+      ['chats', chat.creator],
+    ]);
+    return id;
+  });
+}
+
+/** Sets the status of a member who is a person or a bot. Error: `too_many_chat_bots`, `too_many_chats`. */
+export function putMember(
+  db: Database,
+  chat: number,
+  member: { readonly id: number; readonly is_bot: boolean },
+  status: Exclude<MemberStatus, 'creator'>,
+  rights: Readonly<Record<string, boolean>>,
+): Promise<MemberRow> {
+  return db.transaction(async (sql) => {
+    await sql.query('select 1 from chats where id = $1 for update', [chat]);
+    const row = await one<MemberRow>(
+      sql,
+      `insert into chat_members (chat_id, member_id, is_bot, status, rights) values ($1, $2, $3, $4, $5)
+       on conflict (chat_id, member_id) do update set status = excluded.status, rights = excluded.rights,
+         version = nextval('control_versions')
+       returning member_id, is_bot, status, rights, version`,
+      [chat, member.id, member.is_bot, status, JSON.stringify(rights)],
+    );
+    const { bots, members } = await one<{ bots: number; members: number }>(
+      sql,
+      `select count(*) filter (where is_bot) as bots, count(*) as members from chat_members where chat_id = $1 and ${present}`,
+      [chat],
+    );
+    if (Number(bots) > limits.bots_per_chat_max) fail('too_many_chat_bots');
+    await sql.query(
+      "update chats set member_count = $2, version = nextval('control_versions') where id = $1",
+      [chat, members],
+    );
+    if (!member.is_bot) await joinList(sql, member.id);
+    await noteStale(sql, [
+      ['chat', chat],
+      ['member', chat, member.id],
+      ...(member.is_bot ? [] : ([['chats', member.id]] as const)),
+    ]);
+    return row;
+  });
+}
+
+export async function loadChat(sql: Sql, id: number): Promise<ChatRow | null> {
+  const [row] = await sql.query<ChatRow>(
+    `select c.id, c.type, c.title, c.username, c.private, c.member_count, c.incarnation, c.version,
+            coalesce((select array_agg(m.member_id order by m.member_id) from chat_members m
+                       where m.chat_id = c.id and m.is_bot and m.${present}), '{}') as bots
+       from chats c where c.id = $1`,
+    [id],
+  );
+  return row ?? null;
+}
+
+export async function loadMember(sql: Sql, chat: number, member: number): Promise<MemberRow | null> {
+  const [row] = await sql.query<MemberRow>(
+    'select member_id, is_bot, status, rights, version from chat_members where chat_id = $1 and member_id = $2',
+    [chat, member],
+  );
+  return row ?? null;
+}
+
+export function loadMembers(sql: Sql, chat: number, after: number, limit: number): Promise<MemberRow[]> {
+  return sql.query<MemberRow>(
+    `select member_id, is_bot, status, rights, version from chat_members
+      where chat_id = $1 and member_id > $2 and ${present} order by member_id limit $3`,
+    [chat, after, limit],
+  );
+}
+
+export interface UserChatsRow {
+  /** bots of direct chats */
+  readonly direct: readonly number[];
+  /** ids of groups and channels */
+  readonly shared: readonly number[];
+  readonly version: number;
+}
+
+export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRow | null> {
+  const [row] = await sql.query<UserChatsRow>(
+    `select coalesce((select array_agg(bot_id order by created_at) from direct_chats where user_id = u.id), '{}') as direct,
+            coalesce((select array_agg(chat_id) from chat_members where member_id = u.id and ${present}), '{}') as shared,
+            u.chats_version as version
+       from users u where u.id = $1`,
+    [user],
+  );
+  return row ?? null;
+}
+
+export async function loadSequence(sql: Sql, chat: number, user: number): Promise<SequenceRow | null> {
+  const [row] = await sql.query<SequenceRow>(
+    'select last_message_id, version from chat_sequences where chat_id = $1 and user_id = $2',
+    [chat, user],
+  );
+  return row ?? null;
+}
+
+export interface MessageRow {
+  readonly message_id: number;
+  readonly version: number;
+  /** null for a deleted message */
+  readonly record: Buffer | null;
+}
+
+export function loadMessages(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+): Promise<MessageRow[]> {
+  return sql.query<MessageRow>(
+    'select message_id, version, record from messages where chat_id = $1 and user_id = $2 and message_id = any($3)',
+    [chat, user, ids],
+  );
+}

@@ -1,0 +1,171 @@
+/** Connections to Postgres: prepared statements, transactions that are tried again, and what a failure means. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { limits } from '../limits.js';
+
+/** A statement that a connection prepares once. The name stands for the text: one name, one text. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+export const statement = (name: string, text: string): Statement => ({ name, text });
+
+export interface Result<R> {
+  readonly rows: R[];
+  /** Rows that were returned or changed. */
+  readonly count: number;
+}
+
+export interface Queryable {
+  /** Runs a prepared statement. A Buffer travels in binary form; bigint comes back as a number. */
+  query<R extends object = Record<string, unknown>>(
+    statement: Statement,
+    values?: readonly unknown[],
+  ): Promise<Result<R>>;
+}
+
+export interface Pool extends Queryable {
+  /**
+   * Runs `fn` in one transaction, again from the start (at most 8 times) when Postgres ends it for a deadlock or a
+   * serialisation failure, so `fn` must have no effect outside. When the connection is lost during the commit the
+   * error tells nothing of the outcome: what must not happen twice needs a row that says so.
+   */
+  transaction<T>(fn: (tx: Queryable) => Promise<T>): Promise<T>;
+  /** Transactions that ran again, since the start. */
+  retries(): number;
+  /** Waits for what runs, then closes every connection. */
+  close(): Promise<void>;
+}
+
+export interface PoolOptions {
+  readonly url: string;
+  /** Connections at most. */
+  readonly max: number;
+  /** Shown by Postgres as the application's name. */
+  readonly name: string;
+  /** Told of connections that fail while nobody waits for them. */
+  readonly onError?: (error: Error) => void;
+}
+
+const transactionTriesMax = 8;
+const connectMsMax = 2_000;
+
+const bigintOid = 20;
+const bigintArrayOid = 1016;
+
+/** Ids and versions stay below 2^53 (limits.ts), so a number holds them exactly. */
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === bigintOid && format !== 'binary') return Number;
+    if (oid === bigintArrayOid && format !== 'binary') {
+      return (text: string) => (text === '{}' ? [] : text.slice(1, -1).split(',').map(Number));
+    }
+    return pg.types.getTypeParser(oid, format as 'text');
+  },
+};
+
+const sqlState = (error: unknown): string | undefined =>
+  error instanceof pg.DatabaseError ? error.code : undefined;
+
+/** SQLSTATEs by which Postgres says that it cannot serve now: connection lost, resources, shutdown or cancelled,
+ * lock not available, read-only (a standby), idle too long in a transaction. */
+const awayStates = /^(08|53|57|55P03|25006|25P0[34])/;
+const awayCodes = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
+  ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EADDRNOTAVAIL'],
+]);
+/** What `pg` itself throws about a connection carries no code. */
+const awayMessages =
+  /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
+
+/** Whether an error tells of a database that is lost, unreachable or unable to serve, not of the statement. */
+export function isUnavailable(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== undefined) return awayStates.test(state);
+  if (!(error instanceof Error)) return false;
+  return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
+}
+
+/** Whether an error lies in the values that were sent: out of range, malformed, or against a constraint. */
+export function isDataError(error: unknown): boolean {
+  return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
+}
+
+const isRetryable = (error: unknown): boolean => /^(40001|40P01)$/.test(sqlState(error) ?? '');
+
+async function run<R extends object>(
+  client: pg.PoolClient,
+  { name, text }: Statement,
+  values: readonly unknown[] = [],
+): Promise<Result<R>> {
+  const { rows, rowCount } = await client.query<R>({ name, text, values: values as unknown[] });
+  return { rows, count: rowCount ?? 0 };
+}
+
+/** Opens a pool. Nothing connects before the first query; while Postgres is away, calls reject within about 2 s. */
+export function createPool({ url, max, name, onError }: PoolOptions): Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    application_name: `petrel-${name}`,
+    connectionTimeoutMillis: connectMsMax,
+    statement_timeout: limits.postgres_statement_timeout_ms,
+    // Row locks of a process that was stopped in a transaction must not outlast a statement's bound.
+    idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
+    // The server's own bound cannot arrive from a host that vanished.
+    query_timeout: limits.postgres_statement_timeout_ms + 1_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    types,
+  });
+  let retries = 0;
+  pool.on('error', (error) => onError?.(error));
+  // A connection that breaks while it is lent out emits an error that nobody else listens to.
+  pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
+
+  async function once<T>(fn: (tx: Queryable) => Promise<T>): Promise<T> {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query('begin');
+      const result = await fn({ query: (statement, values) => run(client, statement, values) });
+      await client.query('commit');
+      return result;
+    } catch (error) {
+      if (isUnavailable(error)) broken = error as Error;
+      else await client.query('rollback').catch((failure: Error) => (broken = failure));
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  return {
+    async query(statement, values) {
+      const client = await pool.connect();
+      let broken: Error | undefined;
+      try {
+        return await run(client, statement, values);
+      } catch (error) {
+        if (isUnavailable(error)) broken = error as Error;
+        throw error;
+      } finally {
+        client.release(broken);
+      }
+    },
+    async transaction(fn) {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await once(fn);
+        } catch (error) {
+          if (!isRetryable(error) || tries >= transactionTriesMax) throw error;
+          retries++;
+          await sleep(Math.random() * 5 * 2 ** tries);
+        }
+      }
+    },
+    retries: () => retries,
+    close: () => pool.end(),
+  };
+}

@@ -1,0 +1,90 @@
+/** What modules that hold statements need of a connection, be it a pool or a transaction. */
+
+import { createHash } from 'node:crypto';
+import { ApiError } from '../errors.js';
+import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
+
+export interface Sql {
+  query<T>(text: string, params?: readonly unknown[]): Promise<T[]>;
+}
+
+export interface Database extends Sql {
+  /** Commits what `work` did, or nothing. `work` may be run again after a serialization failure or a deadlock. */
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+}
+
+/** True when a statement broke a unique constraint. */
+export function isDuplicate(error: unknown): boolean {
+  return (error as { code?: string } | null)?.code === '23505';
+}
+
+/** The row that a statement always returns. */
+export async function one<T>(sql: Sql, text: string, params?: readonly unknown[]): Promise<T> {
+  const [row] = await sql.query<T>(text, params);
+  if (row === undefined) throw new Error('a statement that returns a row returned none');
+  return row;
+}
+
+/** Names a Redis copy that a change makes stale; the sweep refreshes it if the process that made the change dies. */
+export async function noteStale(
+  sql: Sql,
+  subjects: ReadonlyArray<readonly [subject: string, id: number, other?: number]>,
+): Promise<void> {
+  await sql.query(
+    'insert into control_outbox (subject, subject_id, other_id) select * from unnest($1::text[], $2::bigint[], $3::bigint[])',
+    [subjects.map((s) => s[0]), subjects.map((s) => s[1]), subjects.map((s) => s[2] ?? 0)],
+  );
+}
+
+/** Runs statements over a pool, answering `unavailable` while Postgres is away. Each statement is prepared once a connection under a name made from its text. */
+export function asDatabase(pool: Pool): Database {
+  const prepared = new Map<string, Statement>();
+  const over = (queryable: Queryable): Sql => ({
+    async query<T>(text: string, params: readonly unknown[] = []) {
+      let known = prepared.get(text);
+      if (!known) {
+        known = statement(createHash('sha1').update(text).digest('base64url'), text);
+        prepared.set(text, known);
+      }
+      return (await queryable.query(known, params)).rows as T[];
+    },
+  });
+  const away = (error: unknown): never => {
+    if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 });
+    throw error;
+  };
+  return {
+    query: <T>(text: string, params?: readonly unknown[]) => over(pool).query<T>(text, params).catch(away),
+    transaction: <T>(work: (sql: Sql) => Promise<T>) => pool.transaction((tx) => work(over(tx))).catch(away),
+  };
+}
+
+export interface StaleRow {
+  readonly id: number;
+  readonly subject: string;
+  readonly subject_id: number;
+  readonly other_id: number;
+}
+
+/**
+ * Hands out copies that have been stale for `ageMs`, at most `limit`, and strikes those off that `work` refreshed. Rows
+ * that another sweep has in hand are passed over. Returns how many were taken.
+ */
+export function takeStale(
+  db: Database,
+  ageMs: number,
+  limit: number,
+  work: (row: StaleRow) => Promise<void>,
+): Promise<number> {
+  return db.transaction(async (sql) => {
+    const rows = await sql.query<StaleRow>(
+      `select id, subject, subject_id, other_id from control_outbox
+        where created_at < now() - $1 * interval '1 millisecond'
+        order by id limit $2 for update skip locked`,
+      [ageMs, limit],
+    );
+    await Promise.all(rows.map(work));
+    await sql.query('delete from control_outbox where id = any($1)', [rows.map((row) => row.id)]);
+    return rows.length;
+  });
+}

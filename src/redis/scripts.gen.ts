@@ -1,0 +1,337 @@
+/** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
+
+export interface Scripts {
+  /** Forgets a node that has stopped trusting its memory. */
+  'auth/leave': {
+    keys: { nodes: string };
+    args: { node: string };
+    result:
+      | { status: 'ok' };
+  };
+  /** Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone. */
+  'auth/pending': {
+    keys: { nodes: string };
+    args: { epoch: number | string };
+    result:
+      | { status: 'ok'; pending: number };
+  };
+  /** Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since. */
+  'auth/renew': {
+    keys: { nodes: string; revoked: string };
+    args: { node: string; acked: number | string; lease_ms: number | string };
+    result:
+      | { status: 'ok'; epoch: number; subjects: string[] };
+  };
+  /** Raises the revocation epoch for a user or a bot. The truth has been written before. */
+  'auth/revoke': {
+    keys: { nodes: string; revoked: string; channel: string };
+    args: { subject: string };
+    result:
+      | { status: 'ok'; epoch: number };
+  };
+  /** Puts a chat that was read back from Postgres where it was missed. */
+  'chats/fill': {
+    keys: { chat: string; ticket: string };
+    args: { token: string; seq: number | string; version: number | string; inc: number | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; filled: boolean };
+  };
+  /** Says whether a chat is hot, and leaves a ticket for its fill if it is not. */
+  'chats/miss': {
+    keys: { chat: string; ticket: string };
+    args: { token: string };
+    result:
+      | { status: 'ok'; seq: number; profile: Buffer; bots: string }
+      | { status: 'missing'; ticket: string };
+  };
+  /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
+  'chats/publish_action': {
+    keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; channel: string };
+    args: { direct: boolean; hint: string; token: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member' };
+  };
+  /** Reads what changed in some chats of one partition after a version, for an event stream. */
+  'chats/read_changes': {
+    keys: { meta: string; changes: string; chat: string; message: string };
+    args: { after: number | string; chats: readonly (string)[] };
+    result:
+      | { status: 'ok'; version: number; rows: unknown };
+  };
+  /** Refreshes the control copy in a chat's record after a committed change of its profile or its bots. */
+  'chats/refresh': {
+    keys: { chat: string; ticket: string; channel: string };
+    args: { profile: Buffer | string; profile_version: number | string; bots: string };
+    result:
+      | { status: 'ok'; refreshed: boolean };
+  };
+  /** Reads the copy of a control record, or leaves a ticket for its fill. */
+  'control/read': {
+    keys: { meta: string; record: string; ticket: string };
+    args: { token: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; bytes: Buffer }
+      | { status: 'missing'; ticket: string };
+  };
+  /** Writes the copy of a control record: a fill with its ticket, or a refresh by version. */
+  'control/write': {
+    keys: { meta: string; record: string; ticket: string; channel: string };
+    args: { token: string; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; written: boolean };
+  };
+  /** Shows that a flusher lives, or that it leaves, and names those that live. */
+  'journal/heartbeat': {
+    keys: { flushers: string };
+    args: { id: string; stale_ms: number | string; leaving: boolean };
+    result:
+      | { status: 'ok'; live: string[] };
+  };
+  /** Takes or renews the lease under which a flusher reads a journal. */
+  'journal/lease': {
+    keys: { lease: string };
+    args: { owner: string; ms: number | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'taken' };
+  };
+  /** Gives a flusher's lease back, if it still holds it. */
+  'journal/release': {
+    keys: { lease: string };
+    args: { owner: string };
+    result:
+      | { status: 'ok' };
+  };
+  /** Removes flushed entries from the journal and lets the entities they left in Postgres expire. */
+  'journal/settle': {
+    keys: { journal: string; entities: readonly string[] };
+    args: { after: string; hot_ms: number | string; records: number | string; versions: readonly (number | string)[] };
+    result:
+      | { status: 'ok'; length: number; expiring: number };
+  };
+  /** Tells how far a partition's journal has grown and under whom versions are handed out. */
+  'journal/state': {
+    keys: { meta: string; journal: string };
+    args: {  };
+    result:
+      | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
+  };
+  /** Deletes a message of any chat, leaving a tombstone until Postgres has it. */
+  'messages/delete': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
+    args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'not_found' }
+      | { status: 'cant_be_deleted' };
+  };
+  /** Replaces the text or the keyboard of a message in a direct chat. */
+  'messages/edit_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
+    args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
+    result:
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'queue_missing' }
+      | { status: 'not_found' }
+      | { status: 'cant_be_edited' }
+      | { status: 'no_text' }
+      | { status: 'not_modified' }
+      | { status: 'too_often' };
+  };
+  /** Replaces the text or the keyboard of a message in a group. */
+  'messages/edit_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; outbox: string; member: string; member_ticket: string; sibling: string };
+    args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
+    result:
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'outbox_full' }
+      | { status: 'not_found' }
+      | { status: 'cant_be_edited' }
+      | { status: 'no_text' }
+      | { status: 'not_modified' }
+      | { status: 'too_often' };
+  };
+  /** Puts a message that was read back from Postgres where it was missed. */
+  'messages/fill': {
+    keys: { message: string; ticket: string };
+    args: { token: string; record: Buffer | string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; filled: boolean };
+  };
+  /** Reads one message, as far as it is hot. */
+  'messages/read_one': {
+    keys: { chat: string; message: string };
+    args: {  };
+    result:
+      | { status: 'ok'; newest: number | null; peer: Buffer | null; record: Buffer | null };
+  };
+  /** Reads messages of a chat below an id, newest first, as far as they are hot. */
+  'messages/read_range': {
+    keys: { chat: string; message: string };
+    args: { before: number | string; limit: number | string };
+    result:
+      | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
+      | { status: 'chat_missing' };
+  };
+  /** Puts a message into the direct chat of a bot and a user. */
+  'messages/send_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; message: string };
+    args: { chat: string; tail: Buffer | string; reply_to: string; from: Buffer | string; token: string };
+    result:
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' }
+      | { status: 'queue_missing' };
+  };
+  /** Puts a message into a group. */
+  'messages/send_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string };
+    args: { chat: string; tail: Buffer | string; sender: string; reply_to: string; from: Buffer | string; token: string };
+    result:
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' };
+  };
+  /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
+  'partition/recover': {
+    keys: { meta: string; journal: string };
+    args: { expected: string; incarnation: number | string; high_water: number | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'behind'; incarnation: number }
+      | { status: 'moved' };
+  };
+  /** Puts updates of another partition into a bot's queue, each once and in order. */
+  'updates/accept_forwarded': {
+    keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string };
+    args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; accepted: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' };
+  };
+  /** A bot answers a callback query: the user who pressed hears it on the event stream. */
+  'updates/answer_query': {
+    keys: { meta: string; query: string; request: string; chat: string; changes: string; channel: string };
+    args: { id: string; bot: string; answer: Buffer | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'too_old' };
+  };
+  /** Empties a bot's queue, as its owner asked. */
+  'updates/drop_pending': {
+    keys: { state: string; queue: string };
+    args: {  };
+    result:
+      | { status: 'ok'; dropped: number };
+  };
+  /** What getWebhookInfo tells of a bot's queue. */
+  'updates/info': {
+    keys: { state: string; queue: string };
+    args: {  };
+    result:
+      | { status: 'ok'; pending: number; mask: number | null };
+  };
+  /** Opens the queue of a bot that has none. */
+  'updates/open_queue': {
+    keys: { meta: string; state: string };
+    args: { start: number | string; mask: number | string };
+    result:
+      | { status: 'ok'; opened: boolean };
+  };
+  /** Says which of a partition's waiting polls have a reason to look again. */
+  'updates/peek': {
+    keys: { state: string; queue: string };
+    args: { polls: readonly (string)[] };
+    result:
+      | { status: 'ok'; wake: string[] };
+  };
+  /** One look of a long poll: takes its place, confirms what the bot has, and reads what waits. */
+  'updates/poll': {
+    keys: { meta: string; journal: string; state: string; queue: string; channel: string };
+    args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
+    result:
+      | { status: 'ok'; rows: unknown }
+      | { status: 'stale_run' }
+      | { status: 'queue_missing' }
+      | { status: 'webhook_active' }
+      | { status: 'terminated' }
+      | { status: 'terminated_by_webhook' };
+  };
+  /** A user presses an inline button in a direct chat: the bot gets a callback query. */
+  'updates/press_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; query: string };
+    args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; query_id: string }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'queue_missing' }
+      | { status: 'not_found' }
+      | { status: 'no_button' };
+  };
+  /** A member presses an inline button in a group: the bot that sent the message gets a callback query. */
+  'updates/press_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; outbox: string; member: string; member_ticket: string; query: string };
+    args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
+    result:
+      | { status: 'ok'; query_id: string; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_member' }
+      | { status: 'not_found' }
+      | { status: 'no_button' };
+  };
+  /** Reads the whole unacknowledged prefix of a partition's outbox, up to a bound. */
+  'updates/read_outbox': {
+    keys: { outbox: string };
+    args: { limit: number | string };
+    result:
+      | { status: 'ok'; rows: unknown };
+  };
+  /** Deletes the prefix of an outbox that has entered the queues of all its bots. */
+  'updates/trim_outbox': {
+    keys: { outbox: string };
+    args: { last: string };
+    result:
+      | { status: 'ok'; left: number };
+  };
+}
+
+export type ScriptName = keyof Scripts;

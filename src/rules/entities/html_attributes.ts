@@ -1,0 +1,73 @@
+/** The inside of a start tag and the character references of parse mode `HTML`. */
+import { byteOffset, unparsable } from './entity.js';
+
+const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };
+const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
+
+/** Replaces the references that are known; a number that is no storable character stays as it was written. */
+export function decodeReferences(text: string): string {
+  if (!text.includes('&')) return text;
+  return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name !== undefined) return Object.hasOwn(named, name) ? named[name]! : whole;
+    const code = decimal === undefined ? Number.parseInt(hex!, 16) : Number(decimal);
+    const storable = code > 0 && code <= 0x10ffff && (code & ~0x7ff) !== 0xd800;
+    return storable ? String.fromCodePoint(code) : whole;
+  });
+}
+
+const space = /\s*/y;
+const attributeName = /[^\s=>]*/y;
+const bareValue = /[A-Za-z0-9.-]*/y;
+
+/**
+ * Reads `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that begins at `begin`.
+ * `end` is the index behind that `>`. Of two attributes with one name the first counts.
+ */
+export function readAttributes(source: string, begin: number, from: number, tag: string) {
+  const attributes = new Map<string, string>();
+  let at = skip(space, source, from);
+  while (source[at] !== '>') {
+    if (at >= source.length)
+      unparsable(`Unclosed start tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+    const nameEnd = skip(attributeName, source, at);
+    if (nameEnd === at) {
+      unparsable(`Empty attribute name in the tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+    }
+    const name = source.slice(at, nameEnd).toLowerCase();
+    at = skip(space, source, nameEnd);
+    let value = '';
+    if (source[at] === '=') {
+      at = skip(space, source, at + 1);
+      const end = valueEnd(source, at, begin, tag);
+      const quoted = source[at] === '"' || source[at] === "'";
+      value = quoted ? decodeReferences(source.slice(at + 1, end - 1)) : source.slice(at, end);
+      at = skip(space, source, end);
+    }
+    if (!attributes.has(name)) attributes.set(name, value);
+  }
+  return { attributes, end: at + 1 };
+}
+
+/** Index behind the value that begins at `at`, its closing quote included. */
+function valueEnd(source: string, at: number, begin: number, tag: string): number {
+  const quote = source[at];
+  if (quote === '"' || quote === "'") {
+    const close = source.indexOf(quote, at + 1);
+    if (close < 0) unparsable(`Unclosed start tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+    return close + 1;
+  }
+  const end = skip(bareValue, source, at);
+  const next = source[end];
+  if (next === undefined)
+    unparsable(`Unclosed start tag "${tag}" at byte offset ${byteOffset(source, begin)}`);
+  if (next !== '>' && !/\s/.test(next)) {
+    unparsable(`Unexpected end of name token at byte offset ${byteOffset(source, end)}`);
+  }
+  return end;
+}
+
+function skip(pattern: RegExp, source: string, from: number): number {
+  pattern.lastIndex = from;
+  pattern.test(source);
+  return pattern.lastIndex;
+}

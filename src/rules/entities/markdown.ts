@@ -1,0 +1,83 @@
+/** Legacy parse mode `Markdown`: no nesting, and no escapes inside an entity. */
+import { byteOffset, type Entity, type FormattedText, linkEntity, unparsable } from './entity.js';
+import { fenceStart } from './fence.js';
+
+const marks = /[\\_*`[]/g;
+
+interface State {
+  readonly source: string;
+  text: string;
+  readonly entities: Entity[];
+}
+
+/** Parses `*bold*`, `_italic_`, `` `code` ``, fenced blocks and `[text](url)`; `\` escapes `_`, `*`, `` ` `` and `[`. */
+export function parseMarkdown(source: string): FormattedText {
+  const state: State = { source, text: '', entities: [] };
+  let at = 0;
+  for (;;) {
+    marks.lastIndex = at;
+    const begin = marks.exec(source)?.index ?? source.length;
+    state.text += source.slice(at, begin);
+    if (begin === source.length) break;
+    if (source[begin] === '\\') {
+      const next = source[begin + 1];
+      const escapes = next !== undefined && '_*`['.includes(next);
+      state.text += escapes ? next : '\\';
+      at = begin + (escapes ? 2 : 1);
+    } else {
+      at = readEntity(state, begin);
+    }
+  }
+  return state;
+}
+
+/** Reads the entity that begins at `begin` and returns the index behind it. */
+function readEntity(state: State, begin: number): number {
+  const { source } = state;
+  const mark = source[begin]!;
+  if (source.startsWith('```', begin)) {
+    const fence = fenceStart(source, begin + 3);
+    const end = endOf(source, '```', fence.contentStart, begin);
+    const { language } = fence;
+    append(state, source.slice(fence.contentStart, end), (offset, length) => ({
+      type: 'pre',
+      offset,
+      length,
+      ...(language && { language }),
+    }));
+    return end + 3;
+  }
+  const end = endOf(source, mark === '[' ? ']' : mark, begin + 1, begin);
+  const content = source.slice(begin + 1, end);
+  if (mark !== '[') {
+    const type = mark === '*' ? 'bold' : mark === '_' ? 'italic' : 'code';
+    append(state, content, (offset, length) => ({ type, offset, length }));
+    return end + 1;
+  }
+  if (source[end + 1] !== '(') {
+    append(state, content, (offset, length) => linkEntity(offset, length, content));
+    return end + 1;
+  }
+  // An address without its `)` runs to the end of the text: this old mode never refused it.
+  const close = source.indexOf(')', end + 2);
+  const urlEnd = close < 0 ? source.length : close;
+  append(state, content, (offset, length) => linkEntity(offset, length, source.slice(end + 2, urlEnd)));
+  return Math.min(urlEnd + 1, source.length);
+}
+
+function endOf(source: string, mark: string, from: number, begin: number): number {
+  const end = source.indexOf(mark, from);
+  if (end < 0)
+    unparsable(`Can't find end of the entity starting at byte offset ${byteOffset(source, begin)}`);
+  return end;
+}
+
+function append(
+  state: State,
+  content: string,
+  entity: (offset: number, length: number) => Entity | null,
+): void {
+  const made = content === '' ? null : entity(state.text.length, content.length);
+  if (made) state.entities.push(made);
+  state.text += content;
+}

@@ -1,0 +1,157 @@
+/** Makes any set of entities valid: trimmed to the text, well nested, merged and sorted. */
+import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './entity.js';
+
+/**
+ * Removes the white space around a text, as clients of the Bot API expect: all of it at the end, and at the start as
+ * much as stands before the first entity. Entities are moved and cut accordingly; those that hold nothing but white
+ * space are dropped first, except code, so that they do not protect it.
+ */
+export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
+  const visible = entities.filter(
+    ({ type, offset, length }) => isCode(type) || !isSpace(text, offset, length),
+  );
+  const trimmed = text.trimEnd();
+  let lead = trimmed.length - trimmed.trimStart().length;
+  for (const { offset } of visible) lead = Math.min(lead, offset);
+  if (lead === 0 && trimmed.length === text.length) return { text, entities: visible };
+  return {
+    text: trimmed.slice(lead),
+    entities: visible.flatMap((entity) => {
+      const length = Math.min(entity.offset + entity.length, trimmed.length) - entity.offset;
+      if (length <= 0) return [];
+      const same = lead === 0 && length === entity.length;
+      return same ? entity : { ...entity, offset: entity.offset - lead, length };
+    }),
+  };
+}
+
+const blanks = /\s*/y;
+
+function isSpace(text: string, offset: number, length: number): boolean {
+  blanks.lastIndex = offset;
+  blanks.test(text);
+  return blanks.lastIndex >= offset + length;
+}
+
+/**
+ * Puts entities into the one form in which they are stored. Of two that can neither share nor nest (links, code,
+ * quotes) the one that begins first stays, then the longer one. Styles of one kind that touch are joined; code holds
+ * no style; a style that would cross another entity is cut in two.
+ */
+export function normalizeEntities(entities: readonly Entity[]): Entity[] {
+  if (entities.length === 0) return [];
+  const solids = keptSolids(entities.filter((entity) => !isStyle(entity.type)).sort(compareEntities));
+  const styles = entities.filter((entity) => isStyle(entity.type)).sort(compareEntities);
+  const codes = solids.filter(({ type }) => isCode(type));
+  const cut = joined(styles)
+    .flatMap((style) => outsideOf(codes, style))
+    .flatMap((style) => cutWhereCrossed(solids, style));
+  return nested([...solids, ...cut].sort(compareEntities));
+}
+
+/** Order of storage: by offset, the longer one first, then quotes, links and code, styles. */
+export function compareEntities(a: Entity, b: Entity): number {
+  return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
+}
+
+const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 2 : 1);
+
+export const endOf = (entity: Entity): number => entity.offset + entity.length;
+
+/** Of sorted entities that cannot be cut, those that are apart from each other or lie inside a quote. */
+function keptSolids(sorted: readonly Entity[]): Entity[] {
+  const kept: Entity[] = [];
+  let solidEnd = 0;
+  let quoteEnd = 0;
+  for (const entity of sorted) {
+    if (entity.offset < solidEnd) continue;
+    if (isQuote(entity.type)) {
+      if (entity.offset < quoteEnd) continue;
+      quoteEnd = endOf(entity);
+    } else {
+      if (entity.offset < quoteEnd && endOf(entity) > quoteEnd) continue;
+      solidEnd = endOf(entity);
+    }
+    kept.push(entity);
+  }
+  return kept;
+}
+
+/** Joins sorted styles of one kind that touch or overlap. */
+function joined(sorted: readonly Entity[]): Entity[] {
+  const latest = new Map<string, number>();
+  const result: Entity[] = [];
+  for (const style of sorted) {
+    const index = latest.get(style.type);
+    const former = index === undefined ? undefined : result[index];
+    if (former && style.offset <= endOf(former)) {
+      const length = Math.max(endOf(former), endOf(style)) - former.offset;
+      result[index!] = { ...former, length };
+    } else {
+      latest.set(style.type, result.push(style) - 1);
+    }
+  }
+  return result;
+}
+
+/** The pieces of a style that lie outside of code. */
+function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
+  const pieces: Entity[] = [];
+  let from = style.offset;
+  for (const code of codes) {
+    if (endOf(code) <= from) continue;
+    if (code.offset >= endOf(style)) break;
+    if (code.offset > from) pieces.push(piece(style, from, code.offset));
+    from = endOf(code);
+  }
+  if (from < endOf(style)) pieces.push(piece(style, from, endOf(style)));
+  return pieces;
+}
+
+/** The pieces of a style, cut where something begins in it that ends behind it. */
+function cutWhereCrossed(solids: readonly Entity[], style: Entity): Entity[] {
+  const pieces: Entity[] = [];
+  let from = style.offset;
+  for (const solid of solids) {
+    if (solid.offset >= endOf(style)) break;
+    if (solid.offset > from && endOf(solid) > endOf(style)) {
+      pieces.push(piece(style, from, solid.offset));
+      from = solid.offset;
+    }
+  }
+  pieces.push(piece(style, from, endOf(style)));
+  return pieces;
+}
+
+const piece = (style: Entity, from: number, to: number): Entity => ({
+  ...style,
+  offset: from,
+  length: to - from,
+});
+
+/** Cuts sorted styles at the ends of what they lie in, so that no two entities cross. */
+function nested(sorted: readonly Entity[]): Entity[] {
+  const result: Entity[] = [];
+  const waiting = [...sorted].reverse();
+  const ends: number[] = [];
+  for (let entity = waiting.pop(); entity; entity = waiting.pop()) {
+    while (ends.length > 0 && ends.at(-1)! <= entity.offset) ends.pop();
+    const outer = ends.at(-1) ?? Number.POSITIVE_INFINITY;
+    if (endOf(entity) > outer) {
+      insert(waiting, { ...entity, offset: outer, length: endOf(entity) - outer });
+      entity = { ...entity, length: outer - entity.offset };
+      insert(waiting, entity);
+      continue;
+    }
+    ends.push(endOf(entity));
+    result.push(entity);
+  }
+  return result;
+}
+
+/** Puts an entity into a list that is sorted backwards. */
+function insert(waiting: Entity[], entity: Entity): void {
+  let at = waiting.length;
+  while (at > 0 && compareEntities(waiting[at - 1]!, entity) < 0) at--;
+  waiting.splice(at, 0, entity);
+}

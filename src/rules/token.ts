@@ -1,0 +1,79 @@
+/** The form of bot and user tokens: an identifier, random characters and a checksum (behaviour §2). */
+import { limits } from '../limits.js';
+
+export type TokenKind = 'bot' | 'user';
+
+export interface TokenOwner {
+  readonly kind: TokenKind;
+  readonly id: number;
+}
+
+const secretLength = 35;
+const randomLength = 28;
+const checksumLength = 6;
+const idDigitsMax = String(limits.id_max - 1).length;
+
+const base64url = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+const allowed = new Uint8Array(128);
+for (const char of base64url) allowed[char.charCodeAt(0)] = 1;
+
+// The zlib polynomial. `zlib.crc32` itself came with Node 20.15, later than the oldest Node that is supported.
+const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte;
+  for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
+  return rest;
+});
+
+/** CRC-32 of the first `length` characters, which must be ASCII. */
+function crc32(text: string, length: number): number {
+  let crc = -1;
+  for (let i = 0; i < length; i++) crc = crcTable[(crc ^ text.charCodeAt(i)) & 0xff]! ^ (crc >>> 8);
+  return ~crc >>> 0;
+}
+
+/**
+ * Builds a token from at least 28 random bytes; 64 divides 256, so every character is equally likely.
+ * The identifier is 1 to `id_max` - 1. Throws a RangeError for anything else: it is a fault of the caller.
+ */
+export function makeToken(kind: TokenKind, id: number, random: Uint8Array): string {
+  if (!Number.isSafeInteger(id) || id < 1 || id >= limits.id_max)
+    throw new RangeError('token: bad identifier');
+  if (random.length < randomLength) throw new RangeError('token: too few random bytes');
+  let text = `${id}:${kind === 'bot' ? 'A' : 'U'}`;
+  for (let i = 0; i < randomLength; i++) text += base64url[random[i]! & 63];
+  let rest = crc32(text, text.length);
+  let checksum = '';
+  for (let i = 0; i < checksumLength; i++) {
+    checksum = base62[rest % 62] + checksum;
+    rest = Math.floor(rest / 62);
+  }
+  return text + checksum;
+}
+
+/** Whose token this would be, or null when no such token was ever made. One pass, no allocation until it is good. */
+export function parseToken(text: string): TokenOwner | null {
+  const colon = text.length - secretLength - 1;
+  if (colon < 1 || colon > idDigitsMax || text[colon] !== ':') return null;
+  let id = 0;
+  for (let i = 0; i < colon; i++) {
+    const digit = text.charCodeAt(i) - 48;
+    if (digit < 0 || digit > 9) return null;
+    id = id * 10 + digit;
+  }
+  if (text[0] === '0' || id >= limits.id_max) return null;
+  for (let i = colon + 1; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code > 127 || allowed[code] !== 1) return null;
+  }
+  const kind = text[colon + 1];
+  if (kind !== 'A' && kind !== 'U') return null;
+  const covered = text.length - checksumLength;
+  let rest = crc32(text, covered);
+  for (let i = text.length - 1; i >= covered; i--) {
+    if (text[i] !== base62[rest % 62]) return null;
+    rest = Math.floor(rest / 62);
+  }
+  return { kind: kind === 'A' ? 'bot' : 'user', id };
+}

@@ -1,0 +1,160 @@
+/**
+ * Who a token belongs to. A node remembers what it learned of a token, keyed by the token's text, while its lease is
+ * fresh; revoking answers only when no node can remember the old token any more (architecture, Authentication).
+ *
+ * A lease counts from the moment its renewal was sent and is read by the monotonic clock at each request, so a node that
+ * was stopped or cut off finds it stale and asks Redis. A fill that was under way while the epoch moved is not kept.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.js';
+import type { Hints } from '../redis/hints.js';
+import { parseToken } from '../rules/token.js';
+import { type StoreContext, uniqueText } from './context.js';
+import type { Bot, ControlCopies, User } from './control.js';
+
+export type Subject = `bot:${number}` | `user:${number}`;
+
+export interface Auth {
+  /** The bot of a token, at once if this node remembers it. Null for a token that is not valid now. */
+  bot(token: string): Bot | null | Promise<Bot | null>;
+  user(token: string): User | null | Promise<User | null>;
+  /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
+   * have been written before. */
+  revoke(subject: Subject): Promise<void>;
+  /** Takes up the lease; until then nothing is remembered. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  readonly stats: { readonly remembered: number; readonly epoch: number };
+  /** For tests that force an interleaving: runs between the look-up of a token and remembering it. */
+  beforeRemember?: () => Promise<void>;
+}
+
+interface Memory<T> {
+  readonly value: T;
+  readonly subject: Subject;
+  /** monotonic time after which it is looked up anew */
+  readonly until: number;
+}
+
+export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
+  const { scripts, keys, secrets } = context;
+  const node = uniqueText();
+  const memories = new Map<string, Memory<Bot | User>>();
+  const tokensOf = new Map<Subject, Set<string>>();
+  const at = { nodes: keys.authNodes(), revoked: keys.authRevoked(), channel: keys.authChannel() };
+  let leaseUntil = 0;
+  let epoch = 0;
+  /** Moves whenever anything was forgotten: a fill that began before is not kept. */
+  let forgotten = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let renewing: Promise<void> | undefined;
+  let unlisten: (() => void) | undefined;
+
+  function forget(subjects: readonly string[]): void {
+    forgotten++;
+    if (subjects.includes('*')) {
+      memories.clear();
+      tokensOf.clear();
+      return;
+    }
+    for (const subject of subjects as Subject[]) {
+      for (const token of tokensOf.get(subject) ?? []) memories.delete(token);
+      tokensOf.delete(subject);
+    }
+  }
+
+  async function renewOnce(): Promise<void> {
+    const sent = performance.now();
+    const result = await scripts.call(
+      'auth/renew',
+      0,
+      { nodes: at.nodes, revoked: at.revoked },
+      { node, acked: epoch, lease_ms: limits.auth_lease_ms },
+    );
+    if (result.subjects.length > 0) forget(result.subjects);
+    const moved = result.epoch !== epoch;
+    epoch = result.epoch;
+    leaseUntil = sent + limits.auth_lease_ms;
+    // What was learned is acknowledged at once: a revoker waits for it.
+    if (moved) await renewOnce();
+  }
+
+  function renew(): Promise<void> {
+    renewing ??= renewOnce()
+      .catch(() => undefined)
+      .finally(() => {
+        renewing = undefined;
+      });
+    return renewing;
+  }
+
+  /** A hint may come while a renewal that does not know of it is under way. */
+  async function renewAgain(): Promise<void> {
+    await renewing;
+    await renew();
+  }
+
+  function remember(token: string, subject: Subject, value: Bot | User): void {
+    if (memories.size >= limits.auth_cache_entries_max) forget(['*']);
+    memories.set(token, { value, subject, until: performance.now() + limits.auth_cache_age_ms_max });
+    const tokens = tokensOf.get(subject) ?? new Set();
+    tokensOf.set(subject, tokens);
+    tokens.add(token);
+  }
+
+  async function lookUp(token: string, kind: 'bot' | 'user', id: number): Promise<Bot | User | null> {
+    const began = forgotten;
+    const value = await control.read(kind, id);
+    if (auth.beforeRemember) await auth.beforeRemember();
+    if (!value) return null;
+    const lookup = secrets.lookup(token).toString('base64');
+    const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
+    if (!valid) return null;
+    if (began === forgotten) remember(token, `${kind}:${id}`, value);
+    return value;
+  }
+
+  function resolve(token: string, kind: 'bot' | 'user'): Bot | User | null | Promise<Bot | User | null> {
+    const memory = memories.get(token);
+    if (memory !== undefined) {
+      const now = performance.now();
+      if (now < leaseUntil && now < memory.until)
+        return memory.subject.startsWith(kind) ? memory.value : null;
+    }
+    const parsed = parseToken(token);
+    if (parsed === null || parsed.kind !== kind) return null;
+    return lookUp(token, kind, parsed.id);
+  }
+
+  const auth: Auth = {
+    bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
+    user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
+    async revoke(subject) {
+      const { epoch: raised } = await scripts.call('auth/revoke', 0, at, { subject });
+      // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
+      const deadline = performance.now() + limits.auth_lease_ms + limits.auth_lease_margin_ms;
+      if (timer !== undefined) await renewAgain();
+      for (;;) {
+        const { pending } = await scripts.call('auth/pending', 0, { nodes: at.nodes }, { epoch: raised });
+        if (pending === 0 || performance.now() >= deadline) return;
+        await sleep(10);
+      }
+    },
+    async start() {
+      unlisten = await hints.listen(at.channel, () => void renewAgain());
+      await renew();
+      timer = setInterval(() => void renew(), limits.auth_lease_renew_ms);
+      timer.unref();
+    },
+    async stop() {
+      clearInterval(timer);
+      unlisten?.();
+      leaseUntil = 0;
+      await scripts.call('auth/leave', 0, { nodes: at.nodes }, { node }).catch(() => undefined);
+    },
+    get stats() {
+      return { remembered: memories.size, epoch };
+    },
+  };
+  return auth;
+}

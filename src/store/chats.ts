@@ -1,0 +1,153 @@
+/** Chats: their records in Redis, who is in them, and how they are opened. */
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import * as rows from '../postgres/chats.js';
+import { type Profile, pack, unpack } from './codec.js';
+import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
+import type { ControlCopies, User } from './control.js';
+import { type ChatRef, directChat, isDirect, sharedChat } from './keys.js';
+
+export interface ChatState {
+  readonly chat: ChatRef;
+  /** last message id */
+  readonly newest: number;
+  /** of the user of a direct chat, of the chat otherwise */
+  readonly profile: Profile;
+  readonly bots: readonly number[];
+}
+
+export interface Chats {
+  /** Reads a chat, filling its record if it was cold. Null when there is no such chat. */
+  find(chat: ChatRef): Promise<ChatState | null>;
+  /** Fills a record that a script missed and left this ticket for. False when there is no such chat. */
+  fill(chat: ChatRef, ticket: string): Promise<boolean>;
+  /** Copies a committed change of profile or bots. */
+  refresh(chat: ChatRef): Promise<void>;
+  /** Opens the direct chat of a bot and a user, if it is not open. Error: `too_many_chats`. */
+  openDirect(bot: number, user: number): Promise<void>;
+  /** Creates a group or channel. */
+  create(type: 'group' | 'channel', title: string, creator: number): Promise<ChatRef>;
+  putMember(
+    chat: ChatRef,
+    member: { readonly id: number; readonly is_bot: boolean },
+    status: Exclude<rows.MemberStatus, 'creator'>,
+    rights: Readonly<Record<string, boolean>>,
+  ): Promise<rows.MemberRow>;
+  /** Members in the order of their ids, above `after`. */
+  members(chat: ChatRef, after: number, limit: number): Promise<rows.MemberRow[]>;
+  /** Chats of a user: direct ones first. */
+  listOf(user: number): Promise<ChatRef[]>;
+}
+
+export const userProfile = (user: User): Profile => ({
+  id: user.id,
+  n: user.firstName,
+  ...(user.lastName === null ? {} : { l: user.lastName }),
+  ...(user.username === null ? {} : { u: user.username }),
+  ...(user.languageCode === null ? {} : { g: user.languageCode }),
+  x: user.externalId,
+});
+
+const incarnation = (version: number) => Math.floor(version / limits.versions_per_incarnation);
+
+export function createChats(context: StoreContext, control: ControlCopies): Chats {
+  const { db, scripts, keys, hotTtlMs } = context;
+  const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
+  const keysOf = (chat: ChatRef) => {
+    const key = keys.chat(chat);
+    return { chat: key, ticket: keys.ticket(key) };
+  };
+
+  /** What Postgres knows of a chat's own record. */
+  async function load(chat: ChatRef) {
+    if (isDirect(chat)) {
+      const [row, user] = await Promise.all([
+        rows.loadDirectChat(db, chat.id, chat.user),
+        control.read('user', chat.user),
+      ]);
+      return (
+        row && user && { incarnation: row.incarnation, profile: userProfile(user), version: 1, bots: '' }
+      );
+    }
+    const row = await rows.loadChat(db, chat.id);
+    if (!row) return null;
+    const profile: Profile = {
+      id: row.id,
+      t: row.type,
+      n: row.title,
+      m: row.member_count,
+      ...(row.username === null ? {} : { u: row.username }),
+    };
+    return { incarnation: row.incarnation, profile, version: row.version, bots: row.bots.join(',') };
+  }
+
+  async function fill(chat: ChatRef, ticket: string): Promise<boolean> {
+    const [row, sequence] = await Promise.all([load(chat), rows.loadSequence(db, chat.id, chat.user)]);
+    if (!row) return false;
+    await scripts.call('chats/fill', partitionOf(chat), keysOf(chat), {
+      token: ticket,
+      seq: sequence?.last_message_id ?? 0,
+      version: sequence?.version ?? 0,
+      inc: Math.max(row.incarnation, incarnation(sequence?.version ?? 0)),
+      profile: pack(row.profile),
+      profile_version: row.version,
+      bots: row.bots,
+      ttl_ms: hotTtlMs,
+    });
+    return true;
+  }
+
+  async function refresh(chat: ChatRef): Promise<void> {
+    const row = await load(chat);
+    if (!row) return;
+    await scripts.call(
+      'chats/refresh',
+      partitionOf(chat),
+      { ...keysOf(chat), channel: keys.chatChannel(chat) },
+      { profile: pack(row.profile), profile_version: row.version, bots: row.bots },
+    );
+  }
+
+  return {
+    fill,
+    refresh,
+    async find(chat) {
+      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        const found = await scripts.call('chats/miss', partitionOf(chat), keysOf(chat), {
+          token: uniqueText(),
+        });
+        if (found.status === 'ok') {
+          const bots = found.bots === '' ? [] : found.bots.split(',').map(Number);
+          return { chat, newest: found.seq, profile: unpack<Profile>(found.profile), bots };
+        }
+        if (!(await fill(chat, found.ticket))) return null;
+      }
+      return fail('unavailable', { retry_after: 1 });
+    },
+    async openDirect(bot, user) {
+      const chat = directChat(bot, user);
+      if (!(await rows.openDirectChat(db, bot, user, partitionOf(chat)))) return;
+      await Promise.all([refresh(chat), control.refresh('chats', user)]);
+    },
+    async create(type, title, creator) {
+      const id = await rows.createChat(db, { type, title, creator }, (made) => keys.partitions.of(made));
+      await Promise.all([control.refresh('member', id, creator), control.refresh('chats', creator)]);
+      return sharedChat(id);
+    },
+    async putMember(chat, member, status, rights) {
+      const row = await rows.putMember(db, chat.id, member, status, rights);
+      await Promise.all([
+        control.refresh('member', chat.id, member.id),
+        refresh(chat),
+        member.is_bot ? undefined : control.refresh('chats', member.id),
+      ]);
+      return row;
+    },
+    members: (chat, after, limit) => rows.loadMembers(db, chat.id, after, limit),
+    async listOf(user) {
+      const list = await control.read('chats', user);
+      if (!list) return [];
+      return [...list.direct.map((bot) => directChat(bot, user)), ...list.shared.map(sharedChat)];
+    },
+  };
+}

@@ -1,0 +1,27 @@
+/** What every aggregate of the store works with. */
+import { randomBytes } from 'node:crypto';
+import type { Database } from '../postgres/sql.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from './keys.js';
+import type { Secrets } from './secrets.js';
+
+export interface StoreContext {
+  readonly db: Database;
+  readonly scripts: ScriptRunner;
+  readonly keys: Keys;
+  readonly secrets: Secrets;
+  /** How long what was read back stays in Redis, in milliseconds. */
+  readonly hotTtlMs: number;
+}
+
+let counter = 0;
+const prefix = randomBytes(9).toString('base64url');
+
+/** A text that no other call on any node gets: a request id, a ticket or the name of a poll. */
+export function uniqueText(): string {
+  counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
+  return `${prefix}${counter.toString(36)}`;
+}
+
+/** How often a call may find something missing, fill it and try again, before the service counts as overloaded. */
+export const fillAttemptsMax = 6;

@@ -1,0 +1,175 @@
+/**
+ * Copies of control records in Redis. Postgres holds the truth; a copy is filled on a miss, under a ticket, and refreshed
+ * by version after each committed change, by the process that made it or else by the sweep.
+ */
+import { loadBot, loadCommands } from '../postgres/bots.js';
+import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.js';
+import type { Sql } from '../postgres/sql.js';
+import { loadUser } from '../postgres/users.js';
+import { pack, unpack } from './codec.js';
+import { type StoreContext, uniqueText } from './context.js';
+import type { Keys } from './keys.js';
+
+interface Kind<T> {
+  key(keys: Keys, id: number, other: number): string;
+  /** Fields of the record, or null when there is no such thing. */
+  load(
+    sql: Sql,
+    id: number,
+    other: number,
+  ): Promise<{ readonly version: number; readonly fields: readonly unknown[] } | null>;
+  read(fields: readonly unknown[], id: number): T;
+}
+
+export interface Bot {
+  readonly id: number;
+  readonly owner: number;
+  readonly username: string;
+  readonly name: string;
+  /** lookup value of the live token, base64 */
+  readonly token: string;
+}
+
+export interface User {
+  readonly id: number;
+  readonly externalId: string;
+  readonly firstName: string;
+  readonly lastName: string | null;
+  readonly username: string | null;
+  readonly languageCode: string | null;
+  /** lookup values of live tokens, base64 */
+  readonly tokens: readonly string[];
+}
+
+export interface Member {
+  readonly status: MemberStatus | 'none';
+  readonly rights: Readonly<Record<string, boolean>>;
+  readonly isBot: boolean;
+}
+
+export interface UserChats {
+  readonly direct: readonly number[];
+  readonly shared: readonly number[];
+}
+
+export type Commands = Readonly<
+  Record<string, ReadonlyArray<{ readonly command: string; readonly description: string }>>
+>;
+
+const bot: Kind<Bot> = {
+  key: (keys, id) => keys.bot(id),
+  async load(sql, id) {
+    const row = await loadBot(sql, id);
+    return row && { version: row.version, fields: [row.owner_id, row.username, row.name, row.token] };
+  },
+  read: ([owner, username, name, token], id) => ({ id, owner, username, name, token }) as Bot,
+};
+
+const user: Kind<User> = {
+  key: (keys, id) => keys.user(id),
+  async load(sql, id) {
+    const row = await loadUser(sql, id);
+    return (
+      row && {
+        version: row.version,
+        fields: [row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
+      }
+    );
+  },
+  read: ([externalId, firstName, lastName, username, languageCode, tokens], id) =>
+    ({ id, externalId, firstName, lastName, username, languageCode, tokens }) as User,
+};
+
+/** A person who never was a member gets a record too, so that asking again costs no round trip to Postgres. */
+const member: Kind<Member> = {
+  key: (keys, chat, who) => keys.member(chat, who),
+  async load(sql, chat, who) {
+    const row = await loadMember(sql, chat, who);
+    return row
+      ? { version: row.version, fields: [row.status, row.rights, row.is_bot] }
+      : { version: 0, fields: ['none', {}, false] };
+  },
+  read: ([status, rights, isBot]) => ({ status, rights, isBot }) as Member,
+};
+
+const chats: Kind<UserChats> = {
+  key: (keys, id) => keys.memberships(id),
+  async load(sql, id) {
+    const row = await loadUserChats(sql, id);
+    return row && { version: row.version, fields: [row.direct, row.shared] };
+  },
+  read: ([direct, shared]) => ({ direct, shared }) as UserChats,
+};
+
+const commands: Kind<Commands> = {
+  key: (keys, id) => keys.commands(id),
+  async load(sql, id) {
+    const row = await loadCommands(sql, id);
+    return row && { version: row.version, fields: [row.commands] };
+  },
+  read: ([value]) => value as Commands,
+};
+
+const kinds = { bot, user, member, chats, commands };
+export type ControlSubject = keyof typeof kinds;
+type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
+
+export interface ControlCopies {
+  /** Reads a record: from its copy, or else from Postgres, leaving a copy. Null when there is no such thing. */
+  read<S extends ControlSubject>(subject: S, id: number, other?: number): Promise<Value<S> | null>;
+  /** Copies the present row over an older copy. */
+  refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
+}
+
+/** Elements that the script puts in front of the fields: version and incarnation. */
+const headElements = 2;
+
+export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContext): ControlCopies {
+  const packFields = (fields: readonly unknown[]) => Buffer.concat(fields.map((field) => pack(field)));
+
+  function keysOf(kind: Kind<unknown>, id: number, other: number) {
+    const partition = keys.partitions.of(id);
+    const record = kind.key(keys, id, other);
+    return { partition, keys: { meta: keys.meta(partition), record, ticket: keys.ticket(record) } };
+  }
+
+  async function write(kind: Kind<unknown>, id: number, other: number, ticket: string) {
+    const row = await kind.load(db, id, other);
+    if (row) {
+      const at = keysOf(kind, id, other);
+      await scripts.call(
+        'control/write',
+        at.partition,
+        { ...at.keys, channel: keys.userChannel(id) },
+        {
+          token: ticket,
+          version: row.version,
+          fields: packFields(row.fields),
+          count: row.fields.length + headElements,
+          ttl_ms: hotTtlMs,
+        },
+      );
+    }
+    return row;
+  }
+
+  return {
+    async read(subject, id, other = 0) {
+      const kind = kinds[subject] as Kind<unknown>;
+      const at = keysOf(kind, id, other);
+      const found = await scripts.call('control/read', at.partition, at.keys, {
+        token: uniqueText(),
+        ttl_ms: hotTtlMs,
+      });
+      if (found.status === 'ok') {
+        const fields = unpack<unknown[]>(found.bytes).slice(headElements);
+        return kind.read(fields, id) as never;
+      }
+      const row = await write(kind, id, other, found.ticket);
+      return (row && kind.read(row.fields, id)) as never;
+    },
+    async refresh(subject, id, other = 0) {
+      await write(kinds[subject] as Kind<unknown>, id, other, '');
+    },
+  };
+}

@@ -1,0 +1,130 @@
+/** The only place that spells a Redis key. Every key carries the tag of its partition; `bound` says what limits it. */
+import { layPartitions, type Partitions } from './partitions.js';
+
+/** A chat as the store addresses it: a direct chat by its bot and its user, any other by its id (negative). */
+export interface ChatRef {
+  readonly id: number;
+  /** The user of a direct chat; 0 for groups and channels. */
+  readonly user: number;
+}
+
+export const directChat = (bot: number, user: number): ChatRef => ({ id: bot, user });
+export const sharedChat = (id: number): ChatRef => ({ id, user: 0 });
+export const isDirect = (chat: ChatRef): boolean => chat.user !== 0;
+
+/** `12.5` for the direct chat of bot 12 and user 5, `-7` for the group or channel -7. */
+export const chatText = (chat: ChatRef): string =>
+  chat.user === 0 ? `${chat.id}` : `${chat.id}.${chat.user}`;
+
+/** The inverse of `chatText`. */
+export function parseChat(text: string): ChatRef {
+  const [id, user] = text.split('.');
+  return { id: Number(id), user: user === undefined ? 0 : Number(user) };
+}
+
+export interface Keys {
+  readonly partitions: Partitions;
+  /** HASH: run, ver, hw. One a partition, never evicted. */
+  meta(partition: number): string;
+  /** STREAM of `version-0`: k entity, i image. Bounded by JOURNAL_HIGH_WATER. */
+  journal(partition: number): string;
+  /** STREAM of `version-0`: updates for bots of other partitions. Bounded by limits.outbox_length_max. */
+  outbox(partition: number): string;
+  /** STRING: who flushes the partition now. Expires. */
+  flushLease(partition: number): string;
+  /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
+  bot(bot: number): string;
+  /** STRING: the control record of a user, with the HMACs of its tokens. Evicted. */
+  user(user: number): string;
+  /** STRING: the control record of a user's chats. Evicted. Bounded by limits.chats_per_user_max. */
+  memberships(user: number): string;
+  /** STRING: the control record of a bot's commands. Evicted. */
+  commands(bot: number): string;
+  /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
+  member(chat: number, who: number): string;
+  /** HASH: a chat's sequence and the copies its messages need. Evicted. */
+  chat(chat: ChatRef): string;
+  /** Prefix of the STRING of each message of a chat. Evicted. */
+  messages(chat: ChatRef): string;
+  message(chat: ChatRef, messageId: number): string;
+  /** Prefix under which all messages of a partition lie: a chat's text and an id follow. */
+  messageRoot(partition: number): string;
+  chatRoot(partition: number): string;
+  changesRoot(partition: number): string;
+  chatChannelRoot(partition: number): string;
+  queueRoot(partition: number): string;
+  queueStateRoot(partition: number): string;
+  /** STREAM of `version-0`: what changed lately. Bounded by limits.changes_log_length_max; expires. */
+  changes(chat: ChatRef): string;
+  /** CHANNEL: hints that a chat changed. */
+  chatChannel(chat: ChatRef): string;
+  /** CHANNEL: hints that the control records of a user or bot changed, the list of chats among them. */
+  userChannel(user: number): string;
+  /** STREAM of `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max. */
+  queue(bot: number): string;
+  /** HASH: the sequence, bytes, mask and poller of a bot's queue. One a bot, never evicted. */
+  queueState(bot: number): string;
+  /** HASH: source partition → the last outbox entry that entered the queue. Bounded by the partitions. */
+  queueMarks(bot: number): string;
+  /** CHANNEL: hints that a bot's queue changed. */
+  botChannel(bot: number): string;
+  /** Prefix of the STRING of each open callback query, in the chat's partition. Expires. */
+  callbackQueries(partition: number): string;
+  /** STRING: the answer of a request that was applied. Expires after limits.request_id_ttl_ms. */
+  request(partition: number, id: string): string;
+  /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
+  ticket(entityKey: string): string;
+  /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
+  authNodes(): string;
+  /** STREAM of `epoch-0`: who was revoked. In partition 0. Trimmed by age. */
+  authRevoked(): string;
+  /** CHANNEL: hints that a token was revoked. */
+  authChannel(): string;
+  /** HASH of flusher id → when it was last seen. In partition 0. Bounded by live flushers. */
+  flushers(): string;
+  /** HASH: what every node of the installation must agree on. In partition 0. */
+  installation(): string;
+}
+
+/** Spells keys for an installation of `count` partitions. */
+export function makeKeys(count: number): Keys {
+  const partitions = layPartitions(count);
+  const at = (partition: number) => partitions.tag(partition);
+  const near = (id: number) => partitions.tag(partitions.of(id));
+  return {
+    partitions,
+    meta: (p) => `${at(p)}:meta`,
+    journal: (p) => `${at(p)}:journal`,
+    outbox: (p) => `${at(p)}:outbox`,
+    flushLease: (p) => `${at(p)}:flush_lease`,
+    bot: (bot) => `${near(bot)}:bot:${bot}`,
+    user: (user) => `${near(user)}:user:${user}`,
+    memberships: (user) => `${near(user)}:memberships:${user}`,
+    commands: (bot) => `${near(bot)}:commands:${bot}`,
+    member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
+    chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
+    messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
+    message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,
+    messageRoot: (p) => `${at(p)}:msg:`,
+    chatRoot: (p) => `${at(p)}:chat:`,
+    changesRoot: (p) => `${at(p)}:changes:`,
+    chatChannelRoot: (p) => `${at(p)}:on_chat:`,
+    queueRoot: (p) => `${at(p)}:queue:`,
+    queueStateRoot: (p) => `${at(p)}:queue_state:`,
+    changes: (chat) => `${near(chat.id)}:changes:${chatText(chat)}`,
+    chatChannel: (chat) => `${near(chat.id)}:on_chat:${chatText(chat)}`,
+    userChannel: (user) => `${near(user)}:on_user:${user}`,
+    queue: (bot) => `${near(bot)}:queue:${bot}`,
+    queueState: (bot) => `${near(bot)}:queue_state:${bot}`,
+    queueMarks: (bot) => `${near(bot)}:queue_marks:${bot}`,
+    botChannel: (bot) => `${near(bot)}:on_bot:${bot}`,
+    callbackQueries: (p) => `${at(p)}:callback_query:`,
+    request: (p, id) => `${at(p)}:req:${id}`,
+    ticket: (entityKey) => `${entityKey}:ticket`,
+    authNodes: () => `${at(0)}:auth_nodes`,
+    authRevoked: () => `${at(0)}:auth_revoked`,
+    authChannel: () => `${at(0)}:on_auth`,
+    flushers: () => `${at(0)}:flushers`,
+    installation: () => `${at(0)}:installation`,
+  };
+}

@@ -1,0 +1,165 @@
+/** Long polls: one waiting poll a bot in the whole installation, woken by hints and by a look each second. */
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import type { Hints } from '../redis/hints.js';
+import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
+import { readUpdate, type UpdateEntry, type Updates } from './updates.js';
+
+export interface PollRequest {
+  /** Confirms all below; -N keeps the last N; 0 confirms nothing. */
+  readonly offset: number;
+  readonly limit: number;
+  /** in seconds; 0 answers at once */
+  readonly timeout: number;
+  /** new mask of update kinds, null keeps the former one */
+  readonly mask: number | null;
+  /** tells when the client has gone */
+  readonly onGone: (listener: () => void) => void;
+}
+
+export interface Polls {
+  /**
+   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two polls,
+   * `poll_terminated_by_webhook`.
+   */
+  poll(bot: number, request: PollRequest): Promise<UpdateEntry[]>;
+  /** Polls that wait on this node. */
+  waiting(): number;
+  /** Answers all waiting polls with nothing. */
+  close(): void;
+}
+
+interface Waiter {
+  readonly bot: number;
+  readonly name: string;
+  /** ends the present sleep */
+  wake: () => void;
+}
+
+export function createPolls(context: StoreContext, hints: Hints, updates: Updates): Polls {
+  const { scripts, keys } = context;
+  const waiters = new Map<string, Waiter>();
+  let closing = false;
+
+  async function look(
+    bot: number,
+    name: string,
+    first: boolean,
+    request: PollRequest,
+  ): Promise<UpdateEntry[]> {
+    const partition = keys.partitions.of(bot);
+    const at = {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
+      state: keys.queueState(bot),
+      queue: keys.queue(bot),
+      channel: keys.botChannel(bot),
+    };
+    const args = {
+      bot: String(bot),
+      poll: name,
+      first,
+      offset: first && request.offset !== 0 ? String(request.offset) : '',
+      limit: request.limit,
+      mask: request.mask === null ? '' : String(request.mask),
+    };
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const result = await scripts.call('updates/poll', partition, at, args);
+      switch (result.status) {
+        case 'ok':
+          return (result.rows as unknown[]).map(readUpdate);
+        case 'queue_missing':
+          await updates.openQueue(bot);
+          break;
+        case 'webhook_active':
+          return fail('poll_while_webhook');
+        case 'terminated':
+          return fail('poll_terminated_by_poll');
+        case 'terminated_by_webhook':
+          return fail('poll_terminated_by_webhook');
+      }
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  /** Hints get lost with a connection or a node: every waiting poll is checked each second, one script a partition. */
+  async function tick(): Promise<void> {
+    const byPartition = new Map<number, Waiter[]>();
+    for (const waiter of waiters.values()) {
+      const partition = keys.partitions.of(waiter.bot);
+      const list = byPartition.get(partition) ?? [];
+      byPartition.set(partition, list);
+      list.push(waiter);
+    }
+    await Promise.all(
+      [...byPartition].map(async ([partition, list]) => {
+        const { wake } = await scripts.call(
+          'updates/peek',
+          partition,
+          { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
+          { polls: list.flatMap(({ bot, name }) => [String(bot), name]) },
+        );
+        for (const name of wake) waiters.get(name)?.wake();
+      }),
+    );
+  }
+
+  const timer = setInterval(() => {
+    // A look that fails says nothing: the next one comes in a second.
+    if (waiters.size > 0) tick().catch(() => undefined);
+  }, limits.poll_tick_ms);
+  timer.unref();
+
+  async function wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
+    const deadline = performance.now() + request.timeout * 1_000;
+    let gone = false;
+    let woken = false;
+    const waiter: Waiter = { bot, name, wake: () => undefined };
+    const rouse = () => {
+      woken = true;
+      waiter.wake();
+    };
+    request.onGone(() => {
+      gone = true;
+      waiter.wake();
+    });
+    waiters.set(name, waiter);
+    const unlisten = await hints.listen(keys.botChannel(bot), rouse);
+    try {
+      for (;;) {
+        woken = false;
+        const entries = await look(bot, name, false, request);
+        const left = deadline - performance.now();
+        if (entries.length > 0 || left <= 0 || gone || closing) return entries;
+        if (woken) continue;
+        await new Promise<void>((resolve) => {
+          const end = setTimeout(resolve, left);
+          waiter.wake = () => {
+            clearTimeout(end);
+            resolve();
+          };
+        });
+        waiter.wake = () => undefined;
+        if (gone || closing || (!woken && performance.now() >= deadline)) return [];
+      }
+    } finally {
+      waiters.delete(name);
+      unlisten();
+    }
+  }
+
+  return {
+    async poll(bot, request) {
+      const name = uniqueText();
+      const entries = await look(bot, name, true, request);
+      if (entries.length > 0 || request.timeout === 0 || closing) return entries;
+      return wait(bot, name, request);
+    },
+    waiting: () => waiters.size,
+    close() {
+      closing = true;
+      clearInterval(timer);
+      for (const waiter of waiters.values()) waiter.wake();
+    },
+  };
+}

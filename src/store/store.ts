@@ -1,0 +1,62 @@
+/** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
+import type { Database } from '../postgres/sql.js';
+import type { Hints } from '../redis/hints.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import { type Auth, createAuth } from './auth.js';
+import { type Bots, createBots } from './bots.js';
+import { type Chats, createChats } from './chats.js';
+import type { StoreContext } from './context.js';
+import { createControlCopies } from './control.js';
+import type { Keys } from './keys.js';
+import { createMessages, type Messages } from './messages.js';
+import { createPolls, type Polls } from './polls.js';
+import { createReadBack } from './read_back.js';
+import type { Secrets } from './secrets.js';
+import { createStreams, type Streams } from './streams.js';
+import { createSweep, type Sweep } from './sweep.js';
+import { createUpdates, type Updates } from './updates.js';
+import { createUsers, type Users } from './users.js';
+
+export interface Store {
+  readonly auth: Auth;
+  readonly bots: Bots;
+  readonly users: Users;
+  readonly chats: Chats;
+  readonly messages: Messages;
+  readonly updates: Updates;
+  readonly polls: Polls;
+  readonly streams: Streams;
+  readonly sweep: Sweep;
+}
+
+export interface StoreOptions {
+  readonly db: Database;
+  readonly scripts: ScriptRunner;
+  readonly hints: Hints;
+  readonly keys: Keys;
+  readonly secrets: Secrets;
+  /** Setting HOT_TTL_MS. */
+  readonly hotTtlMs: number;
+  /** Hears what fails in the background and will be tried again. */
+  readonly onError: (error: unknown) => void;
+}
+
+export function createStore({ hints, onError, ...context }: StoreOptions): Store {
+  const shared: StoreContext = context;
+  const control = createControlCopies(shared);
+  const auth = createAuth(shared, control, hints);
+  const chats = createChats(shared, control);
+  const readBack = createReadBack(shared, chats, control);
+  const updates = createUpdates(shared, readBack, onError);
+  return {
+    auth,
+    chats,
+    updates,
+    bots: createBots(shared, control, auth, updates),
+    users: createUsers(shared, control, auth),
+    messages: createMessages(shared, chats, readBack, updates),
+    polls: createPolls(shared, hints, updates),
+    streams: createStreams(shared, hints, chats),
+    sweep: createSweep(shared, { control, chats, auth, updates }, onError),
+  };
+}

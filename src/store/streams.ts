@@ -1,0 +1,219 @@
+/**
+ * What a user's event stream shows: the changes of the user's chats, in the order of each partition's versions.
+ *
+ * A cursor names, for every partition in which the user has chats, the version up to which changes were shown. A stream
+ * that comes back with its cursor gets what it missed from the chats' logs; where a log does not reach back that far, it
+ * is told so (`gap`) and reads the chat anew. Hints wake a stream; a look each second makes good for lost ones.
+ */
+import { limits } from '../limits.js';
+import type { Hints } from '../redis/hints.js';
+import type { Chats } from './chats.js';
+import { messageKinds, unpack } from './codec.js';
+import type { StoreContext } from './context.js';
+import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
+import { type StoredMessage, storedMessage } from './stored_message.js';
+
+export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'gap';
+
+export interface Change {
+  readonly chat: ChatRef;
+  readonly kind: ChangeKind;
+  /** message id, or the id of a callback query */
+  readonly id: string;
+  /** null unless new or edited; also null when the message is cold or gone by now */
+  readonly message: StoredMessage | null;
+  /** answer to a callback query */
+  readonly answer: Readonly<Record<string, unknown>> | null;
+  /** where a stream that has shown this change resumes */
+  readonly cursor: string;
+}
+
+export interface StreamListener {
+  change(change: Change): void;
+  /** Something that is shown and not kept. */
+  action(chat: ChatRef, text: string): void;
+}
+
+export interface Streams {
+  /** Begins to report, from `cursor` if given. The returned function ends it. */
+  open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
+  close(): void;
+}
+
+type Cursors = Map<number, number>;
+
+export function parseCursor(text: string, partitions: number): Cursors {
+  const cursors: Cursors = new Map();
+  for (const part of text.split(',')) {
+    const match = /^([0-9a-z]{1,2})\.([0-9a-z]{1,11})$/.exec(part);
+    const partition = Number.parseInt(match?.[1] ?? '', 36);
+    if (match && partition < partitions) cursors.set(partition, Number.parseInt(match[2] as string, 36));
+  }
+  return cursors;
+}
+
+export const cursorText = (cursors: Cursors): string =>
+  [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',');
+
+type RawRow = [
+  chat: Buffer,
+  kind: Buffer,
+  id: Buffer,
+  version: Buffer,
+  to: Buffer,
+  extra: Buffer,
+  record: Buffer,
+  peer: Buffer,
+];
+
+function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): StoredMessage | null {
+  if (record.length === 0) return null;
+  const message = storedMessage(chat, id, record, peer, null);
+  return message.record.kind === messageKinds.deleted ? null : message;
+}
+
+export const actionHint = 'action ';
+
+export function createStreams(context: StoreContext, hints: Hints, chats: Chats): Streams {
+  const { scripts, keys } = context;
+  const open = new Set<{ look: (partitions?: readonly number[]) => void; stop: () => void }>();
+
+  const readChanges = (partition: number, after: number, list: readonly ChatRef[]) =>
+    scripts.call(
+      'chats/read_changes',
+      partition,
+      {
+        meta: keys.meta(partition),
+        changes: keys.changesRoot(partition),
+        chat: keys.chatRoot(partition),
+        message: keys.messageRoot(partition),
+      },
+      { after, chats: list.map(chatText) },
+    );
+
+  const timer = setInterval(() => {
+    for (const stream of open) stream.look();
+  }, limits.poll_tick_ms);
+  timer.unref();
+
+  async function openStream(user: number, cursor: string, listener: StreamListener): Promise<() => void> {
+    const cursors = parseCursor(cursor, keys.partitions.count);
+    const unlisten = new Map<string, () => void>();
+    let byPartition = new Map<number, ChatRef[]>();
+    let dirty = new Set<number>();
+    let stale = true;
+    let working = false;
+    let ended = false;
+
+    const onHint = (chat: ChatRef, partition: number) => (text: string) => {
+      if (text.startsWith(actionHint)) listener.action(chat, text.slice(actionHint.length));
+      else look([partition]);
+    };
+
+    /** Takes up chats that were opened or joined since, and drops those that were left. */
+    async function reload(first: boolean): Promise<void> {
+      stale = false;
+      const list = await chats.listOf(user);
+      const present = new Set(list.map(chatText));
+      for (const [name, stop] of unlisten) {
+        if (present.has(name)) continue;
+        unlisten.delete(name);
+        stop();
+      }
+      const fresh = list.filter((chat) => !unlisten.has(chatText(chat)));
+      // A chat that is cold keeps no log to compare with: its record, filled, says when it last changed.
+      if (first && cursor !== '') await Promise.all(fresh.map((chat) => chats.find(chat)));
+      await Promise.all(
+        fresh.map(async (chat) => {
+          const partition = keys.partitions.of(chat.id);
+          unlisten.set(chatText(chat), await hints.listen(keys.chatChannel(chat), onHint(chat, partition)));
+          // All of a direct chat that was opened while the stream was open is new to the user.
+          if (!first && isDirect(chat) && !cursors.has(partition)) cursors.set(partition, 1);
+        }),
+      );
+      byPartition = new Map();
+      for (const chat of list) {
+        const partition = keys.partitions.of(chat.id);
+        byPartition.set(partition, [...(byPartition.get(partition) ?? []), chat]);
+        dirty.add(partition);
+      }
+    }
+
+    async function show(partition: number): Promise<void> {
+      const { version, rows } = await readChanges(
+        partition,
+        cursors.get(partition) ?? 0,
+        byPartition.get(partition) ?? [],
+      );
+      const ordered = (rows as RawRow[])
+        .map((row) => ({ row, version: Number(row[3]) }))
+        .sort((a, b) => a.version - b.version);
+      for (const { row, version: at } of ordered) {
+        if (ended) return;
+        const [chat, kind, id, , to, extra, record, peer] = row;
+        cursors.set(partition, at);
+        if (to.length > 0 && String(to) !== String(user)) continue;
+        listener.change({
+          chat: parseChat(String(chat)),
+          kind: String(kind) as ChangeKind,
+          id: String(id),
+          message: shownMessage(parseChat(String(chat)), Number(id), record, peer),
+          answer: extra.length > 0 ? unpack(extra) : null,
+          cursor: cursorText(cursors),
+        });
+      }
+      cursors.set(partition, version);
+    }
+
+    async function work(first = false): Promise<void> {
+      if (working || ended) return;
+      working = true;
+      try {
+        while (!ended && (stale || dirty.size > 0)) {
+          if (stale) await reload(first);
+          const now = dirty;
+          dirty = new Set();
+          await Promise.all([...now].map(show));
+        }
+      } finally {
+        working = false;
+      }
+    }
+
+    function look(partitions: readonly number[] = [...byPartition.keys()]): void {
+      for (const partition of partitions) dirty.add(partition);
+      // What fails now is looked at again in a second.
+      work().catch(() => undefined);
+    }
+
+    const handle = {
+      look,
+      stop() {
+        ended = true;
+        open.delete(handle);
+        for (const stop of unlisten.values()) stop();
+        stopUser();
+      },
+    };
+    const stopUser = await hints.listen(keys.userChannel(user), () => {
+      stale = true;
+      look([]);
+    });
+    try {
+      await work(true);
+    } catch (error) {
+      handle.stop();
+      throw error;
+    }
+    open.add(handle);
+    return handle.stop;
+  }
+
+  return {
+    open: openStream,
+    close() {
+      clearInterval(timer);
+      for (const stream of open) stream.stop();
+    },
+  };
+}

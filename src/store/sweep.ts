@@ -1,0 +1,76 @@
+/**
+ * What a process that died left undone: Redis copies that a committed change still has to refresh, and updates that wait
+ * in an outbox. Every step may be repeated, so that any number of nodes may sweep.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { takeStale } from '../postgres/sql.js';
+import type { Auth } from './auth.js';
+import type { Chats } from './chats.js';
+import type { StoreContext } from './context.js';
+import type { ControlCopies, ControlSubject } from './control.js';
+import type { Updates } from './updates.js';
+
+export interface Sweep {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+const intervalMs = 1_000;
+const batchMax = 100;
+
+export function createSweep(
+  context: StoreContext,
+  parts: {
+    readonly control: ControlCopies;
+    readonly chats: Chats;
+    readonly auth: Auth;
+    readonly updates: Updates;
+  },
+  onError: (error: unknown) => void,
+): Sweep {
+  const { db, keys } = context;
+  const { control, chats, auth, updates } = parts;
+
+  /** Does for a subject all that the process that changed it would have done. */
+  async function refresh(subject: string, id: number, other: number): Promise<void> {
+    if (subject === 'chat') return chats.refresh({ id, user: other });
+    await control.refresh(subject as ControlSubject, id, other);
+    if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
+  }
+
+  async function sweepCopies(): Promise<void> {
+    // A row stays until its copy was refreshed: the transaction that takes it ends after the work.
+    while (
+      (await takeStale(db, intervalMs, batchMax, (row) =>
+        refresh(row.subject, row.subject_id, row.other_id),
+      )) === batchMax
+    ) {
+      // The next batch.
+    }
+  }
+
+  async function sweepOutboxes(): Promise<void> {
+    for (let partition = 0; partition < keys.partitions.count; partition++)
+      await updates.forwardAll(partition);
+  }
+
+  let running: Promise<void> | undefined;
+  const stopping = new AbortController();
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await Promise.all([sweepCopies().catch(onError), sweepOutboxes().catch(onError)]);
+      await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,232 @@
+/** Parameters from query and body, in the forms and with the flaws that clients send. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type ParsedParams, parseJson, parseParams } from '../../src/api/params.js';
+import type { ApiRequest } from '../../src/api/request.js';
+import { ApiError } from '../../src/errors.js';
+import { limits } from '../../src/limits.js';
+
+function parse(contentType: string, body: string | Buffer, query = ''): ParsedParams {
+  return parseParams({ contentType, body: Buffer.from(body as string), query } as ApiRequest);
+}
+
+function refusal(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ApiError) return error.kind;
+    throw error;
+  }
+  return 'accepted';
+}
+
+const json = 'application/json';
+const form = 'application/x-www-form-urlencoded';
+const plain = (params: ParsedParams) => ({ ...params.values });
+
+describe('query and url-encoded form', () => {
+  test('decodes escapes and plus signs, and keeps the last of a name', () => {
+    const text = 'a=1&text=%D0%BF%D1%80+%2B%26&empty=&bare&a=2&&%61b=x=y';
+    const expected = { a: '2', text: 'пр +&', empty: '', bare: '', ab: 'x=y' };
+    expect(plain(parse('', '', text))).toEqual(expected);
+    expect(plain(parse(`${form}; charset=utf-8`, text))).toEqual(expected);
+  });
+
+  test('keeps a percent sign that begins no escape', () => {
+    expect(plain(parse('', '', 'a=100%&b=%zz%41&c=%d0%bf%'))).toEqual({ a: '100%', b: '%zzA', c: 'п%' });
+  });
+
+  test.each(['a=%ff', 'a=%00', '%00=a', 'a=%ed%a0%80', 'a=%ff%', 'a=\uFFFD', 'a=%c0%80'])(
+    'refuses %j',
+    (query) => {
+      expect(refusal(() => parse('', '', query))).toBe('bad_unicode');
+    },
+  );
+
+  test('refuses a form whose bytes are no UTF-8', () => {
+    expect(refusal(() => parse(form, Buffer.from('a=\xff', 'latin1')))).toBe('bad_unicode');
+  });
+
+  test('the body wins over the query', () => {
+    expect(plain(parse(json, '{"a":1}', 'a=2&b=3'))).toEqual({ a: 1, b: '3' });
+    expect(plain(parse(form, 'a=1', 'a=2&b=3'))).toEqual({ a: '1', b: '3' });
+  });
+
+  test('any text survives URLSearchParams', () => {
+    const text = fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0'));
+    fc.assert(
+      fc.property(text, (value) => {
+        const { values } = parse(form, new URLSearchParams({ value }).toString());
+        expect(values.value).toBe(value);
+      }),
+    );
+  });
+});
+
+describe('JSON', () => {
+  test('passes values on as they are', () => {
+    const body = { a: 1, b: [true, null, { c: 'д😀' }], ключ: 'x' };
+    expect(plain(parse('Application/JSON; charset=utf-8', JSON.stringify(body)))).toEqual(body);
+  });
+
+  test.each(['{', '[]', '"a"', 'null', '1', '{"a":1}x', 'a=1'])('refuses %j', (body) => {
+    expect(refusal(() => parse(json, body))).toBe('bad_json');
+  });
+
+  test.each([
+    '{"a":"\\ud800"}',
+    '{"a":[{"b":"x\\udc00\\ud800"}]}',
+    '{"\\ud83d":1}',
+    '{"a":"\\u0000"}',
+    '{"a":{"b\\u0000":1}}',
+  ])('refuses %j as text', (body) => {
+    expect(refusal(() => parse(json, body))).toBe('bad_unicode');
+  });
+
+  test('accepts a whole pair of escapes, and bytes only if they are UTF-8', () => {
+    expect(plain(parse(json, '{"a":"\\ud83d\\ude00"}'))).toEqual({ a: '😀' });
+    expect(refusal(() => parse(json, Buffer.from('{"a":"\xff"}', 'latin1')))).toBe('bad_unicode');
+  });
+
+  test('bounds the nesting at 64 levels', () => {
+    const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
+    expect(refusal(() => parse(json, nested(64)))).toBe('accepted');
+    expect(refusal(() => parse(json, nested(65)))).toBe('bad_json');
+    expect(refusal(() => parse(json, nested(400_000)))).toBe('bad_json');
+    expect(refusal(() => parse(json, `{"a":[${'{},'.repeat(200)}{}]}`))).toBe('accepted');
+    expect(refusal(() => parseJson('['.repeat(65) + ']'.repeat(65)))).toBe('bad_json');
+  });
+
+  test('names of the prototype are names like others', () => {
+    const { values } = parse(json, '{"__proto__":{"polluted":1},"constructor":2}', '__proto__=x&toString=y');
+    expect(Object.getPrototypeOf(values)).toBeNull();
+    expect(Object.keys(values).sort()).toEqual(['__proto__', 'constructor', 'toString']);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    expect(parse('', '', 'a=1').values.hasOwnProperty).toBeUndefined();
+  });
+});
+
+test.each(['', 'text/plain', 'application/octet-stream'])(
+  'a body of type %j is taken for what it looks like',
+  (type) => {
+    expect(plain(parse(type, ' \n{"a":1}'))).toEqual({ a: 1 });
+    expect(plain(parse(type, 'a=1&b=2'))).toEqual({ a: '1', b: '2' });
+    expect(refusal(() => parse(type, '{a'))).toBe('bad_json');
+    expect(plain(parse(json, ''))).toEqual({});
+  },
+);
+
+describe('multipart', () => {
+  const type = 'multipart/form-data; boundary=b1';
+  const part = (head: string, content: string) => `--b1\r\n${head}\r\n\r\n${content}\r\n`;
+  const files = (params: ParsedParams) =>
+    [...params.files].map(([name, file]) => [name, file.filename, file.contentType, file.bytes.toString()]);
+
+  test('part heads in lower case without blanks, and a bare raw file name', () => {
+    const boundary = '----------k7v';
+    const body = [
+      `--${boundary}\r\ncontent-disposition:form-data;name="chat_id"\r\n\r\n42\r\n`,
+      `--${boundary}\r\ncontent-disposition:form-data;name="photo"\r\n\r\nattach://f1\r\n`,
+      `--${boundary}\r\ncontent-disposition:form-data;name="f1";filename=файл мой; 2.png\r\n`,
+      `content-type:application/octet-stream\r\n\r\n\r\n--${boundary}x\r\n\r\n--${boundary}--\r\n`,
+    ].join('');
+    const params = parse(`multipart/form-data; boundary=${boundary}`, body, 'chat_id=1&caption=c');
+    expect(plain(params)).toEqual({ chat_id: '42', photo: 'attach://f1', caption: 'c' });
+    expect(files(params)).toEqual([
+      ['f1', 'файл мой; 2.png', 'application/octet-stream', `\r\n--${boundary}x\r\n`],
+    ]);
+  });
+
+  test('a file without a type, a last delimiter without line break, a preamble, an extra field', () => {
+    const body = `hi\r\n${part('Content-Disposition: form-data; name="method"', 'sendPhoto')}${part(
+      'Content-Disposition: form-data; name="photo"; filename="C:\\\\fake\\\\a;b\\".jpg"',
+      'BYTES',
+    )}--b1--`;
+    const params = parse('Multipart/Form-Data; charset=x; boundary="b1"', body);
+    expect(plain(params)).toEqual({ method: 'sendPhoto' });
+    expect(files(params)).toEqual([['photo', 'a;b".jpg', 'text/plain', 'BYTES']]);
+  });
+
+  test('what FormData of the platform writes', async () => {
+    const data = new FormData();
+    data.append('text', 'é "q"\r\nz');
+    data.append('__proto__', 'p');
+    data.append('doc', new Blob([new Uint8Array([0, 255, 13, 10])], { type: 'image/png' }), 'ф "1".png');
+    data.append('text', 'last');
+    const sent = new Response(data);
+    const body = Buffer.from(await sent.arrayBuffer());
+    const { values, files: found } = parse(sent.headers.get('content-type')!, body);
+    expect(values.text).toBe('last');
+    expect(Object.entries(values)).toContainEqual(['__proto__', 'p']);
+    expect(found.get('doc')).toEqual({
+      filename: 'ф %221%22.png',
+      contentType: 'image/png',
+      bytes: Buffer.from([0, 255, 13, 10]),
+    });
+  });
+
+  test('an encoded file name alone, and a declared file without a name', () => {
+    const body = `${part(`Content-Disposition: form-data; name="a"; filename*=utf-8''%D1%84.png`, '1')}${part(
+      'Content-Disposition: form-data; name="b"\r\nContent-Type: application/octet-stream',
+      '2',
+    )}${part('Content-Disposition: form-data; name=c\r\nContent-Type: text/plain; charset=utf-8', '')}--b1--`;
+    const params = parse(type, body);
+    expect(files(params)).toEqual([
+      ['a', 'ф.png', 'text/plain', '1'],
+      ['b', '', 'application/octet-stream', '2'],
+    ]);
+    expect(plain(params)).toEqual({ c: '' });
+  });
+
+  const named = 'Content-Disposition: form-data; name="a"';
+  test.each([
+    ['no boundary', 'multipart/form-data', `${part(named, '1')}--b1--`],
+    ['no delimiter', type, 'hello'],
+    ['cut in the content', type, `--b1\r\n${named}\r\n\r\nabc`],
+    ['cut in the head', type, '--b1\r\nContent-Disp'],
+    ['no last delimiter', type, part(named, '1')],
+    ['no head', type, '--b1\r\n\r\nabc\r\n--b1--'],
+    ['no name', type, `${part('Content-Disposition: form-data', '1')}--b1--`],
+    ['no disposition', type, `${part('Content-Type: text/plain', '1')}--b1--`],
+    ['bare line feeds', type, `--b1\n${named}\n\n1\n--b1--`],
+    ['a head without end', type, `${part(`X: ${'y'.repeat(20_000)}\r\n${named}`, '1')}--b1--`],
+  ])('refuses %s', (_, contentType, body) => {
+    expect(refusal(() => parse(contentType, body))).toBe('bad_request');
+  });
+
+  test('refuses text that is no UTF-8, in a field or a head', () => {
+    const field = Buffer.from(`${part(named, '\xff')}--b1--`, 'latin1');
+    const head = Buffer.from(`${part(`${named}; filename="\xff"`, '1')}--b1--`, 'latin1');
+    expect(refusal(() => parse(type, field))).toBe('bad_unicode');
+    expect(refusal(() => parse(type, head))).toBe('bad_unicode');
+    expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
+  });
+
+  test('bounds the number of parts and the size of a text field, not of a file', () => {
+    const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
+    expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
+    expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');
+    const long = 'x'.repeat(limits.body_bytes_max + 1);
+    expect(refusal(() => parse(type, `${part(named, long)}--b1--`))).toBe('too_large');
+    const upload = parse(type, `${part(`${named}; filename=f`, long)}--b1--`);
+    expect(upload.files.get('a')?.bytes.length).toBe(long.length);
+  });
+
+  test('any content survives', () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 60 }),
+        fc.constantFrom('', '\r\n--b1', '\r\n--b', '--b1--'),
+        (bytes, tail) => {
+          const content = Buffer.concat([bytes, Buffer.from(tail), Buffer.from('z')]);
+          const body = Buffer.concat([
+            Buffer.from(`--b1\r\n${named}; filename=f\r\n\r\n`),
+            content,
+            Buffer.from('\r\n--b1--\r\n'),
+          ]);
+          expect(parse(type, body).files.get('a')?.bytes.equals(content)).toBe(true);
+        },
+      ),
+    );
+  });
+});

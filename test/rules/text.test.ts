@@ -1,0 +1,84 @@
+/** Validity and length of texts. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { limits } from '../../src/limits.js';
+import {
+  captionText,
+  codePointLength,
+  isBlank,
+  isLongerThan,
+  isWellFormed,
+  messageText,
+} from '../../src/rules/text.js';
+
+describe('codePointLength', () => {
+  it.each([
+    ['', 0],
+    ['abc', 3],
+    ['👍', 1],
+    ['a👍👍b', 4],
+    ['\ud83d', 1],
+    ['\udc4d\ud83d', 2],
+    ['\ud83d👍', 2],
+  ])('%j has %i', (text, length) => expect(codePointLength(text)).toBe(length));
+
+  it('agrees with the iteration of strings, and isLongerThan with it', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 12 }), (text, max) => {
+        expect(codePointLength(text)).toBe([...text].length);
+        expect(isLongerThan(text, max)).toBe([...text].length > max);
+      }),
+    );
+  });
+});
+
+describe('isWellFormed', () => {
+  it.each(['', 'a', '👍', '\u0001', '\ufffd'])('accepts %j', (text) => expect(isWellFormed(text)).toBe(true));
+  it.each(['\0', 'a\0b', '\ud83d', 'a\udc4d', '\udc4d\ud83d'])('refuses %j', (text) => {
+    expect(isWellFormed(text)).toBe(false);
+  });
+});
+
+describe('isBlank', () => {
+  it.each([
+    '',
+    ' ',
+    '\n\t\r',
+    '\u00a0',
+    '\u3000',
+    '\u200b\u200d\u2060',
+    '\ufeff',
+    '\u3164',
+    '\u2800',
+    '\u00ad',
+  ])('sees nothing in %j', (text) => expect(isBlank(text)).toBe(true));
+  it.each(['a', ' . ', '👍', '\u200b1', '-'])('sees something in %j', (text) =>
+    expect(isBlank(text)).toBe(false),
+  );
+});
+
+describe('messageText', () => {
+  it.each(['', ' \n ', '\u200b'])('refuses %j as empty', (text) => {
+    expect(() => messageText(text)).toThrow('Bad Request: message text is empty');
+  });
+  it('counts code points', () => {
+    const longest = '👍'.repeat(limits.text_length_max);
+    expect(messageText(longest)).toBe(longest);
+    expect(() => messageText(`${longest}a`)).toThrow('Bad Request: message is too long');
+    expect(() => messageText('a'.repeat(limits.text_length_max + 1))).toThrow(
+      'Bad Request: message is too long',
+    );
+  });
+});
+
+describe('captionText', () => {
+  it('may be empty', () => {
+    expect(captionText('')).toBe('');
+    expect(captionText(' \u200b')).toBe('');
+  });
+  it('counts code points', () => {
+    const longest = '👍'.repeat(limits.caption_length_max);
+    expect(captionText(longest)).toBe(longest);
+    expect(() => captionText(`${longest}a`)).toThrow('Bad Request: message caption is too long');
+  });
+});
