@@ -140,7 +140,7 @@ function beginsObject(body: Buffer): boolean {
 
 /**
  * Merges query and body; the body wins, and of several values of one name the last. A body of another type or of none
- * is taken for JSON if it begins with a brace, else for a url-encoded form.
+ * is taken for JSON if it begins with a brace, else for a url-encoded form; so is a body that says it is a form.
  * Throws `bad_json`, `bad_unicode`, `bad_request` (malformed multipart) or `too_large`
  * (behaviour §1). Not for endpoints whose body is a picture.
  */
@@ -152,8 +152,8 @@ export function parseParams(request: ApiRequest): ParsedParams {
   const semicolon = contentType.indexOf(';');
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
-  const form =
-    type === 'application/x-www-form-urlencoded' || (type !== 'application/json' && !beginsObject(body));
+  // People who try a call with `curl -d '{…}'` label JSON as a form, in which no name begins with a brace.
+  const form = type !== 'application/json' && !beginsObject(body);
   if (form) readForm(decodeUtf8(body), values);
   else readJson(body, values);
   return { values, files: noFiles };
