@@ -11,7 +11,7 @@ export async function chatSummary(
   chat: ChatRef,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const [messages, viewer, found] = await Promise.all([
-    store.messages.list(chat, 0, 1),
+    store.history.list(chat, 0, 1),
     personViewer(store, chat),
     store.chats.find(chat),
   ]);

@@ -177,13 +177,6 @@ export interface Scripts {
     result:
       | { status: 'ok'; filled: boolean };
   };
-  /** Reads one message, as far as it is hot. */
-  'messages/read_one': {
-    keys: { chat: string; message: string };
-    args: {  };
-    result:
-      | { status: 'ok'; newest: number | null; peer: Buffer | null; record: Buffer | null };
-  };
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
     keys: { chat: string; message: string };

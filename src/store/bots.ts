@@ -8,7 +8,7 @@ import type { Auth } from './auth.js';
 import type { Profile } from './codec.js';
 import type { StoreContext } from './context.js';
 import type { Bot, Commands, ControlCopies } from './control.js';
-import type { Updates } from './updates.js';
+import type { Queues } from './queues.js';
 
 export interface Bots {
   /** Null when there is no such bot. */
@@ -51,12 +51,7 @@ const fromRow = (row: rows.BotRow): Bot => ({
   token: row.token,
 });
 
-export function createBots(
-  context: StoreContext,
-  control: ControlCopies,
-  auth: Auth,
-  updates: Updates,
-): Bots {
+export function createBots(context: StoreContext, control: ControlCopies, auth: Auth, queues: Queues): Bots {
   const { db, secrets } = context;
   const profiles = new Map<number, { readonly profile: Profile; readonly until: number }>();
 
@@ -99,7 +94,7 @@ export function createBots(
         token = newToken(made);
         return stored(made, token);
       });
-      await Promise.all([updates.openQueue(id), control.refresh('bot', id)]);
+      await Promise.all([queues.open(id), control.refresh('bot', id)]);
       return { bot: { id, owner, username, name, token: secrets.lookup(token).toString('base64') }, token };
     },
     async token(owner, id) {

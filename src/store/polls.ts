@@ -3,7 +3,7 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
-import { readUpdate, type UpdateEntry, type Updates } from './updates.js';
+import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
   /** Confirms all below; -N keeps the last N; 0 confirms nothing. */
@@ -36,7 +36,7 @@ interface Waiter {
   wake: () => void;
 }
 
-export function createPolls(context: StoreContext, hints: Hints, updates: Updates): Polls {
+export function createPolls(context: StoreContext, hints: Hints, queues: Queues): Polls {
   const { scripts, keys } = context;
   const waiters = new Map<string, Waiter>();
   let closing = false;
@@ -69,7 +69,7 @@ export function createPolls(context: StoreContext, hints: Hints, updates: Update
         case 'ok':
           return (result.rows as unknown[]).map(readUpdate);
         case 'queue_missing':
-          await updates.openQueue(bot);
+          await queues.open(bot);
           break;
         case 'webhook_active':
           return fail('poll_while_webhook');

@@ -1,42 +1,95 @@
-/** Filling what a script missed from Postgres, under the ticket that it left. */
-import { fail } from '../errors.js';
+/** Filling what a script missed from Postgres, under the ticket that it left, and calling it again. */
+import { type ErrorName, fail } from '../errors.js';
 import { loadMessages } from '../postgres/chats.js';
 import type { Chats } from './chats.js';
-import type { StoreContext } from './context.js';
+import { fillAttemptsMax, type StoreContext } from './context.js';
 import type { ControlCopies } from './control.js';
 import { type ChatRef, isDirect } from './keys.js';
+import type { Queues } from './queues.js';
 
-export interface ReadBack {
-  /** Errors: `chat_not_found`; `cant_initiate` when a bot writes to a person who never started it. */
-  chat(chat: ChatRef, ticket: string, forBot: boolean): Promise<void>;
-  /** False when Postgres has no such message, or only its tombstone. */
-  message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean>;
-  member(chat: ChatRef, who: number): Promise<void>;
+/** Whose call it is, and what it is about. */
+export interface Place {
+  readonly chat: ChatRef;
+  readonly who: { readonly id: number; readonly isBot: boolean };
+  /** The message that the call changes, and what to answer when it does not exist. */
+  readonly message?: { readonly id: number; readonly absent: ErrorName };
 }
 
-export function createReadBack(context: StoreContext, chats: Chats, control: ControlCopies): ReadBack {
+type Missing = 'chat_missing' | 'member_missing' | 'queue_missing' | 'message_missing';
+
+export interface ReadBack {
+  /**
+   * Calls a script until nothing that it needs is missing, filling in between. Errors: `chat_not_found`;
+   * `cant_initiate` when a bot writes to a person who never started it; the answer for an absent message.
+   */
+  complete<R extends { readonly status: string }>(
+    place: Place,
+    call: () => Promise<R>,
+  ): Promise<Exclude<R, { readonly status: Missing }>>;
+  /** Fills one message. False when Postgres has none, or only its tombstone. */
+  message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean>;
+}
+
+export function createReadBack(
+  context: StoreContext,
+  parts: { readonly chats: Chats; readonly control: ControlCopies; readonly queues: Queues },
+): ReadBack {
   const { db, scripts, keys, hotTtlMs } = context;
+  const { chats, control, queues } = parts;
+
+  async function fillChat({ chat, who }: Place, ticket: string): Promise<void> {
+    if (await chats.fill(chat, ticket)) return;
+    const person = who.isBot && isDirect(chat) && (await control.read('user', chat.user));
+    fail(person ? 'cant_initiate' : 'chat_not_found');
+  }
+
+  async function fillMessage(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
+    const [row] = await loadMessages(db, chat.id, chat.user, [messageId]);
+    if (!row?.record) return false;
+    const message = keys.message(chat, messageId);
+    await scripts.call(
+      'messages/fill',
+      keys.partitions.of(chat.id),
+      { message, ticket: keys.ticket(message) },
+      { token: ticket, record: row.record, ttl_ms: hotTtlMs },
+    );
+    return true;
+  }
+
+  /** True when something was missing and may be there now. */
+  async function fill(
+    place: Place,
+    { status, ticket = '' }: { status: string; ticket?: string },
+  ): Promise<boolean> {
+    const { chat, who, message } = place;
+    switch (status) {
+      case 'chat_missing':
+        await fillChat(place, ticket);
+        return true;
+      case 'member_missing':
+        // Reading through the control copies leaves the copy that the script missed.
+        await control.read('member', chat.id, who.id);
+        return true;
+      case 'queue_missing':
+        await queues.open(chat.id);
+        return true;
+      case 'message_missing':
+        if (message && !(await fillMessage(chat, message.id, ticket))) fail(message.absent);
+        return true;
+      default:
+        return false;
+    }
+  }
+
   return {
-    async chat(chat, ticket, forBot) {
-      if (await chats.fill(chat, ticket)) return;
-      const person = forBot && isDirect(chat) && (await control.read('user', chat.user));
-      fail(person ? 'cant_initiate' : 'chat_not_found');
-    },
-    async message(chat, messageId, ticket) {
-      const [row] = await loadMessages(db, chat.id, chat.user, [messageId]);
-      if (!row?.record) return false;
-      const message = keys.message(chat, messageId);
-      await scripts.call(
-        'messages/fill',
-        keys.partitions.of(chat.id),
-        { message, ticket: keys.ticket(message) },
-        { token: ticket, record: row.record, ttl_ms: hotTtlMs },
-      );
-      return true;
-    },
-    async member(chat, who) {
-      // Reading through the control copies leaves the copy that the script missed.
-      await control.read('member', chat.id, who);
+    message: fillMessage,
+    async complete(place, call) {
+      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        const result = await call();
+        // The common case makes no further promise.
+        if (result.status === 'ok' || !(await fill(place, result))) return result as never;
+      }
+      return fail('unavailable', { retry_after: 1 });
     },
   };
 }

@@ -4,17 +4,20 @@ import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Auth, createAuth } from './auth.js';
 import { type Bots, createBots } from './bots.js';
+import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
 import type { StoreContext } from './context.js';
 import { createControlCopies } from './control.js';
+import { createForwarder, type Forwarder } from './forwarder.js';
+import { createHistory, type History } from './history.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPolls, type Polls } from './polls.js';
+import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import type { Secrets } from './secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
-import { createUpdates, type Updates } from './updates.js';
 import { createUsers, type Users } from './users.js';
 
 export interface Store {
@@ -23,7 +26,10 @@ export interface Store {
   readonly users: Users;
   readonly chats: Chats;
   readonly messages: Messages;
-  readonly updates: Updates;
+  readonly history: History;
+  readonly queues: Queues;
+  readonly forwarder: Forwarder;
+  readonly callbacks: Callbacks;
   readonly polls: Polls;
   readonly streams: Streams;
   readonly sweep: Sweep;
@@ -46,17 +52,21 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const chats = createChats(shared, control);
-  const readBack = createReadBack(shared, chats, control);
-  const updates = createUpdates(shared, readBack, onError);
+  const queues = createQueues(shared);
+  const forwarder = createForwarder(shared, queues, onError);
+  const readBack = createReadBack(shared, { chats, control, queues });
   return {
     auth,
     chats,
-    updates,
-    bots: createBots(shared, control, auth, updates),
+    queues,
+    forwarder,
+    callbacks: createCallbacks(shared, readBack, forwarder),
+    history: createHistory(shared, chats),
+    bots: createBots(shared, control, auth, queues),
     users: createUsers(shared, control, auth),
-    messages: createMessages(shared, chats, readBack, updates),
-    polls: createPolls(shared, hints, updates),
+    messages: createMessages(shared, readBack, forwarder),
+    polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats),
-    sweep: createSweep(shared, { control, chats, auth, updates }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
   };
 }

@@ -8,7 +8,7 @@ import type { Auth } from './auth.js';
 import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies, ControlSubject } from './control.js';
-import type { Updates } from './updates.js';
+import type { Forwarder } from './forwarder.js';
 
 export interface Sweep {
   start(): void;
@@ -24,12 +24,12 @@ export function createSweep(
     readonly control: ControlCopies;
     readonly chats: Chats;
     readonly auth: Auth;
-    readonly updates: Updates;
+    readonly forwarder: Forwarder;
   },
   onError: (error: unknown) => void,
 ): Sweep {
   const { db, keys } = context;
-  const { control, chats, auth, updates } = parts;
+  const { control, chats, auth, forwarder } = parts;
 
   /** Does for a subject all that the process that changed it would have done. */
   async function refresh(subject: string, id: number, other: number): Promise<void> {
@@ -51,7 +51,7 @@ export function createSweep(
 
   async function sweepOutboxes(): Promise<void> {
     for (let partition = 0; partition < keys.partitions.count; partition++)
-      await updates.forwardAll(partition);
+      await forwarder.forwardAll(partition);
   }
 
   let running: Promise<void> | undefined;

@@ -1,7 +1,7 @@
 /** Updates as polling and webhooks show them (interface §2, behaviour §9). */
 import { createHash } from 'node:crypto';
 import type { Profile } from '../store/codec.js';
-import type { UpdateEntry } from '../store/updates.js';
+import type { UpdateEntry } from '../store/queues.js';
 import { viewMessage } from './messages.js';
 import { viewUser } from './users.js';
 

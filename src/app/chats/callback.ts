@@ -11,7 +11,7 @@ export const pressButton = defineEndpoint({
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
   errors: ['chat_not_found', 'not_chat_member', 'message_not_found', 'button_not_found'],
   handler: async ({ user, store }, p) => ({
-    callback_query_id: await store.updates.press(
+    callback_query_id: await store.callbacks.press(
       chatOfUser(user.id, p.chat_id),
       userProfile(user),
       p.message_id,

@@ -21,7 +21,7 @@ export const listMessages = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     const [messages, viewer] = await Promise.all([
-      store.messages.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
+      store.history.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
       personViewer(store, chat),
     ]);
     return (messages ?? fail('chat_not_found')).map((message) => viewMessage(message, viewer));

@@ -19,7 +19,7 @@ export const answerCallbackQuery = defineMethod({
   errors: ['query_too_old', 'callback_answer_too_long'],
   handler: async ({ bot, store }, p) => {
     if (isLongerThan(p.text ?? '', limits.callback_answer_length_max)) fail('callback_answer_too_long');
-    await store.updates.answer(bot.id, p.callback_query_id, {
+    await store.callbacks.answer(bot.id, p.callback_query_id, {
       callback_query_id: p.callback_query_id,
       ...(p.text === undefined ? {} : { text: p.text }),
       ...(p.url === undefined ? {} : { url: p.url }),

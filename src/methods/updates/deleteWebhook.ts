@@ -8,7 +8,7 @@ export const deleteWebhook = defineMethod({
   summary: 'Switches to polling, dropping what waits if asked.',
   params: z.object({ drop_pending_updates: optional(boolean) }),
   handler: async ({ bot, store }, p) => {
-    if (p.drop_pending_updates) await store.updates.dropPending(bot.id);
+    if (p.drop_pending_updates) await store.queues.dropPending(bot.id);
     return new Described(true, 'Webhook is already deleted');
   },
 });

@@ -9,7 +9,7 @@ export const getWebhookInfo = defineMethod({
   summary: 'Tells how updates are delivered and how many wait.',
   params: z.object({}),
   handler: async ({ bot, store }) => {
-    const { pending, mask } = await store.updates.info(bot.id);
+    const { pending, mask } = await store.queues.info(bot.id);
     return {
       url: '',
       has_custom_certificate: false,

@@ -1,0 +1,94 @@
+/** Callback queries: a person presses an inline button, the bot answers once. */
+import { fail } from '../errors.js';
+import { type Profile, pack } from './codec.js';
+import { type StoreContext, uniqueText } from './context.js';
+import type { Forwarder } from './forwarder.js';
+import { type ChatRef, chatText, isDirect } from './keys.js';
+import type { PressExtra } from './queues.js';
+import type { ReadBack } from './read_back.js';
+import { chatKeys, memberKeys, queueKeys } from './script_keys.js';
+
+export interface Callbacks {
+  /** Returns the id of the query. Errors: `chat_not_found`, `message_not_found`, `button_not_found`, `not_chat_member`. */
+  press(chat: ChatRef, user: Profile, messageId: number, data: string): Promise<string>;
+  /** Error: `query_too_old`. */
+  answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>): Promise<void>;
+}
+
+/** The id of a query ends with its partition, so that the answer finds its way with the id alone. */
+const partitionDigits = 3;
+
+export function createCallbacks(
+  { scripts, keys }: StoreContext,
+  readBack: ReadBack,
+  forwarder: Forwarder,
+): Callbacks {
+  return {
+    async press(chat, user, messageId, data) {
+      const partition = keys.partitions.of(chat.id);
+      const message = keys.message(chat, messageId);
+      const { changes: _, channel: __, ...common } = chatKeys(keys, chat, uniqueText());
+      const at = {
+        ...common,
+        message,
+        message_ticket: keys.ticket(message),
+        query: keys.callbackQueries(partition),
+      };
+      const extra: PressExtra = { message_id: messageId, data };
+      const digits = String(partition).padStart(partitionDigits, '0');
+      const args = {
+        press: pack([chatText(chat), String(messageId), String(user.id), data, digits, uniqueText()]),
+        from: pack(user),
+        extra: pack(extra),
+      };
+      const place = {
+        chat,
+        who: { id: user.id, isBot: false },
+        message: { id: messageId, absent: 'message_not_found' },
+      } as const;
+      const result = isDirect(chat)
+        ? await readBack.complete(place, () =>
+            scripts.call('updates/press_direct', partition, { ...at, ...queueKeys(keys, chat.id) }, args),
+          )
+        : await readBack.complete(place, () =>
+            scripts.call(
+              'updates/press_shared',
+              partition,
+              { ...at, ...memberKeys(keys, chat, user.id) },
+              args,
+            ),
+          );
+      switch (result.status) {
+        case 'ok':
+          if ('forward' in result && result.forward) forwarder.forward(partition);
+          return result.query_id;
+        case 'not_member':
+          return fail('not_chat_member');
+        case 'not_found':
+          return fail('message_not_found');
+        case 'no_button':
+          return fail('button_not_found');
+        case 'outbox_full':
+          return fail('too_many_requests', { retry_after: 1 });
+      }
+    },
+    async answer(bot, queryId, answer) {
+      const partition = Number(queryId.slice(-partitionDigits));
+      if (!/^\d{4,19}$/.test(queryId) || partition >= keys.partitions.count) fail('query_too_old');
+      const result = await scripts.call(
+        'updates/answer_query',
+        partition,
+        {
+          meta: keys.meta(partition),
+          query: keys.callbackQueries(partition) + queryId,
+          request: keys.request(partition, uniqueText()),
+          chat: keys.chatRoot(partition),
+          changes: keys.changesRoot(partition),
+          channel: keys.chatChannelRoot(partition),
+        },
+        { id: queryId, bot: String(bot), answer: pack(answer) },
+      );
+      if (result.status === 'too_old') fail('query_too_old');
+    },
+  };
+}

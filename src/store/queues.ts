@@ -1,0 +1,87 @@
+/** The queue of a bot's updates, as polling and webhooks read it. */
+import { randomInt } from 'node:crypto';
+import { limits } from '../limits.js';
+import { defaultUpdateMask, type UpdateKind } from '../rules/update_kinds.js';
+import { type Profile, unpack } from './codec.js';
+import type { StoreContext } from './context.js';
+import { parseChat } from './keys.js';
+import { type StoredMessage, storedMessage } from './stored_message.js';
+
+/** An update as it waits in a queue. */
+export interface UpdateEntry {
+  readonly updateId: number;
+  readonly kind: UpdateKind;
+  /** message id, or the id of a callback query */
+  readonly id: string;
+  readonly message: StoredMessage;
+  /** who sent, edited or pressed */
+  readonly from: Profile;
+  /** of a callback query */
+  readonly press: PressExtra | null;
+}
+
+/** What a callback query carries besides its message. */
+export interface PressExtra {
+  readonly message_id: number;
+  readonly data: string;
+}
+
+export interface Queues {
+  /** Opens the queue of a bot that has none; its ids start at a random point. */
+  open(bot: number): Promise<void>;
+  /** Removes what waits; returns how much. */
+  dropPending(bot: number): Promise<number>;
+  info(bot: number): Promise<{ readonly pending: number; readonly mask: number }>;
+}
+
+/** Reads a stream entry of a queue or an outbox: its id and its fields by name. */
+export function readEntry(raw: unknown): {
+  readonly id: string;
+  readonly fields: Readonly<Record<string, Buffer>>;
+} {
+  const [id, list] = raw as [Buffer, Buffer[]];
+  const fields: Record<string, Buffer> = {};
+  for (let i = 0; i < list.length; i += 2) fields[String(list[i])] = list[i + 1] as Buffer;
+  return { id: String(id), fields };
+}
+
+/** Reads an entry of a queue. In a direct chat the sender is the chat's other side, and is kept once. */
+export function readUpdate(raw: unknown): UpdateEntry {
+  const { id, fields } = readEntry(raw);
+  const field = (name: string) => fields[name] as Buffer;
+  const chat = parseChat(String(field('c')));
+  const name = String(field('m'));
+  const press = field('x').length > 0 ? unpack<PressExtra>(field('x')) : null;
+  const peer = field('p').length > 0 ? field('p') : field('f');
+  return {
+    updateId: Number(id.slice(0, id.indexOf('-'))),
+    kind: String(field('k')) as UpdateKind,
+    id: name,
+    message: storedMessage(chat, press?.message_id ?? Number(name), field('r'), peer, field('y')),
+    from: unpack<Profile>(field('f')),
+    press,
+  };
+}
+
+export function createQueues({ scripts, keys }: StoreContext): Queues {
+  const partitionOf = (bot: number) => keys.partitions.of(bot);
+  const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
+  return {
+    async open(bot) {
+      const partition = partitionOf(bot);
+      await scripts.call(
+        'updates/open_queue',
+        partition,
+        { meta: keys.meta(partition), state: keys.queueState(bot) },
+        { start: randomInt(limits.update_id_start_min, limits.update_id_start_max), mask: defaultUpdateMask },
+      );
+    },
+    async dropPending(bot) {
+      return (await scripts.call('updates/drop_pending', partitionOf(bot), at(bot), {})).dropped;
+    },
+    async info(bot) {
+      const { pending, mask } = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
+      return { pending, mask: mask ?? defaultUpdateMask };
+    },
+  };
+}
