@@ -47,7 +47,6 @@ export const catalogue = {
   chat_not_found: bad('chat not found'),
   chat_action_invalid: bad('wrong parameter action in request'),
   not_group_member: forbidden('bot is not a member of the group chat'),
-  not_channel_member: forbidden('bot is not a member of the channel chat'),
   cant_initiate: forbidden("bot can't initiate conversation with a user"),
   not_chat_member: forbidden('user is not a member of the chat'),
   not_enough_rights: bad('not enough rights'),

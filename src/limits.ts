@@ -9,8 +9,6 @@ export const limits = {
   entities_max: 100,
   callback_answer_length_max: 200,
   bot_name_length_max: 64,
-  description_length_max: 512,
-  short_description_length_max: 120,
   username_length_min: 3,
   username_length_max: 32,
   person_name_length_max: 64,
