@@ -76,8 +76,7 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
   function callBot(request: ApiRequest): void | Promise<void> {
-    if (request.method !== 'GET' && request.method !== 'POST' && request.method !== 'HEAD')
-      return fail('method_not_allowed');
+    if (request.method !== 'GET' && request.method !== 'POST') return fail('method_not_allowed');
     const { token, name } = splitBotPath(request.path);
     const bot = store.auth.bot(token);
     if (bot instanceof Promise) return bot.then((found) => callKnown(request, found, name));

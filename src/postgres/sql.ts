@@ -67,14 +67,14 @@ export interface StaleRow {
 }
 
 /**
- * Hands out copies that have been stale for `ageMs`, at most `limit`, and strikes those off that `work` refreshed. Rows
- * that another sweep has in hand are passed over. Returns how many were taken.
+ * Hands out copies that have been stale for `ageMs`, at most `limit`, and strikes off those that `work` says it has
+ * refreshed. Rows that another sweep has in hand are passed over. Returns how many were struck off.
  */
 export function takeStale(
   db: Database,
   ageMs: number,
   limit: number,
-  work: (row: StaleRow) => Promise<void>,
+  work: (row: StaleRow) => Promise<boolean>,
 ): Promise<number> {
   return db.transaction(async (sql) => {
     const rows = await sql.query<StaleRow>(
@@ -83,8 +83,9 @@ export function takeStale(
         order by id limit $2 for update skip locked`,
       [ageMs, limit],
     );
-    await Promise.all(rows.map(work));
-    await sql.query('delete from control_outbox where id = any($1)', [rows.map((row) => row.id)]);
-    return rows.length;
+    const refreshed = await Promise.all(rows.map(work));
+    const done = rows.filter((_, i) => refreshed[i]).map((row) => row.id);
+    await sql.query('delete from control_outbox where id = any($1)', [done]);
+    return done.length;
   });
 }

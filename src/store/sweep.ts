@@ -3,7 +3,7 @@
  * in an outbox. Every step may be repeated, so that any number of nodes may sweep.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { takeStale } from '../postgres/sql.js';
+import { type StaleRow, takeStale } from '../postgres/sql.js';
 import type { Auth } from './auth.js';
 import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
@@ -31,20 +31,22 @@ export function createSweep(
   const { db, keys } = context;
   const { control, chats, auth, forwarder } = parts;
 
-  /** Does for a subject all that the process that changed it would have done. */
-  async function refresh(subject: string, id: number, other: number): Promise<void> {
-    if (subject === 'chat') return chats.refresh({ id, user: other });
-    await control.refresh(subject as ControlSubject, id, other);
-    if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
+  /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
+  async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
+    try {
+      if (subject === 'chat') await chats.refresh({ id, user: other });
+      else await control.refresh(subject as ControlSubject, id, other);
+      if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
+      return true;
+    } catch (error) {
+      onError(error);
+      return false;
+    }
   }
 
   async function sweepCopies(): Promise<void> {
     // A row stays until its copy was refreshed: the transaction that takes it ends after the work.
-    while (
-      (await takeStale(db, intervalMs, batchMax, (row) =>
-        refresh(row.subject, row.subject_id, row.other_id),
-      )) === batchMax
-    ) {
+    while ((await takeStale(db, intervalMs, batchMax, refresh)) === batchMax) {
       // The next batch.
     }
   }
