@@ -32,6 +32,8 @@ export interface Polls {
 interface Waiter {
   readonly bot: number;
   readonly name: string;
+  /** asks for a look */
+  readonly rouse: () => void;
   /** ends the present sleep */
   wake: () => void;
 }
@@ -99,7 +101,7 @@ export function createPolls(context: StoreContext, hints: Hints, queues: Queues)
           { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
           { polls: list.flatMap(({ bot, name }) => [String(bot), name]) },
         );
-        for (const name of wake) waiters.get(name)?.wake();
+        for (const name of wake) waiters.get(name)?.rouse();
       }),
     );
   }
@@ -114,37 +116,45 @@ export function createPolls(context: StoreContext, hints: Hints, queues: Queues)
     const deadline = performance.now() + request.timeout * 1_000;
     let gone = false;
     let woken = false;
-    const waiter: Waiter = { bot, name, wake: () => undefined };
     const rouse = () => {
       woken = true;
       waiter.wake();
     };
+    const waiter: Waiter = { bot, name, rouse, wake: () => undefined };
     request.onGone(() => {
       gone = true;
       waiter.wake();
     });
     waiters.set(name, waiter);
-    const unlisten = await hints.listen(keys.botChannel(bot), rouse);
+    // What came before the subscription stood gave no hint: its completion is one. It may be long in coming while Redis
+    // is away, and the poll does not wait for it.
+    const listening = hints.listen(keys.botChannel(bot), rouse);
+    listening.then(rouse, () => undefined);
     try {
       for (;;) {
+        const left = deadline - performance.now();
+        if (left <= 0 || gone || closing) return [];
+        if (!woken) {
+          await new Promise<void>((resolve) => {
+            const end = setTimeout(resolve, left);
+            waiter.wake = () => {
+              clearTimeout(end);
+              resolve();
+            };
+          });
+          waiter.wake = () => undefined;
+          if (gone || closing) return [];
+        }
         woken = false;
         const entries = await look(bot, name, false, request);
-        const left = deadline - performance.now();
-        if (entries.length > 0 || left <= 0 || gone || closing) return entries;
-        if (woken) continue;
-        await new Promise<void>((resolve) => {
-          const end = setTimeout(resolve, left);
-          waiter.wake = () => {
-            clearTimeout(end);
-            resolve();
-          };
-        });
-        waiter.wake = () => undefined;
-        if (gone || closing || (!woken && performance.now() >= deadline)) return [];
+        if (entries.length > 0) return entries;
       }
     } finally {
       waiters.delete(name);
-      unlisten();
+      listening.then(
+        (unlisten) => unlisten(),
+        () => undefined,
+      );
     }
   }
 
@@ -159,7 +169,7 @@ export function createPolls(context: StoreContext, hints: Hints, queues: Queues)
     close() {
       closing = true;
       clearInterval(timer);
-      for (const waiter of waiters.values()) waiter.wake();
+      for (const waiter of waiters.values()) waiter.rouse();
     },
   };
 }
