@@ -43,17 +43,14 @@ export function defineMethod<P extends z.ZodType | null>(method: {
 }
 
 /** The first thing a schema refused, as the answer that clients know (behaviour §1). */
-function refusal(error: z.ZodError, given: Readonly<Record<string, unknown>>): ApiError {
-  const issue = error.issues[0];
-  const name = String(issue?.path[0] ?? '');
-  const message = issue?.message ?? '';
-  if (message.startsWith('!') && message.slice(1) in catalogue)
+function refusal(error: z.ZodError): ApiError {
+  const { path = [], message = '', input } = error.issues[0] ?? {};
+  if (message.startsWith('!') && message.slice(1) in catalogue) {
     return new ApiError(message.slice(1) as ErrorName);
-  if (issue && issue.path.length <= 1 && (given[name] === undefined || given[name] === '')) {
-    return new ApiError('parameter_required', { name });
   }
-  const what = /^(an?|one) /.test(message) ? message : 'valid';
-  return new ApiError('parameter_wrong', { name, what });
+  const name = path.join('.');
+  if (input === undefined) return new ApiError('parameter_required', { name });
+  return new ApiError('parameter_wrong', { name, what: message });
 }
 
 /** Parses parameters or throws the answer that refuses them. */
@@ -61,7 +58,7 @@ export function parseWith<P extends z.ZodType>(
   schema: P,
   given: Readonly<Record<string, unknown>>,
 ): z.output<P> {
-  const parsed = schema.safeParse(given);
+  const parsed = schema.safeParse(given, { reportInput: true });
   if (parsed.success) return parsed.data;
-  throw refusal(parsed.error, given);
+  throw refusal(parsed.error);
 }

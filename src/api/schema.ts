@@ -41,6 +41,11 @@ export const boolean = z.preprocess(asBoolean, z.boolean({ error: 'a boolean' })
 
 export const text = z.string({ error: 'a string' });
 
+/** The text of a message. */
+export const messageText = z.string({
+  error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string'),
+});
+
 export const json = <T extends z.ZodType>(schema: T) => z.preprocess(asJson, schema);
 
 /** An empty value counts as absent, as libraries send it. */
@@ -52,13 +57,22 @@ const idMax = limits.id_max - 1;
 /** A chat as a bot names it: an id, or `@username` of a public chat. */
 export const chatId = z.preprocess(
   asNumber,
-  z.union([z.number().int().min(-idMax).max(idMax), z.string().regex(/^@\w+$/)], {
-    error: (issue) =>
-      issue.input === undefined || issue.input === '' ? answer('chat_id_empty') : answer('chat_not_found'),
-  }),
+  z.union(
+    [
+      z.number().int().min(-idMax).max(idMax),
+      z.string().regex(/^@\w+$/, { error: answer('chat_not_found') }),
+    ],
+    {
+      error: (issue) =>
+        issue.input === undefined || issue.input === '' ? answer('chat_id_empty') : answer('chat_not_found'),
+    },
+  ),
 );
 
-export const messageId = integer().pipe(z.number().min(0).max(idMax));
+const messageIdError = 'a message identifier';
+export const messageId = integer(messageIdError).pipe(
+  z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }),
+);
 
 export const parseMode = optional(text);
 
@@ -101,7 +115,7 @@ export const replyMarkup = optional(
 export const replyParameters = optional(
   json(
     z.object(
-      { message_id: integer(), allow_sending_without_reply: boolean.optional() },
+      { message_id: messageId, allow_sending_without_reply: boolean.optional() },
       { error: 'an object with message_id' },
     ),
   ),

@@ -4,13 +4,12 @@ import { chatOfUser, textContent, userSender } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, appMessageId, pageSize } from '../../api/fields.js';
 import { personViewer, readableChat } from '../../api/reading.js';
-import { answer, integer, optional, parseMode } from '../../api/schema.js';
+import { integer, messageText, optional, parseMode } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { viewMessage } from '../../view/messages.js';
 
 const path = '/api/chats/{chat_id}/messages';
-const messageText = z.string({ error: answer('text_empty') });
 
 export const listMessages = defineEndpoint({
   verb: 'GET',

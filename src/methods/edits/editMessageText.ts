@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
-import { answer, chatId, entities, messageId, parseMode, replyMarkup } from '../../api/schema.js';
+import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../api/schema.js';
 import { viewMessage } from '../../view/messages.js';
 
 /** Replaces the text of a message. Bots that stream an answer call this about once a second (interface §4.3). */
@@ -11,7 +11,7 @@ export const editMessageText = defineMethod({
   params: z.object({
     chat_id: chatId,
     message_id: messageId,
-    text: z.string({ error: answer('text_empty') }),
+    text: messageText,
     parse_mode: parseMode,
     entities,
     reply_markup: replyMarkup,

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import {
-  answer,
   boolean,
   chatId,
   entities,
   messageId,
+  messageText,
   optional,
   parseMode,
   replyMarkup,
@@ -21,7 +21,7 @@ export const sendMessage = defineMethod({
   summary: 'Sends a text message.',
   params: z.object({
     chat_id: chatId,
-    text: z.string({ error: answer('text_empty') }),
+    text: messageText,
     parse_mode: parseMode,
     entities,
     reply_markup: replyMarkup,
