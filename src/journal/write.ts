@@ -1,6 +1,6 @@
 /** Writes a batch to Postgres in one transaction; what Postgres refuses for its data is found and put into quarantine. */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
-import { isDataError, type Pool, type Queryable, type Statement, statement } from '../postgres/pool.js';
+import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
 import {
   byTable,
   type Change,
@@ -16,11 +16,6 @@ import { type JournalTable, journalTables } from './tables.js';
 export interface Written {
   readonly changes: readonly Change[];
   readonly sequences: readonly SequenceChange[];
-}
-
-interface Call {
-  readonly statement: Statement;
-  readonly values: readonly Buffer[];
 }
 
 /** Changes as statements: what to send is made before it is the batch's turn, while the one before is written. */
@@ -122,16 +117,13 @@ export function prepareBatch(prefixes: readonly JournalPrefix[]): PreparedBatch 
   return { ...encode(changes), prefixes, unreadable };
 }
 
-async function send(tx: Queryable, calls: readonly Call[]): Promise<void> {
-  for (const { statement, values } of calls) await tx.query(statement, values);
-}
-
-async function writeWatermarks(tx: Queryable, prefixes: readonly JournalPrefix[]): Promise<void> {
+function watermarks(prefixes: readonly JournalPrefix[]): Call {
   const sorted = [...prefixes].sort((a, b) => a.partition - b.partition);
-  await tx.query(raiseWatermarks, [
+  const values = [
     bigintArray(sorted.map(({ partition }) => partition)),
     bigintArray(sorted.map(({ last }) => last)),
-  ]);
+  ];
+  return { statement: raiseWatermarks, values };
 }
 
 /**
@@ -161,7 +153,7 @@ export async function writeBatch(
   /** Halves what is refused until the refused entry stands alone. */
   async function bisect(part: Encoded): Promise<Written[]> {
     try {
-      await pool.transaction((tx) => send(tx, part.calls));
+      await pool.batch(part.calls);
       return [part];
     } catch (error) {
       if (!isDataError(error)) throw error;
@@ -177,16 +169,13 @@ export async function writeBatch(
 
   for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');
   try {
-    await pool.transaction(async (tx) => {
-      await send(tx, batch.calls);
-      await writeWatermarks(tx, batch.prefixes);
-    });
+    await pool.batch([...batch.calls, watermarks(batch.prefixes)]);
     return batch;
   } catch (error) {
     if (!isDataError(error)) throw error;
   }
   const written = await bisect(batch);
-  await pool.transaction((tx) => writeWatermarks(tx, batch.prefixes));
+  await pool.batch([watermarks(batch.prefixes)]);
   return {
     changes: written.flatMap((part) => part.changes),
     sequences: written.flatMap((part) => part.sequences),
