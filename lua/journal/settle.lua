@@ -12,21 +12,27 @@
 @flag    allow-oom
 ]]
 -- Calls are protected: one odd key must not keep the journal from shrinking. An entity that is not understood stays.
-local function version_of(index, key)
-  if index > tonumber(records) then return tonumber((redis.pcall('HGET', key, 'v'))) end
-  -- A record is an array: its lead byte, its format, then its version.
-  local head = redis.pcall('GETRANGE', key, 0, 10)
-  if type(head) ~= 'string' or #head < 3 then return nil end
-  local readable, _, version = pcall(cmsgpack.unpack_one, head, 2)
-  return readable and version
+-- Numbers are given as text: Redis spells a Lua number digit by digit, a thousand times a batch.
+local count = tonumber(records)
+local protected, unpack_one = redis.pcall, cmsgpack.unpack_one
+
+-- A record is an array: its lead byte, its format (one byte), then its version.
+local function has_record(key, version)
+  local head = protected('GETRANGE', key, '2', '10')
+  if type(head) ~= 'string' then return false end
+  local readable, _, found = pcall(unpack_one, head)
+  return readable and found == tonumber(version)
 end
 
 local expiring = 0
-for i = 1, #entities_keys do
-  local key = entities_keys[i]
-  if version_of(i, key) == tonumber(versions[i]) then
-    expiring = expiring + redis.call('PEXPIRE', key, hot_ms)
+for i, key in ipairs(entities_keys) do
+  local same
+  if i <= count then
+    same = has_record(key, versions[i])
+  else
+    same = protected('HGET', key, 'v') == versions[i]
   end
+  if same then expiring = expiring + redis.call('PEXPIRE', key, hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
 return ok(redis.call('XLEN', journal_key), expiring)

@@ -29,9 +29,9 @@ export interface Change extends Entity {
 export interface SequenceChange {
   readonly table: JournalTable;
   readonly partition: number;
-  /** The key without its last column. */
+  /** The greatest key of the sequence: its last column is how far it came. */
   readonly key: readonly number[];
-  readonly last: number;
+  /** The greatest version, not always that of the greatest key. */
   readonly version: number;
 }
 
@@ -81,17 +81,22 @@ export function byTable(changes: readonly Change[]): Array<readonly [JournalTabl
     .filter(([, rows]) => rows.length > 0);
 }
 
-/** The greatest number and version of each sequence among changes of one table, in the order of their keys. */
+/** Whether two keys agree in all but their last column. */
+function sameSequence(a: readonly number[], b: readonly number[]): boolean {
+  for (let i = 0; i < a.length - 1; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/** How far each sequence has come among changes of one table, which are sorted by key. */
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
-  const depth = table.columns.length - 1;
-  for (const { key, entry } of changes) {
-    const last = found.at(-1);
-    const sequence = key.slice(0, depth);
-    const next = { table, partition: entry.partition, key: sequence, last: key[depth] as number };
-    if (last && compareKeys(last.key, sequence) === 0) {
-      found[found.length - 1] = { ...next, version: Math.max(last.version, entry.version) };
-    } else found.push({ ...next, version: entry.version });
-  }
+  let version = 0;
+  changes.forEach(({ key, entry }, i) => {
+    version = Math.max(version, entry.version);
+    const next = changes[i + 1];
+    if (next && sameSequence(key, next.key)) return;
+    found.push({ table, partition: entry.partition, key, version });
+    version = 0;
+  });
   return found;
 }

@@ -15,7 +15,7 @@ import { createLeases } from './leases.js';
 import { purgeTombstones } from './purge.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
-import { type OnQuarantine, writePrefixes } from './write.js';
+import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from './write.js';
 
 /** Where a batch is: read but not written, committed but still in the journal, settled. */
 export type FlushStep = 'read' | 'committed' | 'settled';
@@ -63,6 +63,11 @@ export interface Flusher {
   stats(): FlusherStats;
 }
 
+interface ReadAt extends ReadResult {
+  /** By the monotonic clock, in ms. */
+  readonly at: number;
+}
+
 interface InFlight {
   readonly committed: Promise<void>;
   readonly settled: Promise<void>;
@@ -94,7 +99,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
   }
 
-  async function read(): Promise<ReadResult & { readonly at: number }> {
+  async function read(): Promise<ReadAt> {
     const at = performance.now();
     const held = leases.held();
     const known = new Set(held);
@@ -108,12 +113,12 @@ export function createFlusher(options: FlusherOptions): Flusher {
     for (const partition of partitions) caughtUpAt.set(partition, at);
   }
 
-  function begin(batch: ReadResult & { readonly at: number }): InFlight {
+  function begin(batch: ReadAt, prepared: PreparedBatch): InFlight {
     const before = inFlight.at(-1);
     for (const { partition, last } of batch.prefixes) cursors.set(partition, last);
     const write = async () => {
       await step('read');
-      const outcome = await writePrefixes(pool, batch.prefixes, (entry, reason) => {
+      const outcome = await writeBatch(pool, prepared, (entry, reason) => {
         counts.quarantined++;
         options.onQuarantine?.(entry, reason);
       });
@@ -122,14 +127,14 @@ export function createFlusher(options: FlusherOptions): Flusher {
     };
     const outcome = write();
     const settle = async () => {
-      const { written } = await outcome;
+      const written = await outcome;
       // Journals are trimmed in order: a trim takes away everything before it.
       await before?.settled;
       const left = await settlePrefixes(runner, keys, hotTtlMs, batch.prefixes, written);
       for (const [partition, length] of left) lengths.set(partition, length);
       for (const { entries } of batch.prefixes) counts.entries += entries.length;
       counts.batches++;
-      counts.rows += written.length;
+      counts.rows += written.changes.length;
       caughtUp(batch.ends, batch.at);
       await step('settled');
     };
@@ -151,9 +156,10 @@ export function createFlusher(options: FlusherOptions): Flusher {
   /** One turn. True when nothing was found and nothing is in flight. */
   async function turn(): Promise<boolean> {
     const batch = await read();
+    const prepared = prepareBatch(batch.prefixes);
     await inFlight.at(-1)?.committed;
     while (inFlight.length >= 2) await inFlight.shift()?.settled;
-    if (batch.prefixes.length > 0) inFlight.push(begin(batch));
+    if (batch.prefixes.length > 0) inFlight.push(begin(batch, prepared));
     if (batch.full) return false;
     await settleAll();
     if (batch.prefixes.length > 0) return false;

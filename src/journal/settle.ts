@@ -1,7 +1,8 @@
 /** The step after a commit: what Postgres has leaves the journal, and may leave Redis once nobody touches it. */
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/keys.js';
-import { byTable, type Change, type JournalPrefix, sequences } from './batch.js';
+import type { JournalPrefix } from './batch.js';
+import type { Written } from './write.js';
 
 interface Settled {
   readonly entities: string[];
@@ -26,21 +27,16 @@ export async function settlePrefixes(
   keys: Keys,
   hotTtlMs: number,
   prefixes: readonly JournalPrefix[],
-  written: readonly Change[],
+  written: Written,
 ): Promise<Map<number, number>> {
   const records = new Map<number, Settled>();
   const states = new Map<number, Settled>();
-  for (const [table, changes] of byTable(written)) {
-    if (table.record) {
-      for (const { key, entry } of changes) {
-        add(records, entry.partition, table.record(keys, key), entry.version);
-      }
-    }
-    if (table.sequence) {
-      for (const { partition, key, version } of sequences(table, changes)) {
-        add(states, partition, table.sequence.state(keys, key), version);
-      }
-    }
+  for (const { table, key, entry } of written.changes) {
+    if (table.record) add(records, entry.partition, table.record(keys, key), entry.version);
+  }
+  for (const { table, partition, key, version } of written.sequences) {
+    // A bisected batch has a sequence in several parts: only the greatest version can match.
+    if (table.sequence) add(states, partition, table.sequence.state(keys, key), version);
   }
   const lengths = new Map<number, number>();
   await Promise.all(

@@ -1,5 +1,5 @@
 /** What each kind of journal entry is in Postgres and in Redis. A new kind is one row of `journalTables`. */
-import { type ChatRef, chatText, type Keys, parseChat } from '../store/keys.js';
+import type { ChatRef, Keys } from '../store/keys.js';
 
 export interface JournalTable {
   /** First part of the entity: `msg` of `msg:12.5:7`. */
@@ -7,9 +7,9 @@ export interface JournalTable {
   /** Table with these key columns (bigint), `version`, `record` and `deleted_at`. */
   readonly table: string;
   readonly columns: readonly string[];
-  /** The key that the rest of an entity names, in the order of the columns. Numbers that are not exact integers put
-   * the entry into quarantine. */
-  parse(rest: string): readonly number[];
+  /** Reads an entity; its groups are the columns in their order, an absent one is 0. What does not match, or is no
+   * exact integer, puts the entry into quarantine. */
+  readonly pattern: RegExp;
   /** The STRING whose header carries the version, where Redis keeps the entity. */
   record?(keys: Keys, key: readonly number[]): string;
   /** Where the last column counts up for the columns before it: what to keep of the greatest value. */
@@ -24,27 +24,11 @@ export interface JournalTable {
 
 const chatOf = ([id = 0, user = 0]: readonly number[]): ChatRef => ({ id, user });
 
-/** The parts of an entity, split at colons. */
-function parts(rest: string, count: number): string[] {
-  const found = rest.split(':');
-  return found.length === count ? found : [];
-}
-
-/** The number that a text spells in the one way in which ids are written; NaN for any other text. */
-function id(text = ''): number {
-  const number = Number(text);
-  return String(number) === text ? number : Number.NaN;
-}
-
 const messages: JournalTable = {
   kind: 'msg',
   table: 'messages',
   columns: ['chat_id', 'user_id', 'message_id'],
-  parse(rest) {
-    const [chat = '', message] = parts(rest, 2);
-    const ref = parseChat(chat);
-    return chatText(ref) === chat ? [ref.id, ref.user, id(message)] : [];
-  },
+  pattern: /^msg:(-?\d+)(?:\.(\d+))?:(\d+)$/,
   record: (keys, key) => keys.message(chatOf(key), key[2] as number),
   sequence: {
     table: 'chat_sequences',
@@ -58,7 +42,7 @@ const deadUpdates: JournalTable = {
   kind: 'dead',
   table: 'dead_updates',
   columns: ['bot_id', 'update_id'],
-  parse: (rest) => parts(rest, 2).map(id),
+  pattern: /^dead:(\d+):(\d+)$/,
 };
 
 export const journalTables: readonly JournalTable[] = [messages, deadUpdates];
@@ -72,9 +56,14 @@ export interface Entity {
 
 /** Reads an entity as the journal names it. Null for an unknown kind or a key that is malformed. */
 export function parseEntity(text: string): Entity | null {
-  const colon = text.indexOf(':');
-  const table = byKind.get(text.slice(0, colon));
-  if (!table) return null;
-  const key = table.parse(text.slice(colon + 1));
-  return key.length === table.columns.length && key.every(Number.isSafeInteger) ? { table, key } : null;
+  const table = byKind.get(text.slice(0, text.indexOf(':')));
+  const found = table?.pattern.exec(text);
+  if (!table || !found) return null;
+  const key: number[] = [];
+  for (let i = 1; i < found.length; i++) {
+    const value = Number(found[i] ?? 0);
+    if (!Number.isSafeInteger(value)) return null;
+    key.push(value);
+  }
+  return { table, key };
 }

@@ -1,13 +1,31 @@
 /** Writes a batch to Postgres in one transaction; what Postgres refuses for its data is found and put into quarantine. */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
-import { isDataError, type Pool, type Queryable, type Statement, statement } from '../postgres/pool.js';
-import { byTable, type Change, gather, type JournalEntry, type JournalPrefix, sequences } from './batch.js';
+import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
+import {
+  byTable,
+  type Change,
+  gather,
+  type JournalEntry,
+  type JournalPrefix,
+  type SequenceChange,
+  sequences,
+} from './batch.js';
 import { type JournalTable, journalTables } from './tables.js';
 
-export interface WriteOutcome {
-  /** What Postgres now has, in this version or a later one. */
-  readonly written: readonly Change[];
-  readonly quarantined: number;
+/** What Postgres has when a batch is committed, in these versions or later ones. */
+export interface Written {
+  readonly changes: readonly Change[];
+  readonly sequences: readonly SequenceChange[];
+}
+
+/** Changes as statements: what to send is made before it is the batch's turn, while the one before is written. */
+interface Encoded extends Written {
+  readonly calls: readonly Call[];
+}
+
+export interface PreparedBatch extends Encoded {
+  readonly prefixes: readonly JournalPrefix[];
+  readonly unreadable: readonly JournalEntry[];
 }
 
 /** Told of each entry that goes to quarantine: for a counter, a log line at level error, an alert. */
@@ -66,47 +84,58 @@ const quarantineEntry = statement(
 const keyColumn = (keys: readonly { readonly key: readonly number[] }[], column: number): Buffer =>
   bigintArray(keys.map(({ key }) => key[column] as number));
 
-async function writeTable(tx: Queryable, table: JournalTable, changes: readonly Change[]): Promise<void> {
-  await tx.query(upserts.get(table) as Statement, [
-    ...table.columns.map((_, i) => keyColumn(changes, i)),
-    bigintArray(changes.map(({ entry }) => entry.version)),
-    byteaArray(changes.map(({ entry }) => (entry.image.length === 0 ? null : entry.image))),
-  ]);
-  const statement = sequenceUpserts.get(table);
-  if (!statement) return;
-  const found = sequences(table, changes);
-  await tx.query(statement, [
-    ...table.columns.slice(0, -1).map((_, i) => keyColumn(found, i)),
-    bigintArray(found.map(({ last }) => last)),
-    bigintArray(found.map(({ version }) => version)),
-  ]);
+function encode(changes: readonly Change[]): Encoded {
+  const calls: Call[] = [];
+  const allSequences: SequenceChange[] = [];
+  for (const [table, rows] of byTable(changes)) {
+    calls.push({
+      statement: upserts.get(table) as Statement,
+      values: [
+        ...table.columns.map((_, i) => keyColumn(rows, i)),
+        bigintArray(rows.map(({ entry }) => entry.version)),
+        byteaArray(rows.map(({ entry }) => (entry.image.length === 0 ? null : entry.image))),
+      ],
+    });
+    const statement = sequenceUpserts.get(table);
+    if (!statement) continue;
+    const found = sequences(table, rows);
+    allSequences.push(...found);
+    calls.push({
+      statement,
+      values: [
+        ...table.columns.map((_, i) => keyColumn(found, i)),
+        bigintArray(found.map(({ version }) => version)),
+      ],
+    });
+  }
+  return { changes, sequences: allSequences, calls };
 }
 
-async function writeChanges(tx: Queryable, changes: readonly Change[]): Promise<void> {
-  for (const [table, rows] of byTable(changes)) await writeTable(tx, table, rows);
+/** Makes a batch of what was read of journals. */
+export function prepareBatch(prefixes: readonly JournalPrefix[]): PreparedBatch {
+  const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
+  return { ...encode(changes), prefixes, unreadable };
 }
 
-async function writeWatermarks(tx: Queryable, prefixes: readonly JournalPrefix[]): Promise<void> {
+function watermarks(prefixes: readonly JournalPrefix[]): Call {
   const sorted = [...prefixes].sort((a, b) => a.partition - b.partition);
-  await tx.query(raiseWatermarks, [
+  const values = [
     bigintArray(sorted.map(({ partition }) => partition)),
     bigintArray(sorted.map(({ last }) => last)),
-  ]);
+  ];
+  return { statement: raiseWatermarks, values };
 }
 
 /**
- * Writes what journals hold. When it returns, every entry is in its table (in its version or a later one) or in
- * quarantine, and may leave the journal. Errors: whatever is wrong with the database rather than with an entry; then
- * the journals must stay as they are and the same batch can be written again.
+ * Writes a batch. When it returns, every entry is in its table (in its version or a later one) or in quarantine, and
+ * may leave the journal. Errors: whatever is wrong with the database rather than with an entry; then the journals
+ * must stay as they are, and the same batch can be written again.
  */
-export async function writePrefixes(
+export async function writeBatch(
   pool: Pool,
-  prefixes: readonly JournalPrefix[],
+  batch: PreparedBatch,
   onQuarantine: OnQuarantine,
-): Promise<WriteOutcome> {
-  const { changes, unreadable } = gather(prefixes.flatMap(({ entries }) => entries));
-  let quarantined = 0;
-
+): Promise<Written> {
   async function quarantine(entry: JournalEntry, reason: string): Promise<void> {
     // Postgres stores no U+0000 in text.
     const entity = entry.entity.replaceAll('\0', '\ufffd');
@@ -118,38 +147,37 @@ export async function writePrefixes(
       reason.replaceAll('\0', '\ufffd').slice(0, reasonLengthMax),
     ]);
     // A batch that is written again finds its bad entries there already.
-    if (count === 0) return;
-    quarantined++;
-    onQuarantine(entry, reason);
+    if (count > 0) onQuarantine(entry, reason);
   }
 
   /** Halves what is refused until the refused entry stands alone. */
-  async function bisect(part: readonly Change[]): Promise<readonly Change[]> {
+  async function bisect(part: Encoded): Promise<Written[]> {
     try {
-      await pool.transaction((tx) => writeChanges(tx, part));
-      return part;
+      await pool.batch(part.calls);
+      return [part];
     } catch (error) {
       if (!isDataError(error)) throw error;
-      if (part.length === 1) {
-        await quarantine((part[0] as Change).entry, (error as Error).message);
+      if (part.changes.length === 1) {
+        await quarantine((part.changes[0] as Change).entry, (error as Error).message);
         return [];
       }
-      const middle = part.length >> 1;
-      return [...(await bisect(part.slice(0, middle))), ...(await bisect(part.slice(middle)))];
+      const middle = part.changes.length >> 1;
+      const first = await bisect(encode(part.changes.slice(0, middle)));
+      return [...first, ...(await bisect(encode(part.changes.slice(middle))))];
     }
   }
 
-  for (const entry of unreadable) await quarantine(entry, 'unknown or malformed entity');
+  for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');
   try {
-    await pool.transaction(async (tx) => {
-      await writeChanges(tx, changes);
-      await writeWatermarks(tx, prefixes);
-    });
-    return { written: changes, quarantined };
+    await pool.batch([...batch.calls, watermarks(batch.prefixes)]);
+    return batch;
   } catch (error) {
     if (!isDataError(error)) throw error;
   }
-  const written = await bisect(changes);
-  await pool.transaction((tx) => writeWatermarks(tx, prefixes));
-  return { written, quarantined };
+  const written = await bisect(batch);
+  await pool.batch([watermarks(batch.prefixes)]);
+  return {
+    changes: written.flatMap((part) => part.changes),
+    sequences: written.flatMap((part) => part.sequences),
+  };
 }

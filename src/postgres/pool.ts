@@ -25,6 +25,12 @@ export interface Queryable {
   ): Promise<Result<R>>;
 }
 
+/** A statement with its values. */
+export interface Call {
+  readonly statement: Statement;
+  readonly values: readonly unknown[];
+}
+
 export interface Pool extends Queryable {
   /**
    * Runs `fn` in one transaction, again from the start (at most 8 times) when Postgres ends it for a deadlock or a
@@ -32,6 +38,11 @@ export interface Pool extends Queryable {
    * error tells nothing of the outcome: what must not happen twice needs a row that says so.
    */
   transaction<T>(fn: (tx: Queryable) => Promise<T>): Promise<T>;
+  /**
+   * Runs statements whose values do not depend on each other's results in one transaction and one round trip; tried
+   * again like `transaction`. Errors: the first that Postgres has with a statement, and then nothing is changed.
+   */
+  batch(calls: readonly Call[]): Promise<void>;
   /** Transactions that ran again, since the start. */
   retries(): number;
   /** Waits for what runs, then closes every connection. */
@@ -117,6 +128,8 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
     query_timeout: limits.postgres_statement_timeout_ms + 1_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    // Queries that are sent without waiting for each other share a round trip; all else is as without.
+    pipeline: true,
     types,
   });
   let retries = 0;
@@ -141,6 +154,36 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
     }
   }
 
+  async function batchOnce(calls: readonly Call[]): Promise<void> {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    // After a statement fails, Postgres refuses those behind it and turns the commit into a rollback.
+    const sent = [
+      client.query('begin'),
+      ...calls.map(({ statement, values }) => run(client, statement, values)),
+      client.query('commit'),
+    ];
+    for (const end of await Promise.allSettled(sent)) {
+      if (end.status === 'fulfilled') continue;
+      if (isUnavailable(end.reason)) broken = end.reason;
+      client.release(broken);
+      throw end.reason;
+    }
+    client.release();
+  }
+
+  async function again<T>(attempt: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (!isRetryable(error) || tries >= transactionTriesMax) throw error;
+        retries++;
+        await sleep(Math.random() * 5 * 2 ** tries);
+      }
+    }
+  }
+
   return {
     async query(statement, values) {
       const client = await pool.connect();
@@ -154,17 +197,8 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
         client.release(broken);
       }
     },
-    async transaction(fn) {
-      for (let tries = 1; ; tries++) {
-        try {
-          return await once(fn);
-        } catch (error) {
-          if (!isRetryable(error) || tries >= transactionTriesMax) throw error;
-          retries++;
-          await sleep(Math.random() * 5 * 2 ** tries);
-        }
-      }
-    },
+    transaction: (fn) => again(() => once(fn)),
+    batch: (calls) => again(() => batchOnce(calls)),
     retries: () => retries,
     close: () => pool.end(),
   };

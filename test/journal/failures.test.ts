@@ -198,8 +198,9 @@ describe('Postgres', () => {
   it('ends a batch for a deadlock: it is written again', async () => {
     await putMessage(node, chat, 1, 'one');
     await putMessage(node, chat, 2, 'two');
-    node.flusher().start();
-    await eventually('journal empty', () => journalEmpty(node));
+    const first = node.flusher();
+    first.start();
+    await first.stop({ drain: true });
 
     const other = new pg.Client({ connectionString: url });
     await other.connect();
@@ -208,6 +209,8 @@ describe('Postgres', () => {
     await other.query('update messages set deleted_at = null where message_id = 2');
     await putMessage(node, chat, 1, 'one, edited');
     await putMessage(node, chat, 2, 'two, edited');
+    // Both are there before it starts: they must be one batch.
+    node.flusher().start();
     const waiting = statement(
       'test_waiting',
       "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",

@@ -1,0 +1,94 @@
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { appliedVersion, migrate, SchemaError, schemaVersion } from '../../src/postgres/migrate.js';
+import { createPool, statement } from '../../src/postgres/pool.js';
+import { type PostgresServer, startPostgres } from '../journal/support.js';
+
+const shipped = fileURLToPath(new URL('../../src/postgres/migrations', import.meta.url));
+let postgres: PostgresServer;
+let folder: string;
+let url: string;
+let databases = 0;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  folder = mkdtempSync(join(tmpdir(), 'petrel-migrations-'));
+});
+afterAll(async () => {
+  await postgres?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  url = await postgres.emptyDatabase(`migrate_${++databases}`);
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(shipped, folder, { recursive: true });
+});
+
+const shippedCount = readdirSync(shipped).length;
+const next = `${String(shippedCount + 1).padStart(4, '0')}`;
+
+async function tables(): Promise<string[]> {
+  const pool = createPool({ url, max: 1, name: 'test' });
+  const { rows } = await pool.query<{ name: string }>(
+    statement('tables', "select tablename as name from pg_tables where schemaname = 'public' order by 1"),
+  );
+  await pool.close();
+  return rows.map((row) => row.name);
+}
+
+describe('migrate', () => {
+  it('applies everything once and says so', async () => {
+    const lines: string[] = [];
+    expect(await appliedVersion(url)).toBe(0);
+    expect(await migrate(url, (line) => lines.push(line))).toBe(schemaVersion());
+    expect(lines).toHaveLength(shippedCount);
+    expect(lines[0]).toMatch(/^applied 0001_foundation\.sql in \d+ ms$/);
+    expect(await tables()).toContain('messages');
+    expect(await appliedVersion(url)).toBe(schemaVersion());
+    const again: string[] = [];
+    await migrate(url, (line) => again.push(line));
+    expect(again).toEqual([`schema ${schemaVersion()} is up to date`]);
+  });
+
+  it('lets one of several programs apply while the others wait', async () => {
+    const lines: string[] = [];
+    await Promise.all([1, 2, 3, 4].map(() => migrate(url, (line) => lines.push(line))));
+    expect(lines.filter((line) => line.startsWith('applied'))).toHaveLength(shippedCount);
+    expect(lines).toHaveLength(shippedCount + 3);
+  });
+
+  it('adds what is new, and leaves no trace of a file that fails', async () => {
+    await migrate(url);
+    writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int); select nonsense;');
+    await expect(migrate(url, () => {}, folder)).rejects.toThrow(`${next}_more.sql`);
+    expect(await tables()).not.toContain('more');
+    expect(await appliedVersion(url)).toBe(shippedCount);
+    writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int);');
+    expect(await migrate(url, () => {}, folder)).toBe(shippedCount + 1);
+    expect(await tables()).toContain('more');
+  });
+
+  it('refuses an applied file that has changed', async () => {
+    await migrate(url);
+    writeFileSync(join(folder, '0001_foundation.sql'), 'select 1;');
+    await expect(migrate(url, () => {}, folder)).rejects.toThrow(SchemaError);
+  });
+
+  it('refuses a database that is newer than the program', async () => {
+    writeFileSync(join(folder, `${next}_more.sql`), 'create table more (id int);');
+    await migrate(url, () => {}, folder);
+    await expect(migrate(url)).rejects.toThrow(/this program knows/);
+    expect(await appliedVersion(url)).toBe(shippedCount + 1);
+  });
+
+  it('refuses gaps and odd names among its files', async () => {
+    writeFileSync(join(folder, '0009_far.sql'), 'select 1;');
+    expect(() => schemaVersion(folder)).toThrow(SchemaError);
+    rmSync(join(folder, '0009_far.sql'));
+    writeFileSync(join(folder, 'later.sql'), 'select 1;');
+    await expect(migrate(url, () => {}, folder)).rejects.toThrow(SchemaError);
+  });
+});

@@ -1,0 +1,169 @@
+import { createServer } from 'node:net';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
+import { createPool, isDataError, isUnavailable, type Pool, statement } from '../../src/postgres/pool.js';
+import { eventually, freePort, type PostgresServer, startPostgres } from '../journal/support.js';
+
+let postgres: PostgresServer;
+let url: string;
+let pool: Pool;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  url = await postgres.emptyDatabase('pool');
+  pool = createPool({ url, max: 4, name: 'test' });
+  await pool.query(statement('make', 'create table counters (id bigint primary key, n bigint not null)'));
+});
+afterAll(async () => {
+  await pool?.close();
+  await postgres?.remove();
+});
+
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => {
+      throw new Error('expected a rejection');
+    },
+    (error: unknown) => error,
+  );
+
+describe('pool', () => {
+  it('reads bigint and its arrays as numbers', async () => {
+    const { rows, count } = await pool.query(
+      statement(
+        'bigints',
+        "select 9007199254740991::bigint as a, '{-1,2}'::bigint[] as b, '{}'::bigint[] as c",
+      ),
+    );
+    expect(rows).toEqual([{ a: Number.MAX_SAFE_INTEGER, b: [-1, 2], c: [] }]);
+    expect(count).toBe(1);
+  });
+
+  it('sends arrays in binary form as they are', async () => {
+    const echo = statement('echo', 'select $1::bigint[] as ints, $2::bytea[] as bytes');
+    const integers = fc.array(fc.maxSafeInteger(), { maxLength: 20 });
+    const blobs = fc.array(fc.option(fc.uint8Array({ maxLength: 40 })), { maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(integers, blobs, async (ints, bytes) => {
+        const buffers = bytes.map((b) => (b === null ? null : Buffer.from(b)));
+        const { rows } = await pool.query(echo, [bigintArray(ints), byteaArray(buffers)]);
+        expect(rows).toEqual([{ ints: ints.map((n) => n + 0), bytes: buffers }]);
+      }),
+      { numRuns: 60 },
+    );
+    expect(() => bigintArray([2 ** 53])).toThrow(RangeError);
+  });
+
+  it('prepares a statement once a connection', async () => {
+    const one = createPool({ url, max: 1, name: 'prepare' });
+    const named = statement('named', 'select $1::int as n');
+    for (let i = 0; i < 3; i++) await one.query(named, [i]);
+    const { rows } = await one.query(
+      statement(
+        'prepared',
+        "select name, generic_plans + custom_plans as runs from pg_prepared_statements where name = 'named'",
+      ),
+    );
+    expect(rows).toEqual([{ name: 'named', runs: 3 }]);
+    await one.close();
+  });
+
+  it('rolls back what fails, and the connection serves on', async () => {
+    const one = createPool({ url, max: 1, name: 'rollback' });
+    const insert = statement('insert', 'insert into counters values ($1, $2)');
+    await expect(
+      one.transaction(async (tx) => {
+        await tx.query(insert, [1, 1]);
+        throw new Error('changed my mind');
+      }),
+    ).rejects.toThrow('changed my mind');
+    expect((await one.query(statement('count', 'select * from counters'))).count).toBe(0);
+    await one.close();
+  });
+
+  it('sends a batch whole or not at all, and the connection serves on', async () => {
+    const one = createPool({ url, max: 1, name: 'batch' });
+    const insert = statement('insert', 'insert into counters values ($1, $2)');
+    const all = statement('all', 'select id, n from counters order by 1');
+    const call = (id: number | string) => ({ statement: insert, values: [id, 1] });
+    await expect(one.batch([call(1), call(2), call(1), call(3)])).rejects.toThrow(/counters_pkey/);
+    await expect(one.batch([call('no number'), call(3)])).rejects.toThrow(/bigint/);
+    expect((await one.query(all)).rows).toEqual([]);
+    await one.batch([call(1), call(2)]);
+    expect((await pool.query(all)).rows).toEqual([
+      { id: 1, n: 1 },
+      { id: 2, n: 1 },
+    ]);
+    await one.query(statement('clear', 'delete from counters'));
+    await one.close();
+  });
+
+  it('runs a transaction again after a serialisation failure, and none of it twice', async () => {
+    await pool.query(statement('seed', 'insert into counters values (7, 0)'));
+    const level = statement('level', 'set transaction isolation level repeatable read');
+    const read = statement('read', 'select n from counters where id = 7');
+    const write = statement('write', 'update counters set n = $1 where id = 7');
+    let arrived = 0;
+    let meet = () => {};
+    const both = new Promise<void>((resolve) => {
+      meet = resolve;
+    });
+    const raise = () =>
+      pool.transaction(async (tx) => {
+        await tx.query(level);
+        const { rows } = await tx.query<{ n: number }>(read);
+        if (++arrived === 2) meet();
+        await both;
+        await tx.query(write, [(rows[0]?.n ?? 0) + 1]);
+      });
+    await Promise.all([raise(), raise()]);
+    expect((await pool.query(read)).rows).toEqual([{ n: 2 }]);
+    expect(pool.retries()).toBe(1);
+  });
+
+  it('tells data errors from an absent database', async () => {
+    const range = await failure(pool.query(statement('range', 'select $1::int'), [2 ** 40]));
+    const unique = await failure(
+      pool.query(statement('unique', 'insert into counters values (7, 0), (7, 1)'), []),
+    );
+    const table = await failure(pool.query(statement('table', 'select * from nowhere')));
+    expect([range, unique, table].map(isDataError)).toEqual([true, true, false]);
+    expect([range, unique, table].map(isUnavailable)).toEqual([false, false, false]);
+    expect(isUnavailable(new TypeError('x is undefined'))).toBe(false);
+  });
+
+  it('refuses soon when nobody listens, and when nobody answers', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await new Promise((listening) => silent.once('listening', listening));
+    const ports = [await freePort(), (silent.address() as { port: number }).port];
+    for (const port of ports) {
+      const away = createPool({ url: `postgres://x:y@127.0.0.1:${port}/none`, max: 2, name: 'away' });
+      const start = performance.now();
+      expect(isUnavailable(await failure(away.query(statement('one', 'select 1'))))).toBe(true);
+      expect(isUnavailable(await failure(away.transaction(async () => {})))).toBe(true);
+      expect(performance.now() - start).toBeLessThan(5_000);
+      await away.close();
+    }
+    silent.close();
+  });
+
+  it('survives connections that are ended under it, lent out or idle', async () => {
+    const errors: Error[] = [];
+    const cut = createPool({ url, max: 2, name: 'cut', onError: (error) => errors.push(error) });
+    const end = statement(
+      'end',
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'petrel-cut'",
+    );
+    const pause = statement('pause', 'select pg_sleep(5)');
+    const busy = failure(cut.transaction((tx) => tx.query(pause)));
+    await cut.query(statement('one', 'select 1'));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect((await pool.query(end)).count).toBe(2);
+    expect(isUnavailable(await busy)).toBe(true);
+    // Until the news of its end arrives, an idle connection is lent out as if it were whole.
+    await eventually('told of the idle one', () => errors.length > 0);
+    expect((await cut.query(statement('one', 'select 1'))).count).toBe(1);
+    await cut.close();
+  });
+});
