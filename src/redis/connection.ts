@@ -1,13 +1,15 @@
-/** One connection to Redis with the settings of the hot path, and the run id of the server it reaches. */
+/** One connection to Redis with the settings of the hot path, and the name of the history that it speaks to. */
 import { Redis } from 'ioredis';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 
 export interface RedisConnection {
   readonly client: Redis;
-  /** The run id of the server behind the present connection; null while there is none. It is read on each new
+  /** Names the history of the server behind the present connection; null while there is none. It is read on each new
    * connection before any script is sent over it, so that a script never speaks to a restarted server unawares. */
   runId(): string | null;
+  /** Reads it again: it may have changed while the connection stood. */
+  reread(): Promise<void>;
   /** Resolves once a connection is usable, or rejects with `unavailable` after `msMax`. */
   ready(msMax: number): Promise<void>;
   close(): Promise<void>;
@@ -46,20 +48,29 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
   client.on('close', () => {
     runId = null;
   });
-  client.on('ready', async () => {
+
+  /** A server keeps its run id when it is demoted and promoted again, but not its replication id: both together change
+   * whenever writes may have been lost. The replication id also changes when a first replica attaches, hence `reread`. */
+  async function readId(): Promise<void> {
     try {
-      const info = await client.info('server');
-      runId = /^run_id:(\w+)/m.exec(info)?.[1] ?? null;
-      const woken = waiting;
-      waiting = [];
-      for (const wake of woken) wake();
+      const info = await client.info('server', 'replication');
+      const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
+      const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
+      runId = run && replication ? `${run}.${replication}` : null;
     } catch {
       // The connection went again: the next one asks anew.
+      return;
     }
-  });
+    const woken = waiting;
+    waiting = [];
+    for (const wake of woken) wake();
+  }
+
+  client.on('ready', readId);
   return {
     client,
     runId: () => runId,
+    reread: readId,
     ready(msMax) {
       if (runId !== null) return Promise.resolve();
       return new Promise((resolve, reject) => {

@@ -150,6 +150,8 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       if (!isReplyError(error)) return { lost: true as const };
       if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
         throw new ApiError('too_many_requests', { retry_after: 1 });
+      // A server that was demoted may come back as another: what it is called is read again.
+      if (error.message.startsWith('READONLY')) void connection.reread();
       if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY)/.test(error.message)) throw unavailable();
       throw located(loaded.script, error);
     }
@@ -169,7 +171,9 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
         await connection.ready(left);
       } else if (result.reply.status === 'stale_run' && recovered < 3) {
         recovered++;
-        await recover(partition, result.runId);
+        await connection.reread();
+        // An id that was merely out of date calls for no raise.
+        if (connection.runId() === result.runId) await recover(partition, result.runId);
       } else if (result.reply.status === 'stale_run') {
         throw unavailable();
       } else if (result.reply.status === 'journal_full') {

@@ -12,7 +12,7 @@ export async function runDoctor({ config, connection, runner, pool, keys }: Back
   say(`engine       ${engine.name} ${engine.version}${engine.native ? '' : ' WITHOUT its native binary'}`);
   if (engine.note) say(`             the current engine does not run here: ${engine.note}`);
   const info = await connection.client.info('server');
-  say(`redis        ${/redis_version:(\S+)/.exec(info)?.[1]}, run ${connection.runId()?.slice(0, 8)}`);
+  say(`redis        ${/redis_version:(\S+)/.exec(info)?.[1]}, history ${connection.runId()?.slice(0, 8)}`);
   const [{ server_version } = { server_version: '?' }] = (
     await pool.query<{ server_version: string }>({ name: 'server_version', text: 'show server_version' })
   ).rows;
