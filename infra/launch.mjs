@@ -6,6 +6,7 @@
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
+ *   launch.mjs bench [arguments]    measures the service against its floors
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -30,6 +31,8 @@ const source = join(root, 'src');
 const dist = join(root, 'dist');
 const modules = join(root, 'node_modules');
 const main = join(dist, 'main.js');
+const benchSource = join(root, 'bench');
+const benchDist = join(dist, 'bench');
 
 const say = (line) => process.stdout.write(`${line}\n`);
 
@@ -155,7 +158,7 @@ function filesBelow(folder) {
 /** The content decides, not the times: a checkout or an image copies files with times of its own. */
 function fingerprint(files, compiler) {
   const sum = createHash('sha256').update(compiler);
-  for (const file of files) sum.update(`\0${relative(source, file)}\0`).update(readFileSync(file));
+  for (const file of files) sum.update(`\0${relative(root, file)}\0`).update(readFileSync(file));
   return sum.digest('hex');
 }
 
@@ -167,27 +170,31 @@ function findCompiler() {
   }
 }
 
-async function compile(compiler, files, target) {
+const isScript = (file) => file.endsWith('.ts') && !file.endsWith('.d.ts');
+
+async function transpile(compiler, files, target, options) {
   const { build, stop } = await import(pathToFileURL(compiler).href).then(
     (module) => module.default ?? module,
   );
-  const isScript = (file) => file.endsWith('.ts') && !file.endsWith('.d.ts');
   await build({
     entryPoints: files.filter(isScript),
     outdir: target,
-    outbase: source,
-    bundle: false,
     format: 'esm',
     platform: 'node',
     target: 'node20',
     sourcemap: 'linked',
     sourcesContent: false,
     logLevel: 'error',
+    ...options,
   }).catch(() => {
     throw new Refusal('the build failed, see above');
   });
   // The compiler is a process of its own and would stay for as long as we run.
   await stop();
+}
+
+async function compile(compiler, files, target) {
+  await transpile(compiler, files, target, { bundle: false, outbase: source });
   // What the program reads beside its code: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
     const copy = join(target, relative(source, file));
@@ -196,31 +203,43 @@ async function compile(compiler, files, target) {
   }
 }
 
+/** The bench is built beside the program it runs: imports of `../src/…` become imports of `../…`, all others stay. */
+function compileBench(compiler, files, target) {
+  const imports = {
+    name: 'imports',
+    setup: ({ onResolve }) =>
+      onResolve({ filter: /^/ }, ({ kind, path }) =>
+        kind === 'entry-point' ? undefined : { path: path.replace(/^\.\.\/src\//, '../'), external: true },
+      ),
+  };
+  return transpile(compiler, files, target, { bundle: true, outbase: benchSource, plugins: [imports] });
+}
+
 /**
- * Brings dist/ up to date. A build is made aside and put in place whole; of two launches that race, the second finds
+ * Brings a build up to date. It is made aside and put in place whole; of two launches that race, the second finds
  * its own result there already and leaves the files alone that the first may be loading.
  */
-async function ensureBuild() {
+async function ensureBuilt({ from, to, make, program }) {
   const compiler = findCompiler();
-  if (!compiler || !existsSync(source)) {
-    if (existsSync(main)) return;
+  if (!compiler || !existsSync(from)) {
+    if (existsSync(program)) return;
     throw new Refusal('there is no build, and no compiler to make one: run npm ci with development packages');
   }
-  const files = filesBelow(source);
+  const files = filesBelow(from);
   const wanted = fingerprint(files, readFileSync(join(dirname(compiler), '..', 'package.json'), 'utf8'));
-  const isBuilt = () => readIfThere(join(dist, '.fingerprint')) === wanted;
+  const isBuilt = () => readIfThere(join(to, '.fingerprint')) === wanted;
   if (isBuilt()) return;
   const started = Date.now();
   const aside = join(root, `.launch-build-${process.pid}`);
   try {
     rmSync(aside, { recursive: true, force: true });
-    await compile(compiler, files, aside);
+    await make(compiler, files, aside);
     writeFileSync(join(aside, '.fingerprint'), wanted);
     await alone(join(root, '.launch-build.lock'), () => {
       if (isBuilt()) return;
       const old = `${aside}-old`;
-      if (existsSync(dist)) renameSync(dist, old);
-      renameSync(aside, dist);
+      if (existsSync(to)) renameSync(to, old);
+      renameSync(aside, to);
       rmSync(old, { recursive: true, force: true });
     });
   } finally {
@@ -228,6 +247,17 @@ async function ensureBuild() {
   }
   say(`Built in ${Date.now() - started} ms`);
 }
+
+const ensureBuild = () => ensureBuilt({ from: source, to: dist, make: compile, program: main });
+
+/** Lies in dist/, so a new build of the program takes it away: it is never older than what it measures. */
+const ensureBench = () =>
+  ensureBuilt({
+    from: benchSource,
+    to: benchDist,
+    make: compileBench,
+    program: join(benchDist, 'main.js'),
+  });
 
 async function test(args) {
   const { ensureRedis } = await import(pathToFileURL(join(dist, 'local', 'redis_install.js')).href);
@@ -250,18 +280,26 @@ function endWithNpm() {
   watch.unref();
 }
 
+/** Runs a program in this very process, so that signals and the exit code are its own. */
+async function takeOver(program, args) {
+  process.setSourceMapsEnabled(true);
+  process.argv = [process.argv[0], program, ...args];
+  await import(pathToFileURL(program).href);
+}
+
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || ['dev', 'test', 'build'].includes(role)) await ensurePackages();
+  if (!existsSync(modules) || ['dev', 'test', 'build', 'bench'].includes(role)) await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
   if (role === 'test') return test(args);
-  if (role === 'dev') endWithNpm();
-  // In this very process, so that signals and the exit code are the role's own.
-  process.setSourceMapsEnabled(true);
-  process.argv = [process.argv[0], main, ...(role === undefined ? [] : [role]), ...args];
-  await import(pathToFileURL(main).href);
+  if (role === 'bench' || role === 'dev') endWithNpm();
+  if (role === 'bench') {
+    await ensureBench();
+    return takeOver(join(benchDist, 'main.js'), args);
+  }
+  return takeOver(main, role === undefined ? [] : [role, ...args]);
 }
 
 /** Refusals of our own build carry the same class name, since its modules are not ours to import. */

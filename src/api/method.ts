@@ -32,6 +32,15 @@ export class Described {
   }
 }
 
+/** A result that was made into text once because it is given again and again. */
+export class Prepared {
+  readonly json: string;
+
+  constructor(result: unknown) {
+    this.json = JSON.stringify(result);
+  }
+}
+
 export function defineMethod<P extends z.ZodType | null>(method: {
   readonly name: string;
   readonly summary: string;

@@ -1,7 +1,7 @@
-import { defineMethod, type Method } from '../../api/method.js';
+import { defineMethod, type Method, Prepared } from '../../api/method.js';
 import type { Bot } from '../../store/control.js';
 
-const answers = new WeakMap<Bot, object>();
+const answers = new WeakMap<Bot, Prepared>();
 
 /** Who the bot is (interface §2, behaviour §2). Answered from memory, without a round trip. */
 export const getMe: Method = defineMethod({
@@ -11,7 +11,7 @@ export const getMe: Method = defineMethod({
   handler: ({ bot }) => {
     const known = answers.get(bot);
     if (known) return known;
-    const answer = {
+    const answer = new Prepared({
       id: bot.id,
       is_bot: true,
       first_name: bot.name,
@@ -19,7 +19,7 @@ export const getMe: Method = defineMethod({
       can_join_groups: true,
       can_read_all_group_messages: true,
       supports_inline_queries: false,
-    };
+    });
     answers.set(bot, answer);
     return answer;
   },

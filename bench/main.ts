@@ -1,0 +1,120 @@
+/** `npm run bench`: measures calls of the service against their floors, side by side on this machine. */
+import { writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { loadEngine } from '../src/http/engine.js';
+import { version } from '../src/version.js';
+import { bestLoadTool, type LoadTool, loadTools } from './load.js';
+import { type Measured, measure } from './measure.js';
+import { placement } from './processes.js';
+import { watchRedis } from './redis_watch.js';
+import { report } from './report.js';
+import { scenarios } from './scenarios.js';
+import { startSite } from './site.js';
+
+interface Options {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly warmup: number;
+  readonly connections: number;
+  readonly only?: string;
+  readonly load: LoadTool;
+  readonly json?: string;
+  readonly profile?: string;
+}
+
+const partitions = 64;
+
+const count = (max: number) => (text: string) => {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1 && value <= max) return value;
+  throw new InvalidArgumentError(`A whole number from 1 to ${max} is needed.`);
+};
+
+/** One line that is written over where people watch, and a line each elsewhere. */
+function progress(line: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${line}`);
+  else process.stderr.write(`${line}\n`);
+}
+
+const endProgress = () => {
+  if (process.stderr.isTTY) process.stderr.write('\r\u001B[K');
+};
+
+async function measureAll(options: Options, signal: AbortSignal): Promise<Measured[]> {
+  const chosen = scenarios.filter(({ name }) => options.only?.split(',').includes(name) ?? true);
+  const profile = options.profile === undefined ? undefined : resolve(options.profile);
+  if (profile !== undefined) await mkdir(profile, { recursive: true });
+  const site = await startSite({ partitions, say: progress, signal, profile });
+  try {
+    const watch = await watchRedis(site.redisUrl, partitions);
+    try {
+      const measured: Measured[] = [];
+      for (const scenario of chosen) {
+        signal.throwIfAborted();
+        progress(`${scenario.name}: preparing`);
+        const prepared = await scenario.prepare(site);
+        measured.push(
+          await measure(scenario, prepared, {
+            tool: options.load,
+            connections: options.connections,
+            rounds: options.rounds,
+            seconds: options.seconds,
+            warmup_s: options.warmup,
+            dir: site.dir,
+            signal,
+            watch,
+            progress,
+            profile: profile === undefined ? undefined : (pid) => void process.kill(pid, 'SIGUSR2'),
+          }),
+        );
+      }
+      return measured;
+    } finally {
+      await watch.close();
+    }
+  } finally {
+    progress('stopping');
+    await site.stop();
+    endProgress();
+  }
+}
+
+async function bench(options: Options): Promise<void> {
+  const interrupted = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(name, () => interrupted.abort(new Error('interrupted')));
+  try {
+    const measured = await measureAll(options, interrupted.signal);
+    const engine = loadEngine();
+    const conditions =
+      `Petrel ${version} on ${engine.name} ${engine.version}${engine.native ? '' : ' (not native)'}, ` +
+      `Node ${process.versions.node}; ${options.load}, ${options.connections} connections, medians of ` +
+      `${options.rounds} rounds of ${options.seconds} s; ${placement}`;
+    process.stdout.write(`\n${conditions}\n\n${report(measured)}`);
+    if (options.json !== undefined)
+      writeFileSync(options.json, `${JSON.stringify({ conditions, measured }, null, 2)}\n`);
+  } catch (error) {
+    const reason = interrupted.signal.aborted ? 'interrupted' : (error as Error).message;
+    process.stderr.write(`bench: ${reason}\n`);
+    process.exitCode = 1;
+  }
+}
+
+await new Command('bench')
+  .description(
+    'Measures calls of the service against their floors: the least any program on these parts must do.',
+  )
+  .option('--rounds <n>', 'rounds, in each of which floor and service take a turn', count(100), 5)
+  .option('--seconds <s>', 'length of a turn', count(600), 4)
+  .option('--warmup <s>', 'length of the turn before the first round', count(600), 3)
+  .option('--connections <n>', 'connections, each with one request at a time', count(10_000), 64)
+  .option('--only <names>', `some of ${scenarios.map(({ name }) => name).join(',')}`)
+  .addOption(
+    new Option('--load <tool>', 'what makes the load').choices([...loadTools]).default(bestLoadTool()),
+  )
+  .option('--json <file>', 'writes the figures to a file as well')
+  .option('--profile <folder>', 'writes a CPU profile of the front for each scenario')
+  .action((options: Options) => bench(options))
+  .parseAsync();

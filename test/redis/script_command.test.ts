@@ -1,0 +1,21 @@
+import fc from 'fast-check';
+import { Command } from 'ioredis';
+import { expect, test } from 'vitest';
+import { ScriptCommand } from '../../src/redis/script_command.js';
+
+const arg = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+  fc.integer(),
+);
+
+test('a script command is written as the client would write it', () => {
+  fc.assert(
+    fc.property(fc.constantFrom('evalsha' as const, 'eval' as const), fc.array(arg), (verb, args) => {
+      const plain = new Command(verb, [...args] as string[], { replyEncoding: null });
+      const written = new ScriptCommand(verb, [...args]).toWritable();
+      expect(written.equals(Buffer.from(plain.toWritable({})))).toBe(true);
+    }),
+  );
+});
