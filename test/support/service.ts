@@ -1,0 +1,343 @@
+/**
+ * The real service for tests: its roles as child processes of the build, on a Redis and a database of their own.
+ *
+ *   const service = await startService({ fronts: 2 });
+ *   const owner = await service.newUser('olga');
+ *   const bot = await service.newBot(owner, 'echo');
+ *   await service.openChat(owner, bot);
+ *   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'hi' }, 1));
+ *   await service.fronts[1].kill();
+ *   await service.fronts[1].start();
+ *   await service.stop();
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Agent, request } from 'undici';
+import { freePort } from '../../src/local/processes.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const start_ms_max = 40_000;
+const stop_ms_max = 15_000;
+const log_chars_max = 200_000;
+
+/** One role in one process. Every signal goes to that process alone, by its pid. */
+export interface RoleProcess {
+  readonly role: string;
+  /** of the present or last process */
+  readonly pid: number;
+  readonly process: ChildProcess;
+  readonly alive: boolean;
+  /** What it wrote to both outputs, over all its processes; the last 200,000 characters. */
+  log(): string;
+  /** Starts a new process once the former has ended, with the same port, and waits until it is ready. */
+  start(): Promise<void>;
+  /** Ends it in order (SIGTERM) and waits; resolves with `exit code 0` or the signal. */
+  stop(): Promise<string>;
+  /** Ends it at once (SIGKILL) and waits. */
+  kill(): Promise<void>;
+  /** Freezes it (SIGSTOP); `resume` lets it go on. */
+  pause(): void;
+  resume(): void;
+}
+
+export interface Front extends RoleProcess {
+  /** `http://127.0.0.1:<port>`, without a slash at the end */
+  readonly url: string;
+  readonly port: number;
+}
+
+export interface TestUser {
+  readonly id: number;
+  readonly username: string;
+  readonly first_name: string;
+  readonly token: string;
+}
+
+export interface TestBot {
+  readonly id: number;
+  readonly username: string;
+  readonly token: string;
+}
+
+/** What came back over HTTP. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any;
+}
+
+export interface Service {
+  readonly fronts: readonly [Front, ...Front[]];
+  readonly deliver: RoleProcess;
+  readonly flush: RoleProcess;
+  readonly adminToken: string;
+  readonly redis: FreshRedis;
+  readonly databaseUrl: string;
+  /** The environment of the roles, without PORT: enough to open `makeKeys`, `createSecrets`, or more processes. */
+  readonly env: Readonly<Record<string, string>>;
+  /** A call of the application API; `path` begins with `/api/`. `front` is an index, 0 when absent. */
+  app(
+    user: { readonly token: string },
+    verb: string,
+    path: string,
+    body?: unknown,
+    front?: number,
+  ): Promise<Answer>;
+  /** A call of a bot method with JSON parameters. */
+  bot(
+    bot: string | { readonly token: string },
+    method: string,
+    params?: Readonly<Record<string, unknown>>,
+    front?: number,
+  ): Promise<Answer>;
+  /** A person whose username is `name`, an underscore and a number. */
+  newUser(name: string): Promise<TestUser>;
+  /** A bot whose username is `name`, a number and `bot`. */
+  newBot(owner: TestUser, name: string): Promise<TestBot>;
+  /** The person starts the bot; returns the Message. */
+  openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
+  /** A group of the person, in which the bots are members; returns its id. */
+  newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
+  /** Ends exactly these processes, the private Redis too, and drops the database. */
+  stop(): Promise<void>;
+}
+
+/** What `freshDatabase` gives. */
+type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
+
+export interface ServiceOptions {
+  /** 1 when absent */
+  readonly fronts?: number;
+  /** Each front has a port of its own: the only kind there is. */
+  readonly sharedPort?: false;
+  /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
+  readonly extraEnv?: Readonly<Record<string, string>>;
+  /** Settings of fronts alone, over those of all roles. */
+  readonly frontEnv?: Readonly<Record<string, string>>;
+  /** A Redis to use instead of a private one; `stop` ends it all the same. */
+  readonly redis?: FreshRedis;
+  /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
+  readonly database?: FreshDatabase;
+}
+
+/** The `result` of an answer with status 200; throws with the answer otherwise. */
+// biome-ignore lint/suspicious/noExplicitAny: see Answer
+export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
+  const { status, body } = await answer;
+  if (status !== 200 || body?.ok !== true) throw new Error(`answered ${status} ${JSON.stringify(body)}`);
+  return body.result;
+}
+
+function createRole(role: string, env: () => Promise<Record<string, string>>): RoleProcess {
+  let child: ChildProcess | undefined;
+  let exited: Promise<string> = Promise.resolve('not started');
+  let log = '';
+  const keep = (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-log_chars_max);
+  };
+  const present = () => {
+    if (!child) throw new Error(`${role} was not started`);
+    return child;
+  };
+  const alive = () => child !== undefined && child.exitCode === null && child.signalCode === null;
+
+  async function spawnOnce(): Promise<string> {
+    const started = spawn(process.execPath, ['--enable-source-maps', main, role], {
+      env: await env(),
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    child = started;
+    started.stdout?.on('data', keep);
+    started.stderr?.on('data', keep);
+    exited = new Promise((resolve) => {
+      started.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+      started.once('error', (error) => resolve(error.message));
+    });
+    const ready = new Promise<string>((resolve) => {
+      started.on('message', (message) => {
+        if ((message as { type?: unknown } | null)?.type === 'ready') resolve('ready');
+      });
+    });
+    let late: NodeJS.Timeout | undefined;
+    const lateness = new Promise<string>((resolve) => {
+      late = setTimeout(resolve, start_ms_max, 'no sign of life');
+    });
+    const outcome = await Promise.race([ready, exited, lateness]);
+    clearTimeout(late);
+    if (outcome !== 'ready') started.kill('SIGKILL');
+    return outcome;
+  }
+
+  return {
+    role,
+    get pid() {
+      return present().pid ?? 0;
+    },
+    get process() {
+      return present();
+    },
+    get alive() {
+      return alive();
+    },
+    log: () => log,
+    async start() {
+      if (alive()) throw new Error(`${role} runs`);
+      const outcome = await spawnOnce();
+      if (outcome !== 'ready') throw new Error(`${role} did not start (${outcome}):\n${log.slice(-4_000)}`);
+    },
+    async stop() {
+      if (!alive()) return exited;
+      const last = present();
+      last.kill('SIGTERM');
+      const hurry = setTimeout(() => last.kill('SIGKILL'), stop_ms_max);
+      const how = await exited;
+      clearTimeout(hurry);
+      return how;
+    },
+    async kill() {
+      if (alive()) present().kill('SIGKILL');
+      await exited;
+    },
+    pause: () => void present().kill('SIGSTOP'),
+    resume: () => void present().kill('SIGCONT'),
+  };
+}
+
+async function createFront(env: Readonly<Record<string, string>>): Promise<Front> {
+  const port = await freePort();
+  const role = createRole('front', async () => ({ ...env, PORT: String(port) }));
+  return Object.defineProperties(role, {
+    port: { value: port, enumerable: true },
+    url: { value: `http://127.0.0.1:${port}`, enumerable: true },
+  }) as Front;
+}
+
+function environment(redisUrl: string, databaseUrl: string, adminToken: string): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '',
+    HOST: '127.0.0.1',
+    REDIS_URL: redisUrl,
+    DATABASE_URL: databaseUrl,
+    ADMIN_TOKEN: adminToken,
+    TOKEN_PEPPER: randomBytes(32).toString('base64url'),
+    TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
+    POSTGRES_POOL: '4',
+    UWS_HTTP_MAX_HEADERS_SIZE: '65536',
+  };
+}
+
+/** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const { fronts = 1, extraEnv = {}, frontEnv = {} } = options;
+  if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
+  const adminToken = randomBytes(24).toString('base64url');
+  const [redis, database] = await Promise.all([
+    options.redis ?? freshRedis(),
+    options.database ?? freshDatabase(),
+  ]);
+  const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
+  const deliver = createRole('deliver', async () => env);
+  const flush = createRole('flush', async () => env);
+  const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
+  const agent = new Agent({
+    connections: 64,
+    keepAliveTimeout: 10_000,
+    headersTimeout: 70_000,
+    bodyTimeout: 70_000,
+  });
+
+  async function stop(): Promise<void> {
+    await agent.destroy();
+    // A frozen process takes no signal but SIGKILL.
+    for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
+    await Promise.all([...all, deliver].map((role) => role.stop()));
+    await flush.stop();
+    await Promise.all([redis.stop(), database.drop()]);
+  }
+
+  try {
+    await migrate(database.url);
+    await Promise.all([...all, deliver, flush].map((role) => role.start()));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const calls = createCalls(all, adminToken, agent);
+  const [first, ...others] = all as [Front, ...Front[]];
+  return {
+    fronts: [first, ...others],
+    deliver,
+    flush,
+    adminToken,
+    redis,
+    databaseUrl: database.url,
+    env,
+    ...calls,
+    stop,
+  };
+}
+
+type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
+
+function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: Agent): Calls {
+  let named = 0;
+
+  async function call(
+    url: string,
+    method: string,
+    body: unknown,
+    headers: Record<string, string>,
+  ): Promise<Answer> {
+    const given = body === undefined ? {} : { body: JSON.stringify(body) };
+    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+    const answer = await request(url, {
+      method: method as 'GET',
+      dispatcher,
+      headers: { ...headers, ...type },
+      ...given,
+    });
+    const text = await answer.body.text();
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      body: text === '' ? null : JSON.parse(text),
+    };
+  }
+
+  const urlOf = (front: number) => (fronts[front] as Front).url;
+  const app: Service['app'] = (user, verb, path, body, front = 0) =>
+    call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+
+  return {
+    app,
+    bot: (bot, method, params, front = 0) => {
+      const token = typeof bot === 'string' ? bot : bot.token;
+      return call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+    },
+    async newUser(name) {
+      const username = `${name}_${++named}`;
+      const body = { username, first_name: name };
+      const { user, token } = await resultOf(app({ token: adminToken }, 'POST', '/api/admin/users', body));
+      return { id: user.id, username, first_name: name, token };
+    },
+    async newBot(owner, name) {
+      const body = { username: `${name}_${++named}_bot`, name };
+      return resultOf(app(owner, 'POST', '/api/me/bots', body));
+    },
+    openChat: (user, bot, payload) =>
+      resultOf(
+        app(user, 'POST', `/api/bots/${bot.username}/start`, payload === undefined ? {} : { payload }),
+      ),
+    async newGroup(owner, title, members = []) {
+      const { id } = await resultOf(app(owner, 'POST', '/api/chats', { type: 'group', title }));
+      for (const member of members)
+        await resultOf(app(owner, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
+      return id;
+    },
+  };
+}
