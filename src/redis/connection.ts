@@ -54,7 +54,8 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
       waiting = [];
       for (const wake of woken) wake();
     } catch {
-      // The connection went again: the next one asks anew.
+      // The connection went again, and the next one asks anew; one that stays and does not answer is given up.
+      if (client.status === 'ready') client.disconnect(true);
     }
   });
   return {
