@@ -1,6 +1,7 @@
 /** Messages: sending, editing, deleting and reading, on hot data in one round trip, with the read-back of what is cold. */
 import { type ErrorName, fail } from '../errors.js';
-import { loadMessages } from '../postgres/chats.js';
+import { limits } from '../limits.js';
+import { loadMessages, newestMessage } from '../postgres/chats.js';
 import type { Chats } from './chats.js';
 import {
   type Content,
@@ -301,13 +302,34 @@ export function createMessages(
     return overloaded();
   }
 
+  /**
+   * Where to read on, exclusive, when all ids from `cursor` up to `lowest` are empty: an incarnation skips 10,000 ids.
+   * Below it may lie what is in Redis alone, so its edge is looked at first, then the newest that Postgres has.
+   */
+  async function belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
+    const stored = await newestMessage(db, chat.id, chat.user, cursor);
+    const edge = lowest - limits.incarnation_sequence_skip - 1;
+    return (edge < cursor && edge > stored ? edge : stored) + 1;
+  }
+
   async function list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null> {
     const out: StoredMessage[] = [];
     let cursor = before;
+    /** Lowest id that was seen; the ids that a new incarnation skipped end below it. */
+    let lowest = before;
     // Deleted messages leave holes: read on until the page is full, within a bound.
     for (let pages = 0; pages < 20; pages++) {
       const range = await readRange(chat, cursor, limit);
       if (range === null) return null;
+      const { first } = range.page;
+      const last = range.rows.findLastIndex((row) => row !== null);
+      if (last >= 0) lowest = first - last;
+      else if (lowest === 0) lowest = first + 1;
+      if (last < 0 && range.rows.length > 0) {
+        cursor = await belowHole(chat, first - range.rows.length + 1, lowest);
+        if (cursor <= 1) break;
+        continue;
+      }
       for (const [i, bytes] of range.rows.entries()) {
         if (bytes === null || out.length === limit) continue;
         const message = storedMessage(chat, range.page.first - i, bytes, range.page.peer, null);
