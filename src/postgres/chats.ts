@@ -212,3 +212,14 @@ export function loadMessages(
     [chat, user, ids],
   );
 }
+
+/** The greatest id below `before` of a message that is not deleted; 0 when there is none. */
+export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
+  const [row] = await sql.query<{ message_id: number }>(
+    `select message_id from messages
+      where chat_id = $1 and user_id = $2 and message_id < $3 and record is not null
+      order by message_id desc limit 1`,
+    [chat, user, before],
+  );
+  return row?.message_id ?? 0;
+}

@@ -58,7 +58,8 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       runId = run && replication ? `${run}.${replication}` : null;
     } catch {
-      // The connection went again: the next one asks anew.
+      // The connection went again, and the next one asks anew; one that stays and does not answer is given up.
+      if (client.status === 'ready') client.disconnect(true);
       return;
     }
     const woken = waiting;

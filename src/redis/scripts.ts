@@ -1,5 +1,6 @@
 /** Calls scripts by name with typed keys and arguments, and answers for what can happen to a call on its way. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ReplyError } from 'ioredis';
 import { ApiError } from '../errors.js';
@@ -43,6 +44,9 @@ interface Loaded {
   /** Sent again after a lost connection: it carries a request id or writes nothing. */
   readonly repeatable: boolean;
 }
+
+/** Rest before a call that was lost is sent again. */
+const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../lua', import.meta.url));
 
@@ -184,6 +188,9 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       if (result.lost) {
         const left = deadline - performance.now();
         if (!loaded.repeatable || left <= 0) throw unavailable();
+        // A connection that broke counts as open until its close is heard of: without a rest, trying again would keep
+        // this process from ever hearing it.
+        await sleep(lostPauseMs);
         await connection.ready(left);
       } else if (result.reply.status === 'stale_run' && recovered < 3) {
         recovered++;

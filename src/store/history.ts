@@ -1,6 +1,7 @@
 /** Reading messages of a chat: an id range from Redis, and from Postgres what is cold. */
 import { fail } from '../errors.js';
-import { loadMessages } from '../postgres/chats.js';
+import { limits } from '../limits.js';
+import { loadMessages, newestMessage } from '../postgres/chats.js';
 import type { Chats } from './chats.js';
 import { messageKinds } from './codec.js';
 import { fillAttemptsMax, type StoreContext } from './context.js';
@@ -42,20 +43,37 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats)
     return fail('unavailable', { retry_after: 1 });
   }
 
+  /**
+   * Where to read on, exclusive, when all ids from `cursor` up to `lowest` are empty: an incarnation skips 10,000 ids.
+   * Below them may lie what is in Redis alone, so their edge is looked at first, then the newest that Postgres has.
+   */
+  async function belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
+    const stored = await newestMessage(db, chat.id, chat.user, cursor);
+    const edge = lowest - limits.incarnation_sequence_skip - 1;
+    return (edge < cursor && edge > stored ? edge : stored) + 1;
+  }
+
   return {
     async list(chat, before, limit) {
       const out: StoredMessage[] = [];
       let cursor = before;
+      /** Lowest id that was seen: skipped ids end below it. */
+      let lowest = before;
       for (let n = 0; n < rangesMax; n++) {
         const range = await readRange(chat, cursor, limit);
         if (range === null) return null;
-        for (const [i, bytes] of range.rows.entries()) {
+        const { first, rows } = range;
+        const last = rows.findLastIndex((row) => row !== null);
+        if (last >= 0) lowest = first - last;
+        else if (lowest === 0) lowest = first + 1;
+        for (const [i, bytes] of rows.entries()) {
           if (bytes === null || out.length === limit) continue;
-          const message = storedMessage(chat, range.first - i, bytes, range.peer, null);
+          const message = storedMessage(chat, first - i, bytes, range.peer, null);
           if (message.record.kind !== messageKinds.deleted) out.push(message);
         }
-        cursor = range.first - range.rows.length + 1;
-        if (out.length >= limit || cursor <= 1 || range.rows.length === 0) break;
+        const below = first - rows.length + 1;
+        cursor = last < 0 && rows.length > 0 ? await belowHole(chat, below, lowest) : below;
+        if (out.length >= limit || cursor <= 1 || rows.length === 0) break;
       }
       return out;
     },

@@ -107,6 +107,9 @@ export interface Service {
   stop(): Promise<void>;
 }
 
+/** What `freshDatabase` gives. */
+type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
+
 export interface ServiceOptions {
   /** 1 when absent */
   readonly fronts?: number;
@@ -114,6 +117,12 @@ export interface ServiceOptions {
   readonly sharedPort?: false;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
+  /** Settings of fronts alone, over those of all roles. */
+  readonly frontEnv?: Readonly<Record<string, string>>;
+  /** A Redis to use instead of a private one; `stop` ends it all the same. */
+  readonly redis?: FreshRedis;
+  /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
+  readonly database?: FreshDatabase;
 }
 
 /** The `result` of an answer with status 200; throws with the answer otherwise. */
@@ -223,14 +232,18 @@ function environment(redisUrl: string, databaseUrl: string, adminToken: string):
 }
 
 /** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */
-export async function startService({ fronts = 1, extraEnv = {} }: ServiceOptions = {}): Promise<Service> {
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const { fronts = 1, extraEnv = {}, frontEnv = {} } = options;
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
   const adminToken = randomBytes(24).toString('base64url');
-  const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
+  const [redis, database] = await Promise.all([
+    options.redis ?? freshRedis(),
+    options.database ?? freshDatabase(),
+  ]);
   const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
-  const all = await Promise.all(Array.from({ length: fronts }, () => createFront(env)));
+  const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
   const agent = new Agent({
     connections: 64,
     keepAliveTimeout: 10_000,

@@ -1,0 +1,126 @@
+/** A Redis and a PostgreSQL that a test may kill and start again, and a proxy that loses answers. */
+import { rm } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { startPostgres } from '../../src/local/postgres.js';
+import type { LocalServer } from '../../src/local/processes.js';
+import { startRedis } from '../../src/local/redis.js';
+import { temporaryFolder } from '../support/servers.js';
+
+export interface Restartable {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly dir: string;
+  /** SIGKILL, to this process alone. */
+  kill(): Promise<void>;
+  /** Ends it in order. */
+  halt(): Promise<void>;
+  /** On the same port and folder; resolves when it has loaded its data and answers. */
+  start(): Promise<void>;
+  pause(): void;
+  resume(): void;
+  /** Ends it and removes its data. */
+  stop(): Promise<void>;
+}
+
+function restartable(dir: string, first: LocalServer, again: () => Promise<LocalServer>): Restartable {
+  let server = first;
+  return {
+    url: first.url,
+    port: first.port,
+    dir,
+    get pid() {
+      return server.pid;
+    },
+    async kill() {
+      process.kill(server.pid, 'SIGKILL');
+      await server.exited;
+    },
+    halt: () => server.stop(),
+    async start() {
+      server = await again();
+    },
+    pause: () => void process.kill(server.pid, 'SIGSTOP'),
+    resume: () => void process.kill(server.pid, 'SIGCONT'),
+    async stop() {
+      await server.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A Redis that has every write on disk before it answers. */
+export async function durableRedis(): Promise<Restartable> {
+  const dir = temporaryFolder();
+  const options = { dir: join(dir, 'redis'), appendfsync: 'always', detached: false } as const;
+  const first = await startRedis(options);
+  return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
+}
+
+/** A PostgreSQL of its own. */
+export async function ownPostgres(): Promise<Restartable> {
+  const dir = temporaryFolder();
+  const options = { dir: join(dir, 'postgres'), durable: false, detached: false } as const;
+  const first = await startPostgres(options);
+  return restartable(dir, first, () => startPostgres({ ...options, port: first.port }));
+}
+
+export interface LosingProxy {
+  /** The given URL with the proxy's port. */
+  readonly url: string;
+  /** Share of forwarded script calls after whose answer has come the connection is cut instead of passing it on. */
+  chance: number;
+  readonly cuts: number;
+  close(): Promise<void>;
+}
+
+/**
+ * Stands between a front and Redis. A cut comes after Redis has run what was sent and before the front hears of it:
+ * the front cannot know whether its calls were applied.
+ */
+export async function losingProxy(target: string): Promise<LosingProxy> {
+  const { port } = new URL(target);
+  const sockets = new Set<Socket>();
+  let cuts = 0;
+  const proxy = { chance: 0 };
+  const server = createServer((near) => {
+    const far = connect(Number(port), '127.0.0.1');
+    let doomed = false;
+    const end = () => {
+      near.destroy();
+      far.destroy();
+    };
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', end);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        end();
+      });
+    }
+    near.on('data', (chunk) => {
+      if (!doomed && chunk.includes('evalsha') && Math.random() < proxy.chance) doomed = true;
+      far.write(chunk);
+    });
+    far.on('data', (chunk) => {
+      if (!doomed) return near.write(chunk);
+      cuts++;
+      end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(target);
+  url.port = String((server.address() as { port: number }).port);
+  return Object.defineProperties(proxy, {
+    url: { value: url.href.replace(/\/$/, '') },
+    cuts: { get: () => cuts },
+    close: {
+      value: () => {
+        for (const socket of sockets) socket.destroy();
+        return new Promise<void>((resolve) => server.close(() => resolve()));
+      },
+    },
+  }) as unknown as LosingProxy;
+}

@@ -1,0 +1,145 @@
+/** Compares what Redis holds of written-behind entities with the rows in Postgres, one by one. */
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { messageKinds, messageVersion, unpackMessage } from '../../src/store/codec.js';
+import type { Seen } from '../support/ledger.js';
+import type { Service } from '../support/service.js';
+import { eventually } from './world.js';
+
+export interface Comparison {
+  readonly messages: number;
+  readonly tombstones: number;
+  readonly chats: number;
+  readonly quarantined: number;
+  /** What differs, in words; at most 20. */
+  readonly differences: readonly string[];
+}
+
+interface MessageRow {
+  readonly chat_id: string;
+  readonly user_id: string;
+  readonly message_id: string;
+  readonly version: string;
+  readonly record: Buffer | null;
+  readonly deleted_at: Date | null;
+}
+
+const chatName = (row: { readonly chat_id: string; readonly user_id: string }) =>
+  row.user_id === '0' ? row.chat_id : `${row.chat_id}.${row.user_id}`;
+
+async function withStores<T>(
+  service: Pick<Service, 'redis' | 'databaseUrl'>,
+  work: (redis: Redis, client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const redis = new Redis(service.redis.url, { protocol: 2, maxRetriesPerRequest: 1 });
+  redis.on('error', () => undefined);
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  try {
+    return await work(redis, client);
+  } finally {
+    redis.disconnect();
+    await client.end();
+  }
+}
+
+async function keysOf(redis: Redis, match: string): Promise<string[]> {
+  const found = new Set<string>();
+  for await (const batch of redis.scanStream({ match, count: 1_000 }))
+    for (const key of batch as string[]) found.add(key);
+  return [...found];
+}
+
+/** Waits until every journal is empty. */
+export function drained(service: Pick<Service, 'redis' | 'databaseUrl'>, msMax = 30_000): Promise<void> {
+  return withStores(service, (redis) =>
+    eventually(
+      'the journals are empty',
+      async () => {
+        const lengths = await Promise.all((await keysOf(redis, '*:journal')).map((key) => redis.xlen(key)));
+        return lengths.every((length) => length === 0);
+      },
+      msMax,
+    ),
+  );
+}
+
+/** Entries that wait in all journals. */
+export function journaled(service: Pick<Service, 'redis' | 'databaseUrl'>): Promise<number> {
+  return withStores(service, async (redis) => {
+    const lengths = await Promise.all((await keysOf(redis, '*:journal')).map((key) => redis.xlen(key)));
+    return lengths.reduce((a, b) => a + b, 0);
+  });
+}
+
+function differenceOf(row: MessageRow, record: Buffer | null): string | null {
+  if (record === null) return 'is in Postgres alone';
+  if (messageVersion(record) !== Number(row.version))
+    return `has version ${messageVersion(record)}, in Postgres ${row.version}`;
+  const deleted = unpackMessage(record).kind === messageKinds.deleted;
+  if (deleted !== (row.record === null) || deleted !== (row.deleted_at !== null))
+    return deleted ? 'is deleted in Redis alone' : 'is deleted in Postgres alone';
+  return deleted || record.equals(row.record as Buffer) ? null : 'has other bytes';
+}
+
+/** Both sides as they stand; for a service at rest whose entities are all hot. */
+export function compareStores(service: Pick<Service, 'redis' | 'databaseUrl'>): Promise<Comparison> {
+  return withStores(service, async (redis, client) => {
+    const differences: string[] = [];
+    const differ = (text: string) => differences.length < 20 && differences.push(text);
+    const keys = (await keysOf(redis, '*:msg:*')).filter((key) => !key.endsWith(':ticket'));
+    const nameOf = (key: string) => key.slice(key.indexOf(':msg:') + 5);
+    const records = new Map<string, Buffer | null>();
+    for (let i = 0; i < keys.length; i += 500) {
+      const part = keys.slice(i, i + 500);
+      const values = await Promise.all(part.map((key) => redis.getBuffer(key)));
+      for (const [j, key] of part.entries()) records.set(nameOf(key), values[j] as Buffer | null);
+    }
+    const { rows } = await client.query<MessageRow>('select * from messages');
+    for (const row of rows) {
+      const name = `${chatName(row)}:${row.message_id}`;
+      const difference = differenceOf(row, records.get(name) ?? null);
+      if (difference) differ(`message ${name} ${difference}`);
+      records.delete(name);
+    }
+    for (const name of records.keys()) differ(`message ${name} is in Redis alone`);
+
+    const sequences = await client.query<{ chat_id: string; user_id: string; last_message_id: string }>(
+      'select chat_id, user_id, last_message_id from chat_sequences',
+    );
+    const lastOf = new Map(sequences.rows.map((row) => [chatName(row), row.last_message_id]));
+    const chats = (await keysOf(redis, '*:chat:*')).filter((key) => !key.endsWith(':ticket'));
+    for (const key of chats) {
+      const name = key.slice(key.indexOf(':chat:') + 6);
+      const last = await redis.hget(key, 's');
+      if (last !== (lastOf.get(name) ?? '0'))
+        differ(`chat ${name} has come to ${last}, in Postgres to ${lastOf.get(name)}`);
+    }
+    const quarantine = await client.query<{ count: string }>('select count(*) as count from quarantine');
+    return {
+      messages: rows.length,
+      tombstones: rows.filter((row) => row.record === null).length,
+      chats: chats.length,
+      quarantined: Number(quarantine.rows[0]?.count),
+      differences,
+    };
+  });
+}
+
+/** What Postgres alone knows of every chat's messages, `/start` left out. */
+export function postgresHistory(
+  service: Pick<Service, 'redis' | 'databaseUrl'>,
+): Promise<Map<string, Seen[]>> {
+  return withStores(service, async (_, client) => {
+    const { rows } = await client.query<MessageRow>('select * from messages where record is not null');
+    const found = new Map<string, Seen[]>();
+    for (const row of rows) {
+      const text = unpackMessage(row.record as Buffer).content.text ?? '';
+      if (text === '/start') continue;
+      const list = found.get(chatName(row)) ?? [];
+      found.set(chatName(row), list);
+      list.push({ messageId: Number(row.message_id), text });
+    }
+    return found;
+  });
+}

@@ -1,0 +1,96 @@
+/** While Postgres is away, hot data is served and journaled; control operations say so; then everything is written. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { nothingWrong } from '../support/ledger.js';
+import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { ownPostgres, type Restartable } from './backends.js';
+import { compareStores, drained } from './compare.js';
+import { report } from './report.js';
+import { createWorld, scale } from './world.js';
+
+let postgres: Restartable;
+let service: Service;
+let owner: TestUser;
+beforeAll(async () => {
+  postgres = await ownPostgres();
+  const database = { url: postgres.url, drop: () => postgres.stop() };
+  service = await startService({ fronts: 2, database, extraEnv: { PARTITIONS: '16' } });
+  owner = await service.newUser('outage');
+});
+afterAll(() => service?.stop());
+
+const awayMs = Math.min(20_000, 5_000 * scale);
+
+async function outage(begin: () => Promise<void>, end: () => Promise<void>) {
+  const world = await createWorld(service);
+  world.poll((round) => round % 2);
+  const ended = new AbortController();
+  const refusals: unknown[] = [];
+  let acknowledgedAway = 0;
+  let away = false;
+  let slowestMs = 0;
+  const loading = world.load({
+    count: Number.POSITIVE_INFINITY,
+    front: (lane, tries) => (lane + tries) % 2,
+    signal: ended.signal,
+    onRefusal: (status, body) => refusals.push([status, body]),
+    onAcknowledged: (_, ms) => {
+      if (away) acknowledgedAway++;
+      slowestMs = Math.max(slowestMs, Math.round(ms));
+    },
+  });
+  await sleep(500);
+  await begin();
+  away = true;
+  const control: Promise<Answer>[] = [];
+  for (let left = awayMs; left > 0; left -= 500) {
+    control.push(
+      service.app(owner, 'POST', '/api/me/bots', {
+        username: `away_${left}_${Math.random().toString(36).slice(2, 8)}_bot`,
+        name: 'away',
+      }),
+    );
+    await sleep(500);
+  }
+  away = false;
+  await end();
+  await sleep(500);
+  ended.abort();
+  await loading;
+  const answers = await Promise.all(control);
+  const verdict = await world.settled();
+  await drained(service);
+  const rows = await compareStores(service);
+  return { refusals, acknowledgedAway, slowestMs, answers, verdict, rows };
+}
+
+test('Postgres stopped: hot calls go on, control operations answer 503, and the journal drains', async () => {
+  const { answers, refusals, verdict, rows, ...figures } = await outage(
+    () => postgres.halt(),
+    () => postgres.start(),
+  );
+  report('Postgres stopped', { ...figures, control: answers.map((a) => a.status), ...verdict, ...rows });
+  expect(refusals).toEqual([]);
+  for (const answer of answers) {
+    expect(answer.status).toBe(503);
+    expect(answer.body).toMatchObject({ ok: false, error_code: 503, parameters: { retry_after: 1 } });
+    expect(answer.headers['retry-after']).toBe('1');
+  }
+  expect(figures.acknowledgedAway).toBeGreaterThan(100);
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(rows.differences).toEqual([]);
+  await resultOf(service.newBot(owner, 'back').then((bot) => service.bot(bot, 'getMe')));
+}, 120_000);
+
+test('Postgres frozen: hot calls go on, and a control operation succeeds late or answers 503', async () => {
+  const { answers, refusals, verdict, rows, ...figures } = await outage(
+    async () => postgres.pause(),
+    async () => postgres.resume(),
+  );
+  report('Postgres frozen', { ...figures, control: answers.map((a) => a.status), ...verdict, ...rows });
+  expect(refusals).toEqual([]);
+  for (const { status } of answers) expect([200, 503]).toContain(status);
+  expect(figures.acknowledgedAway).toBeGreaterThan(100);
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(rows.differences).toEqual([]);
+}, 120_000);

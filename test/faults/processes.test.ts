@@ -1,0 +1,126 @@
+/** Fronts, flushers and sweepers that die or freeze in the middle of a load lose nothing and do nothing twice. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { nothingWrong } from '../support/ledger.js';
+import { type Front, resultOf, type Service, startService } from '../support/service.js';
+import { compareStores, drained, postgresHistory } from './compare.js';
+import { report } from './report.js';
+import { createWorld, eventually, scale } from './world.js';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { PARTITIONS: '16' } });
+});
+afterAll(() => service?.stop());
+
+const sorted = (history: ReadonlyMap<string, ReadonlyArray<{ readonly messageId: number }>>) =>
+  [...history].map(([chat, list]) => [chat, [...list].sort((a, b) => a.messageId - b.messageId)]).sort();
+
+test('a front that is killed in the middle of a load loses nothing that was acknowledged', async () => {
+  const world = await createWorld(service);
+  const count = Math.round(2_000 * scale);
+  world.poll((round) => round % 2);
+  const killsAt = [0.2, 0.4, 0.6, 0.8].map((share) => share * count);
+  let kills = 0;
+  let killing: Promise<void> | undefined;
+  const killOne = async (front: Front) => {
+    await front.kill();
+    await front.start();
+    killing = undefined;
+  };
+  await world.load({
+    count,
+    front: (lane, tries) => (lane + tries) % 2,
+    onAcknowledged: (total) => {
+      if (killing || total < (killsAt[kills] ?? Number.POSITIVE_INFINITY)) return;
+      killing = killOne(service.fronts[kills++ % 2] as Front);
+    },
+  });
+  await killing;
+  const verdict = await world.settled();
+  report('front killed', { kills, ...verdict });
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(verdict.acknowledged).toBe(count);
+  expect(kills).toBeGreaterThan(1);
+  await drained(service);
+  // The table holds the chats of earlier tests too.
+  const own = await world.history();
+  const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
+  expect(sorted(new Map(stored))).toEqual(sorted(own));
+}, 120_000);
+
+test('a flusher that is killed again and again leaves Postgres equal to Redis, row for row', async () => {
+  const world = await createWorld(service);
+  const count = Math.round(2_000 * scale);
+  const ended = new AbortController();
+  let kills = 0;
+  const killing = (async () => {
+    while (!ended.signal.aborted) {
+      await sleep(100 + Math.random() * 300);
+      await service.flush.kill();
+      kills++;
+      await service.flush.start();
+    }
+  })();
+  const changes = changing(world.users[0] as never, world.bots[0] as never, ended.signal);
+  await world.load({ count, front: (lane, tries) => (lane + tries) % 2 });
+  await eventually('the flusher died a few times', () => kills >= 4 * Math.min(scale, 5), 60_000);
+  ended.abort();
+  await killing;
+  const changed = await changes;
+  await drained(service);
+  const rows = await compareStores(service);
+  report('flusher killed', { kills, ...changed, ...rows });
+  expect(rows.differences).toEqual([]);
+  expect(rows.quarantined).toBe(0);
+  expect(rows.messages).toBeGreaterThanOrEqual(count);
+  expect(rows.tombstones).toBeGreaterThanOrEqual(changed.deleted);
+  expect(changed.deleted).toBeGreaterThan(10);
+}, 120_000);
+
+/** Sends, edits and deletes in one direct chat until told to end. */
+async function changing(
+  user: { readonly id: number },
+  bot: { readonly token: string },
+  signal: AbortSignal,
+): Promise<{ edited: number; deleted: number }> {
+  const done = { edited: 0, deleted: 0 };
+  while (!signal.aborted) {
+    const { message_id } = await resultOf(
+      service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'before' }),
+    );
+    const message = { chat_id: user.id, message_id };
+    await resultOf(service.bot(bot, 'editMessageText', { ...message, text: 'after' }, 1));
+    done.edited++;
+    if (message_id % 2 === 0) {
+      await resultOf(service.bot(bot, 'deleteMessage', message));
+      done.deleted++;
+    }
+    await sleep(5);
+  }
+  return done;
+}
+
+test('a sweeper and a flusher that freeze for seconds lose and double nothing', async () => {
+  const world = await createWorld(service);
+  const count = Math.round(1_500 * scale);
+  world.poll((round) => round % 2);
+  const loading = world.load({ count, front: (lane, tries) => (lane + tries) % 2 });
+  const rounds = Math.max(1, Math.round(scale));
+  for (let round = 0; round < rounds; round++) {
+    await sleep(200);
+    service.deliver.pause();
+    service.flush.pause();
+    // Longer than a flusher's lease: what it was doing when it froze, another could do meanwhile.
+    await sleep(3_500);
+    service.deliver.resume();
+    service.flush.resume();
+  }
+  await loading;
+  const verdict = await world.settled();
+  await drained(service);
+  const rows = await compareStores(service);
+  report('roles frozen', { ...verdict, ...rows });
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(rows.differences).toEqual([]);
+}, 120_000);

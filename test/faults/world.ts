@@ -1,0 +1,218 @@
+/** People, bots, direct chats and groups under load, with a ledger of every answer and every update. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Ledger, type Seen, type Verdict } from '../support/ledger.js';
+import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+
+/** Multiplies the loads of the fault tests; 1 is the short form that runs with all tests. */
+export const scale = Math.max(0.1, Number(process.env.PETREL_FAULTS_SCALE) || 1);
+
+/** Waits until a condition holds, and throws after `msMax`. */
+export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 20_000) {
+  const end = performance.now() + msMax;
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`not within ${msMax} ms: ${what}`);
+    await sleep(20);
+  }
+}
+
+/** A chat, who sends into it, and which bots hear it. */
+interface Lane {
+  readonly chat: string;
+  readonly sender: string;
+  /** Sends over the front with this index. */
+  send(text: string, front: number): Promise<Answer>;
+}
+
+export interface LoadOptions {
+  /** Calls that must be acknowledged, over all senders. */
+  readonly count: number;
+  /** Index of the front for a try; tries count up from 0 for each call. */
+  readonly front: (lane: number, tries: number) => number;
+  /** Gives up a call that was not acknowledged for so long. Default 40,000. */
+  readonly patienceMs?: number;
+  /** Ends the load early. */
+  readonly signal?: AbortSignal;
+  /** Told of each answer that is no success, and of lost connections as status 0. */
+  readonly onRefusal?: (status: number, body: unknown) => void;
+  readonly onAcknowledged?: (total: number, ms: number) => void;
+}
+
+export interface World {
+  readonly ledger: Ledger;
+  readonly users: readonly TestUser[];
+  readonly bots: readonly TestBot[];
+  readonly groups: readonly number[];
+  /** Every sender sends one call after the other, and tries again until it is acknowledged. */
+  load(options: LoadOptions): Promise<void>;
+  /** Lets every bot poll, until `settled` has been called. */
+  poll(frontOf: (round: number) => number): void;
+  /** Waits until bots have received all that the history holds, listens on for a while, and compares. */
+  settled(msMax?: number): Promise<Verdict>;
+  history(): Promise<Map<string, Seen[]>>;
+  /** Ends polling without a comparison. */
+  stop(): Promise<void>;
+}
+
+/** How long a bot listens on for what should not come: the sweep of outboxes runs each second. */
+const lingerMs = 1_500;
+
+/** Three bots, six people, each in a direct chat with one bot, and two groups of all people with two bots each. */
+export async function createWorld(service: Service): Promise<World> {
+  const owner = await service.newUser('owner');
+  const users = await Promise.all(Array.from({ length: 6 }, () => service.newUser('person')));
+  const bots = await Promise.all(Array.from({ length: 3 }, () => service.newBot(owner, 'fault')));
+  const botOf = (i: number) => bots[i % bots.length] as TestBot;
+  await Promise.all(users.map((user, i) => service.openChat(user, botOf(i))));
+  const inGroup = [bots.slice(0, 2), bots.slice(1, 3)];
+  const groups = await Promise.all(
+    inGroup.map((members, i) => service.newGroup(owner, `group ${i}`, [...users, ...members])),
+  );
+  const ledger = new Ledger();
+  const chatIdOf = (user: TestUser, bot: TestBot) => `${bot.id}.${user.id}`;
+
+  const lanes: Lane[] = [
+    ...users.map((user, i) => ({
+      chat: chatIdOf(user, botOf(i)),
+      sender: `person ${user.id}`,
+      send: (text: string, front: number) =>
+        service.app(user, 'POST', `/api/chats/${botOf(i).id}/messages`, { text }, front),
+    })),
+    ...users.map((user, i) => ({
+      chat: chatIdOf(user, botOf(i)),
+      sender: `bot ${botOf(i).id}`,
+      send: (text: string, front: number) =>
+        service.bot(botOf(i), 'sendMessage', { chat_id: user.id, text }, front),
+    })),
+    ...groups.flatMap((group, i) => [
+      ...users.slice(0, 3).map((user) => ({
+        chat: `${group}`,
+        sender: `person ${user.id}`,
+        send: (text: string, front: number) =>
+          service.app(user, 'POST', `/api/chats/${group}/messages`, { text }, front),
+      })),
+      ...(inGroup[i] as TestBot[]).map((bot) => ({
+        chat: `${group}`,
+        sender: `bot ${bot.id}`,
+        send: (text: string, front: number) =>
+          service.bot(bot, 'sendMessage', { chat_id: group, text }, front),
+      })),
+    ]),
+  ];
+
+  const hears = (bot: number, chat: string, text: string): boolean => {
+    if (text.startsWith(`bot ${bot} `)) return false;
+    const group = groups.indexOf(Number(chat));
+    return group < 0 ? chat.startsWith(`${bot}.`) && text.startsWith('person') : inGroupOf(group, bot);
+  };
+  const inGroupOf = (group: number, bot: number) =>
+    (inGroup[group] as TestBot[]).some(({ id }) => id === bot);
+
+  async function sendUntilAcknowledged(lane: Lane, index: number, options: LoadOptions): Promise<void> {
+    const began = performance.now();
+    for (let tries = 0; !options.signal?.aborted; tries++) {
+      const text = ledger.attempt(lane.chat, lane.sender);
+      const sent = performance.now();
+      const answer = await lane.send(text, options.front(index, tries)).catch(() => null);
+      if (answer?.status === 200) {
+        ledger.acknowledge(lane.chat, lane.sender, text, answer.body.result.message_id);
+        options.onAcknowledged?.(ledger.acknowledged.length, performance.now() - sent);
+        return;
+      }
+      options.onRefusal?.(answer?.status ?? 0, answer?.body);
+      if (performance.now() - began > (options.patienceMs ?? 40_000))
+        throw new Error(`no success for "${text}": ${answer?.status} ${JSON.stringify(answer?.body)}`);
+      await sleep(5 + Math.random() * 20);
+    }
+  }
+
+  async function load(options: LoadOptions): Promise<void> {
+    let left = options.count;
+    await Promise.all(
+      lanes.map(async (lane, index) => {
+        while (left-- > 0 && !options.signal?.aborted) await sendUntilAcknowledged(lane, index, options);
+      }),
+    );
+  }
+
+  let polling = false;
+  let pollers: Promise<void>[] = [];
+  async function pollAs(bot: TestBot, frontOf: (round: number) => number): Promise<void> {
+    let offset = 0;
+    for (let round = 0; polling; round++) {
+      const params = { offset, timeout: 1 };
+      const answer = await service.bot(bot, 'getUpdates', params, frontOf(round)).catch(() => null);
+      if (answer?.status !== 200) {
+        await sleep(20);
+        continue;
+      }
+      for (const { update_id, message } of answer.body.result) {
+        offset = update_id + 1;
+        if (message.text === '/start') continue;
+        const { id, type } = message.chat;
+        const chat = type === 'private' ? `${bot.id}.${id}` : `${id}`;
+        ledger.receive(bot.id, {
+          chat,
+          updateId: update_id,
+          messageId: message.message_id,
+          text: message.text,
+        });
+      }
+    }
+  }
+
+  async function stop(): Promise<void> {
+    polling = false;
+    await Promise.all(pollers);
+    pollers = [];
+  }
+
+  async function pages(user: TestUser, chatId: number): Promise<Seen[]> {
+    const all: Seen[] = [];
+    for (let before = 0; ; ) {
+      const query = `limit=100${before > 0 ? `&before=${before}` : ''}`;
+      const page = await resultOf(service.app(user, 'GET', `/api/chats/${chatId}/messages?${query}`));
+      for (const { message_id, text } of page)
+        if (text !== '/start') all.push({ messageId: message_id, text });
+      if (page.length < 100) return all;
+      before = page.at(-1).message_id;
+    }
+  }
+
+  async function history(): Promise<Map<string, Seen[]>> {
+    const found = new Map<string, Seen[]>();
+    for (const [i, user] of users.entries())
+      found.set(chatIdOf(user, botOf(i)), await pages(user, botOf(i).id));
+    for (const group of groups) found.set(`${group}`, await pages(users[0] as TestUser, group));
+    return found;
+  }
+
+  return {
+    ledger,
+    users,
+    bots,
+    groups,
+    load,
+    poll(frontOf) {
+      polling = true;
+      pollers = bots.map((bot) => pollAs(bot, frontOf));
+    },
+    async settled(msMax = 20_000) {
+      const kept = await history();
+      const heardAll = () =>
+        bots.every(({ id }) => {
+          const heard = ledger.textsOf(id);
+          return [...kept].every(([chat, list]) =>
+            list.every(({ text }) => !hears(id, chat, text) || heard.has(text)),
+          );
+        });
+      // What does not come in time is the verdict's to count.
+      if (polling) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
+      await sleep(lingerMs);
+      await stop();
+      const ids = bots.map(({ id }) => id);
+      return ledger.check(await history(), ids, hears);
+    },
+    history,
+    stop,
+  };
+}

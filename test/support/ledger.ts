@@ -1,0 +1,177 @@
+/**
+ * What callers were told and what bots received, and the comparison of both with what the service kept.
+ *
+ * Every try of a call has a text of its own, so that an answer, a message and an update can be told apart for ever. A try
+ * that got no answer may have been applied once or never; a try that was acknowledged must have been applied once.
+ */
+
+export interface Seen {
+  readonly messageId: number;
+  readonly text: string;
+}
+
+interface Acknowledged extends Seen {
+  readonly chat: string;
+  readonly sender: string;
+}
+
+interface Received extends Seen {
+  readonly chat: string;
+  readonly updateId: number;
+}
+
+/** Counts of what must not happen, with the first examples; `acknowledged` and `unanswered` say what was compared. */
+export interface Verdict {
+  readonly acknowledged: number;
+  readonly unanswered: number;
+  /** Of those without an answer, how many were applied all the same. */
+  readonly appliedUnanswered: number;
+  readonly lost: number;
+  readonly doubled: number;
+  readonly reordered: number;
+  readonly invented: number;
+  /** Ids that were given to two messages or two updates. */
+  readonly reused: number;
+  readonly examples: readonly string[];
+}
+
+/** What a verdict holds when nothing is wrong. */
+export const nothingWrong = { lost: 0, doubled: 0, reordered: 0, invented: 0, reused: 0, examples: [] };
+
+class Findings {
+  lost = 0;
+  doubled = 0;
+  reordered = 0;
+  invented = 0;
+  reused = 0;
+  readonly examples: string[] = [];
+
+  add(what: 'lost' | 'doubled' | 'reordered' | 'invented' | 'reused', example: string): void {
+    this[what]++;
+    if (this.examples.length < 10) this.examples.push(`${what}: ${example}`);
+  }
+}
+
+export class Ledger {
+  /** In the order in which each sender was answered. */
+  readonly acknowledged: Acknowledged[] = [];
+  readonly #tried = new Map<string, string>();
+  readonly #answered = new Set<string>();
+  /** Per bot, in the order of arrival. */
+  readonly #received = new Map<number, Received[]>();
+  #tries = 0;
+
+  /** A new text for the next try of a sender in a chat. */
+  attempt(chat: string, sender: string): string {
+    const text = `${sender} try ${++this.#tries}`;
+    this.#tried.set(text, chat);
+    return text;
+  }
+
+  acknowledge(chat: string, sender: string, text: string, messageId: number): void {
+    this.#answered.add(text);
+    this.acknowledged.push({ chat, sender, text, messageId });
+  }
+
+  receive(bot: number, update: Received): void {
+    const list = this.#received.get(bot) ?? [];
+    this.#received.set(bot, list);
+    list.push(update);
+  }
+
+  /** Texts that a bot has received so far. */
+  textsOf(bot: number): Set<string> {
+    return new Set((this.#received.get(bot) ?? []).map(({ text }) => text));
+  }
+
+  /**
+   * Compares with the history of every chat (in any order) and with what the bots that listen to a chat must hear: each
+   * message of the history whose text `hears` says is for that bot.
+   */
+  check(
+    history: ReadonlyMap<string, readonly Seen[]>,
+    bots: readonly number[],
+    hears: (bot: number, chat: string, text: string) => boolean,
+  ): Verdict {
+    const found = new Findings();
+    const kept = this.#checkHistory(history, found);
+    this.#checkSenders(found);
+    for (const bot of bots) this.#checkBot(bot, history, hears, found);
+    const unanswered = [...this.#tried.keys()].filter((text) => !this.#answered.has(text));
+    const { lost, doubled, reordered, invented, reused, examples } = found;
+    return {
+      acknowledged: this.acknowledged.length,
+      unanswered: unanswered.length,
+      appliedUnanswered: unanswered.filter((text) => kept.has(text)).length,
+      lost,
+      doubled,
+      reordered,
+      invented,
+      reused,
+      examples,
+    };
+  }
+
+  #checkHistory(history: ReadonlyMap<string, readonly Seen[]>, found: Findings): Map<string, Seen> {
+    const kept = new Map<string, Seen>();
+    for (const [chat, messages] of history) {
+      const ids = new Set<number>();
+      for (const message of messages) {
+        if (ids.has(message.messageId)) found.add('reused', `message ${message.messageId} of ${chat}`);
+        ids.add(message.messageId);
+        if (kept.has(message.text)) found.add('doubled', `message "${message.text}" in ${chat}`);
+        kept.set(message.text, message);
+        if (this.#tried.get(message.text) !== chat)
+          found.add('invented', `message "${message.text}" in ${chat}`);
+      }
+    }
+    for (const { chat, text, messageId } of this.acknowledged) {
+      const message = kept.get(text);
+      if (message?.messageId !== messageId)
+        found.add('lost', `message "${text}", told to be ${messageId} of ${chat}, is ${message?.messageId}`);
+    }
+    return kept;
+  }
+
+  /** One who waits for each answer before the next call gets growing ids, and nobody gets an id twice. */
+  #checkSenders(found: Findings): void {
+    const lastOf = new Map<string, number>();
+    const given = new Map<string, string>();
+    for (const { chat, sender, text, messageId } of this.acknowledged) {
+      const lane = `${sender} in ${chat}`;
+      if (messageId <= (lastOf.get(lane) ?? 0)) found.add('reordered', `message "${text}" in ${chat}`);
+      lastOf.set(lane, messageId);
+      const id = `${messageId} of ${chat}`;
+      if (given.has(id)) found.add('reused', `message ${id} for "${given.get(id)}" and "${text}"`);
+      given.set(id, text);
+    }
+  }
+
+  #checkBot(
+    bot: number,
+    history: ReadonlyMap<string, readonly Seen[]>,
+    hears: (bot: number, chat: string, text: string) => boolean,
+    found: Findings,
+  ): void {
+    const expected = new Map<string, Seen>();
+    for (const [chat, messages] of history)
+      for (const message of messages) if (hears(bot, chat, message.text)) expected.set(message.text, message);
+    const heard = new Set<string>();
+    const updates = new Map<number, string>();
+    const lastOf = new Map<string, number>();
+    let lastUpdate = 0;
+    for (const { chat, updateId, messageId, text } of this.#received.get(bot) ?? []) {
+      const what = `update ${updateId} "${text}" of bot ${bot}`;
+      if (updates.has(updateId)) found.add(updates.get(updateId) === text ? 'doubled' : 'reused', what);
+      updates.set(updateId, text);
+      if (heard.has(text)) found.add('doubled', what);
+      heard.add(text);
+      if (expected.get(text)?.messageId !== messageId) found.add('invented', what);
+      if (updateId <= lastUpdate || messageId <= (lastOf.get(chat) ?? 0)) found.add('reordered', what);
+      lastUpdate = updateId;
+      lastOf.set(chat, messageId);
+    }
+    for (const text of expected.keys())
+      if (!heard.has(text)) found.add('lost', `update "${text}" of bot ${bot}`);
+  }
+}
