@@ -12,7 +12,7 @@ end
 -- The id of the next message. After an incarnation was raised, ids that may have been lost are skipped.
 local function next_message_id(c, version)
   local inc = incarnation_of(version)
-  local step = (c.inc == inc) and 1 or 10001
+  local step = (c.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
   c.seq, c.inc = c.seq + step, inc
   return c.seq
 end

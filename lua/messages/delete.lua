@@ -51,7 +51,7 @@ if not direct then
   if not own and not has_right(member, 'can_delete_messages') then return refuse('cant_be_deleted') end
 end
 local seconds = now()
-if seconds - header[3] > 172800 then return refuse('cant_be_deleted') end
+if seconds - header[3] > LIMITS.delete_age_ms_max / 1000 then return refuse('cant_be_deleted') end
 if why then return refuse('journal_full') end
 
 local version = next_version(meta_key)
@@ -60,5 +60,5 @@ redis.call('DEL', message_ticket_key)
 journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
-redis.call('SET', request_key, 1, 'PX', 60000)
+redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
 return ok()

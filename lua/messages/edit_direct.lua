@@ -76,5 +76,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
 end
-redis.call('SET', request_key, 1, 'PX', 60000)
+redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
 return ok(edited, c.profile, reply)

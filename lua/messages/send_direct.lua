@@ -71,5 +71,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
 end
-redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', 60000)
+redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
 return ok(id, seconds, c.profile, reply)

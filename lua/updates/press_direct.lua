@@ -55,5 +55,5 @@ local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
 local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
-redis.call('SET', request_key, id, 'PX', 60000)
+redis.call('SET', request_key, id, 'PX', LIMITS.request_id_ttl_ms)
 return ok(id)
