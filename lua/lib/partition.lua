@@ -17,7 +17,14 @@ end
 
 -- Raised whenever Redis may have lost its last changes.
 local function incarnation_of(version)
-  return math.floor(version / 1099511627776)
+  return math.floor(version / LIMITS.versions_per_incarnation)
+end
+
+-- The incarnation under which copies may be trusted, or nil for a Redis that must first be recovered.
+local function trusted_incarnation(meta, run)
+  local m = redis.call('HMGET', meta, 'run', 'ver')
+  if m[1] ~= run then return nil end
+  return incarnation_of(m[2])
 end
 
 -- Tells Postgres of the whole new image of an entity; an empty image is a tombstone.
