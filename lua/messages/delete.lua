@@ -33,9 +33,9 @@
 @err     not_found
 @err     cant_be_deleted
 ]]
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if redis.call('EXISTS', request_key) == 1 then return ok() end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
@@ -44,7 +44,7 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 local header = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 if not direct then
-  local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+  local member = read_member(member_key, inc)
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
   if not is_member(member) then return refuse('not_member') end
   local own = ('%.0f'):format(header[5]) == who

@@ -40,11 +40,10 @@
 @err     reply_missing   ticket text
 @err     reply_not_found
 ]]
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
-local inc = incarnation_of(redis.call('HGET', meta_key, 'ver'))
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member') end

@@ -32,9 +32,9 @@
 @err     no_button
 ]]
 local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done) end

@@ -31,17 +31,19 @@ export interface Scripts {
   };
   /** Puts a chat that was read back from Postgres where it was missed. */
   'chats/fill': {
-    keys: { chat: string; ticket: string };
-    args: { token: string; seq: number | string; version: number | string; inc: number | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
+    keys: { meta: string; chat: string; ticket: string };
+    args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
     result:
-      | { status: 'ok'; filled: boolean };
+      | { status: 'ok'; filled: boolean }
+      | { status: 'stale_run' };
   };
   /** Says whether a chat is hot, and leaves a ticket for its fill if it is not. */
   'chats/miss': {
-    keys: { chat: string; ticket: string };
+    keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
     result:
       | { status: 'ok'; seq: number; profile: Buffer; bots: string }
+      | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
   /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
