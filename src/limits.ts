@@ -60,6 +60,8 @@ export const limits = {
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
   auth_cache_age_ms_max: 60_000,
+  auth_node_age_ms_max: 60_000,
+  auth_log_length_max: 10_000,
   auth_cache_entries_max: 200_000,
 
   journal_batch_entries_max: 1_000,

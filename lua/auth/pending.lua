@@ -11,9 +11,9 @@ local _, ms = now()
 local pending = 0
 local fields = redis.call('HGETALL', nodes_key)
 for i = 1, #fields, 2 do
-  if fields[i] ~= 'epoch' then
-    local acked, ends = fields[i + 1]:match('^(%d+) (%d+)$')
-    if tonumber(ends) < ms - 60000 then
+  local acked, ends = fields[i + 1]:match('^(%d+) (%d+)$')
+  if acked then
+    if tonumber(ends) < ms - LIMITS.auth_node_age_ms_max then
       redis.call('HDEL', nodes_key, fields[i])
     elseif tonumber(acked) < tonumber(epoch) then
       pending = pending + 1

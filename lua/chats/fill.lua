@@ -1,21 +1,31 @@
 --[[
 @summary Puts a chat that was read back from Postgres where it was missed.
 @why     A fill needs its ticket and an absent key, so that a sequence never goes back.
+@why     Where only the copies were missed it leaves the sequence alone: Redis may be ahead of Postgres.
+@include partition
+@key     meta    {NN}:meta                 HASH
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
+@arg     run      text
 @arg     token    text
-@arg     seq      int     last message id in Postgres
-@arg     version  int     version of the last change in Postgres
-@arg     inc      int     incarnation under which the sequence was last raised
+@arg     sequence bytes   msgpack array of text: last message id in Postgres, its version, incarnation of the sequence
 @arg     profile  bytes
 @arg     profile_version int
 @arg     bots     text    ids of a group's bots, comma-separated
 @arg     ttl_ms   int
 @ok      filled   flag
+@err     stale_run
 ]]
-if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', chat_key) == 1 then return ok(0) end
-redis.call('HSET', chat_key, 's', seq, 'i', inc, 'v', version, 'c', version,
-  'p', profile, 'pv', profile_version, 'b', bots)
-redis.call('PEXPIRE', chat_key, ttl_ms)
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+if redis.call('GET', ticket_key) ~= token then return ok(0) end
+local copied_under = redis.call('HGET', chat_key, 'pi')
+if copied_under and tonumber(copied_under) == inc then return ok(0) end
 redis.call('DEL', ticket_key)
+if redis.call('EXISTS', chat_key) == 0 then
+  local seq, version, seq_inc = unpack(cmsgpack.unpack(sequence))
+  redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version)
+  redis.call('PEXPIRE', chat_key, ttl_ms)
+end
+redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 'b', bots, 'pi', inc)
 return ok(1)

@@ -1,14 +1,21 @@
 --[[
 @summary Says whether a chat is hot, and leaves a ticket for its fill if it is not.
+@include partition
+@include chat
 @include message
+@key     meta    {NN}:meta                 HASH
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
+@arg     run     text
 @arg     token   text
 @ok      seq     int
 @ok      profile bytes
 @ok      bots    text
+@err     stale_run
 @err     missing ticket text
 ]]
-local c = redis.call('HMGET', chat_key, 's', 'p', 'b')
-if not c[1] then return refuse('missing', leave_ticket(ticket_key, token)) end
-return ok(c[1], c[2], c[3] or '')
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('missing', leave_ticket(ticket_key, token)) end
+return ok(c.seq, c.profile, c.bots)

@@ -9,16 +9,20 @@
 @key     member         {NN}:member:<chat>:<bot>            STRING
 @key     member_ticket  {NN}:member:<chat>:<bot>:ticket     STRING
 @key     channel        {NN}:on_chat:<chat>                 CHANNEL
+@arg     run     text
 @arg     direct  flag
 @arg     hint    text
 @arg     token   text
+@err     stale_run
 @err     chat_missing    ticket text
 @err     member_missing  ticket text
 @err     not_member
 ]]
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 if redis.call('EXISTS', chat_key) == 0 then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if not direct then
-  local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver') or 0))
+  local member = read_member(member_key, inc)
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
   if not is_member(member) then return refuse('not_member') end
 end

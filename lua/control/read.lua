@@ -6,12 +6,15 @@
 @key     meta    {NN}:meta              HASH
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING
+@arg     run     text
 @arg     token   text
 @arg     ttl_ms  int
 @ok      bytes   bytes
+@err     stale_run
 @err     missing ticket text
 ]]
-local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 local bytes = read_control(record_key, inc)
 if not bytes then return refuse('missing', leave_ticket(ticket_key, token)) end
 redis.call('PEXPIRE', record_key, ttl_ms, 'XX')

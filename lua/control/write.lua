@@ -1,28 +1,35 @@
 --[[
-@summary Writes the copy of a control record: a fill with its ticket, or a refresh by version.
-@why     A fill must not undo a refresh that came between its read of Postgres and now.
+@summary Writes the copy of a control record: a fill under its ticket, or a refresh by version.
+@why     A fill must not undo a refresh that came between its read of Postgres and now, nor a refresh a later one.
 @include partition
 @include control
 @key     meta    {NN}:meta              HASH
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING
 @key     channel {NN}:on_user:<id>      CHANNEL
-@arg     token    text    the fill's ticket; nothing for a refresh
+@arg     run      text
+@arg     token    text    the ticket under which an absent record is written; nothing if it was present
+@arg     refresh  flag    replaces an older record
 @arg     version  int
 @arg     fields   bytes   the packed array behind version and incarnation
 @arg     count    int     of all elements
 @arg     ttl_ms   int
 @ok      written  flag
+@err     stale_run
 ]]
-local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
 local present, present_version = read_control(record_key, inc)
-if token ~= '' then
-  if redis.call('GET', ticket_key) ~= token or present then return ok(0) end
-elseif present and present_version >= tonumber(version) then
-  redis.call('DEL', ticket_key)
-  return ok(0)
+local writable
+if present then
+  writable = refresh and present_version < tonumber(version)
+else
+  writable = redis.call('GET', ticket_key) == token
 end
-redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX', ttl_ms)
-redis.call('DEL', ticket_key)
-if token == '' then redis.call('SPUBLISH', channel_key, '') end
-return ok(1)
+-- Whoever misses from now on reads what was committed; who read before must not fill.
+if writable or refresh then redis.call('DEL', ticket_key) end
+if writable then
+  redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX', ttl_ms)
+end
+if refresh then redis.call('SPUBLISH', channel_key, '') end
+return ok(writable and 1 or 0)

@@ -4,8 +4,8 @@
 -- `before` is the version of the chat's former change: a reader that knows it has missed nothing. Kinds: n new, e edited,
 -- d deleted, a answer to a callback query (then `extra` is for the user `to` alone).
 local function log_change(changes, channel, version, before, kind, id, to, extra)
-  redis.call('XADD', changes, 'MAXLEN', '~', 128, ('%.0f-0'):format(version),
+  redis.call('XADD', changes, 'MAXLEN', '~', LIMITS.changes_log_length_max, ('%.0f-0'):format(version),
     'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')
-  redis.call('PEXPIRE', changes, 600000)
+  redis.call('PEXPIRE', changes, LIMITS.changes_log_ttl_ms)
   redis.call('SPUBLISH', channel, '')
 end

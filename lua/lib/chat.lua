@@ -2,17 +2,19 @@
 @summary A chat's record in Redis: its message sequence and the copies that messages need. Needs partition.
 ]]
 -- Fields: s last message id, i incarnation of s, v version of the last journaled change, c version of the last logged
--- change, p profile of the user or the chat, b bots of a group (ids, comma-separated). Nil when the chat is not here.
-local function read_chat(chat)
-  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b')
-  if not c[1] then return nil end
+-- change, p profile of the user or the chat, pv its version, b bots of a group (ids, comma-separated), pi incarnation
+-- under which p and b were copied. Nil when the chat is not here, or when its copies were made under another incarnation:
+-- a Redis that lost its tail may name a bot that was removed.
+local function read_chat(chat, inc)
+  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b', 'pi')
+  if not c[1] or tonumber(c[6]) ~= inc then return nil end
   return {seq = tonumber(c[1]), inc = tonumber(c[2]), changed = c[3], profile = c[4], bots = c[5] or ''}
 end
 
 -- The id of the next message. After an incarnation was raised, ids that may have been lost are skipped.
 local function next_message_id(c, version)
   local inc = incarnation_of(version)
-  local step = (c.inc == inc) and 1 or 10001
+  local step = (c.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
   c.seq, c.inc = c.seq + step, inc
   return c.seq
 end

@@ -11,12 +11,12 @@ local function edited_record(record, version_of, now_ms, editor, may_edit_others
   if not (own or may_edit_others) or header[6] == KIND_SERVICE or (forwarded and what ~= 'markup') then
     return nil, 'cant_be_edited'
   end
-  if now_ms - header[3] * 1000 > 172800000 then return nil, 'cant_be_edited' end
+  if now_ms - header[3] * 1000 > LIMITS.edit_age_ms_max then return nil, 'cant_be_edited' end
   if what == 'text' and header[6] ~= KIND_TEXT then return nil, 'no_text' end
   local content, markup, origin = read_segments(record, header, at)
   if what == 'markup' then new_content = content end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end
-  if now_ms - header[4] < 1000 then return nil, 'too_often' end
+  if now_ms - header[4] < LIMITS.edit_interval_ms_min then return nil, 'too_often' end
   header[2], header[4] = version_of(), now_ms
   return write_record(header, new_content, new_markup, origin)
 end

@@ -34,5 +34,5 @@ end
 
 -- Leaves a ticket for whoever will fill the missing key from Postgres; those who miss together share it.
 local function leave_ticket(key, ticket)
-  return redis.call('SET', key, ticket, 'NX', 'GET', 'PX', 5000) or ticket
+  return redis.call('SET', key, ticket, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or ticket
 end

@@ -2,7 +2,7 @@
 @summary Updates for bots that live in other partitions, in the order in which the chat changed.
 ]]
 local function outbox_full(outbox)
-  return redis.call('XLEN', outbox) >= 100000
+  return redis.call('XLEN', outbox) >= LIMITS.outbox_length_max
 end
 
 -- `bots` are ids, comma-separated; the bot `except` hears nothing. True when anyone does.

@@ -1,13 +1,18 @@
 --[[
 @summary Entering a partition to change it: fence, back-pressure, versions and the journal.
 ]]
--- The name of what forbids a change now, or nil. A run id that differs means that this Redis restarted or is another
+-- Raised whenever Redis may have lost its last changes.
+local function incarnation_of(version)
+  return math.floor(version / LIMITS.versions_per_incarnation)
+end
+
+-- The name of what forbids a change now, or nil; and the present incarnation. A run id that differs means that this Redis restarted or is another
 -- one: versions must not be handed out before the incarnation was raised.
 local function closed(meta, journal, run)
-  local m = redis.call('HMGET', meta, 'run', 'hw')
+  local m = redis.call('HMGET', meta, 'run', 'hw', 'ver')
   if m[1] ~= run then return 'stale_run' end
-  if redis.call('XLEN', journal) >= tonumber(m[2]) then return 'journal_full' end
-  return nil
+  if redis.call('XLEN', journal) >= tonumber(m[2]) then return 'journal_full', incarnation_of(m[3]) end
+  return nil, incarnation_of(m[3])
 end
 
 -- A number that grows with every change of the partition, for ever.
@@ -15,9 +20,11 @@ local function next_version(meta)
   return redis.call('HINCRBY', meta, 'ver', 1)
 end
 
--- Raised whenever Redis may have lost its last changes.
-local function incarnation_of(version)
-  return math.floor(version / 1099511627776)
+-- The incarnation under which copies may be trusted, or nil for a Redis that must first be recovered.
+local function trusted_incarnation(meta, run)
+  local m = redis.call('HMGET', meta, 'run', 'ver')
+  if m[1] ~= run then return nil end
+  return incarnation_of(m[2])
 end
 
 -- Tells Postgres of the whole new image of an entity; an empty image is a tombstone.

@@ -27,8 +27,8 @@ local function bury_beyond_bounds(q, at, now_ms)
   for _ = 1, 16 do
     local entry = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
     if not entry then return end
-    local old = now_ms - tonumber(entry[2][4]) > 86400000
-    if not old and q.bytes <= 134217728 and redis.call('XLEN', at.queue) < 100000 then return end
+    local old = now_ms - tonumber(entry[2][4]) > LIMITS.queue_age_ms_max
+    if not old and q.bytes <= LIMITS.queue_bytes_max and redis.call('XLEN', at.queue) < LIMITS.queue_length_max then return end
     bury_oldest(q, at, entry)
   end
 end
@@ -38,11 +38,11 @@ end
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra)
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)
-  local step = (q.inc == inc) and 1 or 10001
+  local step = (q.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
   q.seq, q.inc = q.seq + step, inc
   local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra
   q.bytes = q.bytes + size
-  if q.bytes > 134217728 or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= 100000 then
+  if q.bytes > LIMITS.queue_bytes_max or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= LIMITS.queue_length_max then
     bury_beyond_bounds(q, at, now_ms)
   end
   redis.call('XADD', at.queue, ('%.0f-0'):format(q.seq), 'k', kind, 't', ('%.0f'):format(now_ms), 'c', chat, 'm', id,

@@ -33,9 +33,9 @@
 @err     not_found
 @err     cant_be_deleted
 ]]
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if redis.call('EXISTS', request_key) == 1 then return ok() end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
@@ -44,14 +44,14 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 local header = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 if not direct then
-  local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+  local member = read_member(member_key, inc)
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
   if not is_member(member) then return refuse('not_member') end
   local own = ('%.0f'):format(header[5]) == who
   if not own and not has_right(member, 'can_delete_messages') then return refuse('cant_be_deleted') end
 end
 local seconds = now()
-if seconds - header[3] > 172800 then return refuse('cant_be_deleted') end
+if seconds - header[3] > LIMITS.delete_age_ms_max / 1000 then return refuse('cant_be_deleted') end
 if why then return refuse('journal_full') end
 
 local version = next_version(meta_key)
@@ -60,5 +60,5 @@ redis.call('DEL', message_ticket_key)
 journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
-redis.call('SET', request_key, 1, 'PX', 60000)
+redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
 return ok()

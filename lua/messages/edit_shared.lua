@@ -45,9 +45,9 @@
 @err     too_often
 ]]
 local chat, message_id, editor, what, token = unpack(cmsgpack.unpack(edit))
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
@@ -55,7 +55,7 @@ if not record then return refuse('message_missing', leave_ticket(message_ticket_
 if redis.call('EXISTS', request_key) == 1 then
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
-local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member') end
 if why then return refuse('journal_full') end
@@ -75,5 +75,5 @@ touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 local forward = post_update(outbox_key, version, ms, c.bots, editor, 'edited_message', chat, message_id, edited, from, c.profile, reply, '')
-redis.call('SET', request_key, 1, 'PX', 60000)
+redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
 return ok(edited, c.profile, reply, forward and 1 or 0)

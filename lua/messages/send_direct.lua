@@ -35,9 +35,9 @@
 @err     reply_not_found
 @err     queue_missing
 ]]
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local reply = false
 if reply_to ~= '' then
@@ -71,5 +71,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
 end
-redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', 60000)
+redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
 return ok(id, seconds, c.profile, reply)

@@ -40,11 +40,10 @@
 @err     reply_missing   ticket text
 @err     reply_not_found
 ]]
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
-local inc = incarnation_of(redis.call('HGET', meta_key, 'ver'))
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member') end
@@ -72,5 +71,5 @@ journal_image(journal_key, version, 'msg:' .. chat .. ':' .. id, record)
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'n', id)
 local forward = post_update(outbox_key, version, ms, c.bots, sender, 'message', chat, id, record, from, c.profile, reply or '', '')
-redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', 60000)
+redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
 return ok(id, seconds, c.profile, reply, forward and 1 or 0)

@@ -33,5 +33,5 @@ end
 
 local raised = tonumber(incarnation)
 if incarnation_of(highest) >= raised then return refuse('behind', incarnation_of(highest)) end
-redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * 1099511627776), 'hw', high_water)
+redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water)
 return ok()

@@ -28,5 +28,5 @@ local version = next_version(meta_key)
 local before = redis.call('HGET', chat_key(chat), 'c')
 if before then redis.call('HSET', chat_key(chat), 'c', version) end
 log_change(changes_key(chat), channel_key(chat), version, before, 'a', id, user, answer)
-redis.call('SET', request_key, 1, 'PX', 60000)
+redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
 return ok()

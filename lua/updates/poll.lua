@@ -59,7 +59,7 @@ end
 local entries = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', limit)
 if #entries > 0 then
   local _, ms = now()
-  if ms - tonumber(entries[1][2][4]) > 86400000 and redis.call('HGET', meta_key, 'run') == run then
+  if ms - tonumber(entries[1][2][4]) > LIMITS.queue_age_ms_max and redis.call('HGET', meta_key, 'run') == run then
     local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot}
     local q = read_queue(state_key)
     bury_beyond_bounds(q, at, ms)

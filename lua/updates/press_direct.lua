@@ -32,9 +32,9 @@
 @err     no_button
 ]]
 local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done) end
@@ -55,5 +55,5 @@ local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
 local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
-redis.call('SET', request_key, id, 'PX', 60000)
+redis.call('SET', request_key, id, 'PX', LIMITS.request_id_ttl_ms)
 return ok(id)

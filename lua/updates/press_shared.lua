@@ -36,13 +36,13 @@
 @err     no_button
 ]]
 local chat, message_id, user, data, partition, token = unpack(cmsgpack.unpack(press))
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
-local c = read_chat(chat_key)
+local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done, 0) end
-local member = read_member(member_key, incarnation_of(redis.call('HGET', meta_key, 'ver')))
+local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member') end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
@@ -61,5 +61,5 @@ local _, ms = now()
 local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
 local forward = post_update(outbox_key, version, ms, bot, '', 'callback_query', chat, id, record, from, c.profile, '', extra)
-redis.call('SET', request_key, id, 'PX', 60000)
+redis.call('SET', request_key, id, 'PX', LIMITS.request_id_ttl_ms)
 return ok(id, forward and 1 or 0)

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
+import { limits } from '../limits.js';
 
 export const valueTypes = [
   'text',
@@ -75,15 +76,20 @@ function parseFile(root: string, path: string): Parsed {
       const [tag = '', ...words] = line.slice(1).trim().split(/\s+/);
       return [tag, words];
     });
-  const body = lines.slice(end + 1);
-  for (const [i, line] of body.entries()) {
-    if (/\b(KEYS|ARGV)\b/.test(line)) {
-      throw new ContractError(
-        `${path}:${end + 2 + i}: a body names its keys and arguments by the header, not KEYS or ARGV`,
-      );
-    }
+  const bodyStart = end + 2;
+  const body = lines.slice(end + 1).map((line, i) => readLine(line, `${path}:${bodyStart + i}`));
+  return { path, tags, body, bodyStart };
+}
+
+/** Puts numbers in the place of `LIMITS.name`, so that limits.ts alone spells them. */
+function readLine(line: string, place: string): string {
+  if (/\b(KEYS|ARGV)\b/.test(line)) {
+    throw new ContractError(`${place}: a body names its keys and arguments by the header, not KEYS or ARGV`);
   }
-  return { path, tags, body, bodyStart: end + 2 };
+  return line.replace(/\bLIMITS\.(\w+)/g, (_, name: string) => {
+    if (!Object.hasOwn(limits, name)) throw new ContractError(`${place}: limits.ts has no ${name}`);
+    return String(limits[name as keyof typeof limits]);
+  });
 }
 
 function oneOf<T extends string>(path: string, word: string | undefined, allowed: readonly T[]): T {

@@ -18,30 +18,32 @@ export interface Scripts {
   /** Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since. */
   'auth/renew': {
     keys: { nodes: string; revoked: string };
-    args: { node: string; acked: number | string; lease_ms: number | string };
+    args: { node: string; known: string; acked: number | string; candidate: string; lease_ms: number | string };
     result:
-      | { status: 'ok'; epoch: number; subjects: string[] };
+      | { status: 'ok'; generation: string; epoch: number; subjects: string[] };
   };
   /** Raises the revocation epoch for a user or a bot. The truth has been written before. */
   'auth/revoke': {
     keys: { nodes: string; revoked: string; channel: string };
-    args: { subject: string };
+    args: { subject: string; candidate: string };
     result:
-      | { status: 'ok'; epoch: number };
+      | { status: 'ok'; generation: string; epoch: number };
   };
   /** Puts a chat that was read back from Postgres where it was missed. */
   'chats/fill': {
-    keys: { chat: string; ticket: string };
-    args: { token: string; seq: number | string; version: number | string; inc: number | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
+    keys: { meta: string; chat: string; ticket: string };
+    args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
     result:
-      | { status: 'ok'; filled: boolean };
+      | { status: 'ok'; filled: boolean }
+      | { status: 'stale_run' };
   };
   /** Says whether a chat is hot, and leaves a ticket for its fill if it is not. */
   'chats/miss': {
-    keys: { chat: string; ticket: string };
+    keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
     result:
       | { status: 'ok'; seq: number; profile: Buffer; bots: string }
+      | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
   /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
@@ -50,6 +52,7 @@ export interface Scripts {
     args: { direct: boolean; hint: string; token: string };
     result:
       | { status: 'ok' }
+      | { status: 'stale_run' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member' };
@@ -74,14 +77,16 @@ export interface Scripts {
     args: { token: string; ttl_ms: number | string };
     result:
       | { status: 'ok'; bytes: Buffer }
+      | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Writes the copy of a control record: a fill with its ticket, or a refresh by version. */
+  /** Writes the copy of a control record: a fill under its ticket, or a refresh by version. */
   'control/write': {
     keys: { meta: string; record: string; ticket: string; channel: string };
-    args: { token: string; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
+    args: { token: string; refresh: boolean; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
     result:
-      | { status: 'ok'; written: boolean };
+      | { status: 'ok'; written: boolean }
+      | { status: 'stale_run' };
   };
   /** Shows that a flusher lives, or that it leaves, and names those that live. */
   'journal/heartbeat': {

@@ -44,6 +44,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const at = { nodes: keys.authNodes(), revoked: keys.authRevoked(), channel: keys.authChannel() };
   let leaseUntil = 0;
   let epoch = 0;
+  /** Of epochs; names what this node acknowledges together with `epoch`. */
+  let generation = '';
+  /** The generation that Redis spoke of last, and since when by the monotonic clock. */
+  let seen = { generation: '', since: 0 };
   /** Moves whenever anything was forgotten: a fill that began before is not kept. */
   let forgotten = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -63,17 +67,25 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     }
   }
 
+  /** Milliseconds for which this node has known that Redis is in this generation. */
+  function ageOf(present: string): number {
+    if (seen.generation !== present) seen = { generation: present, since: performance.now() };
+    return performance.now() - seen.since;
+  }
+
   async function renewOnce(): Promise<void> {
     const sent = performance.now();
     const result = await scripts.call(
       'auth/renew',
       0,
       { nodes: at.nodes, revoked: at.revoked },
-      { node, acked: epoch, lease_ms: limits.auth_lease_ms },
+      { node, known: generation, acked: epoch, candidate: uniqueText(), lease_ms: limits.auth_lease_ms },
     );
     if (result.subjects.length > 0) forget(result.subjects);
-    const moved = result.epoch !== epoch;
+    ageOf(result.generation);
+    const moved = result.epoch !== epoch || result.generation !== generation;
     epoch = result.epoch;
+    generation = result.generation;
     leaseUntil = sent + limits.auth_lease_ms;
     // What was learned is acknowledged at once: a revoker waits for it.
     if (moved) await renewOnce();
@@ -130,12 +142,23 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
     async revoke(subject) {
-      const { epoch: raised } = await scripts.call('auth/revoke', 0, at, { subject });
+      const raised = await scripts.call('auth/revoke', 0, at, { subject, candidate: uniqueText() });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
-      const deadline = performance.now() + limits.auth_lease_ms + limits.auth_lease_margin_ms;
+      const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
+      const deadline = performance.now() + leaseMs;
+      // A Redis that lost its data lists a node only once the node has renewed; until then nobody's silence is consent.
+      if (ageOf(raised.generation) < leaseMs) {
+        await sleep(leaseMs);
+        return;
+      }
       if (timer !== undefined) await renewAgain();
       for (;;) {
-        const { pending } = await scripts.call('auth/pending', 0, { nodes: at.nodes }, { epoch: raised });
+        const { pending } = await scripts.call(
+          'auth/pending',
+          0,
+          { nodes: at.nodes },
+          { epoch: raised.epoch },
+        );
         if (pending === 0 || performance.now() >= deadline) return;
         await sleep(10);
       }

@@ -64,6 +64,7 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
     const key = keys.chat(chat);
     return { chat: key, ticket: keys.ticket(key) };
   };
+  const metaOf = (chat: ChatRef) => ({ meta: keys.meta(partitionOf(chat)) });
 
   /** What Postgres knows of a chat's own record. */
   async function load(chat: ChatRef) {
@@ -91,16 +92,23 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
   async function fill(chat: ChatRef, ticket: string): Promise<boolean> {
     const [row, sequence] = await Promise.all([load(chat), rows.loadSequence(db, chat.id, chat.user)]);
     if (!row) return false;
-    await scripts.call('chats/fill', partitionOf(chat), keysOf(chat), {
-      token: ticket,
-      seq: sequence?.last_message_id ?? 0,
-      version: sequence?.version ?? 0,
-      inc: Math.max(row.incarnation, incarnation(sequence?.version ?? 0)),
-      profile: pack(row.profile),
-      profile_version: row.version,
-      bots: row.bots,
-      ttl_ms: hotTtlMs,
-    });
+    await scripts.call(
+      'chats/fill',
+      partitionOf(chat),
+      { ...metaOf(chat), ...keysOf(chat) },
+      {
+        token: ticket,
+        sequence: pack([
+          String(sequence?.last_message_id ?? 0),
+          String(sequence?.version ?? 0),
+          String(Math.max(row.incarnation, incarnation(sequence?.version ?? 0))),
+        ]),
+        profile: pack(row.profile),
+        profile_version: row.version,
+        bots: row.bots,
+        ttl_ms: hotTtlMs,
+      },
+    );
     return true;
   }
 
@@ -120,9 +128,14 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
     refresh,
     async find(chat) {
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        const found = await scripts.call('chats/miss', partitionOf(chat), keysOf(chat), {
-          token: uniqueText(),
-        });
+        const found = await scripts.call(
+          'chats/miss',
+          partitionOf(chat),
+          { ...metaOf(chat), ...keysOf(chat) },
+          {
+            token: uniqueText(),
+          },
+        );
         if (found.status === 'ok') {
           const bots = found.bots === '' ? [] : found.bots.split(',').map(Number);
           return { chat, newest: found.seq, profile: unpack<Profile>(found.profile), bots };

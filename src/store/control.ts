@@ -133,7 +133,12 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     return { partition, keys: { meta: keys.meta(partition), record, ticket: keys.ticket(record) } };
   }
 
-  async function write(kind: Kind<unknown>, id: number, other: number, ticket: string) {
+  function readCopy(kind: Kind<unknown>, id: number, other: number) {
+    const at = keysOf(kind, id, other);
+    return scripts.call('control/read', at.partition, at.keys, { token: uniqueText(), ttl_ms: hotTtlMs });
+  }
+
+  async function write(kind: Kind<unknown>, id: number, other: number, ticket: string, refresh: boolean) {
     const row = await kind.load(db, id, other);
     if (row) {
       const at = keysOf(kind, id, other);
@@ -143,6 +148,7 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
         { ...at.keys, channel: keys.userChannel(id) },
         {
           token: ticket,
+          refresh,
           version: row.version,
           fields: packFields(row.fields),
           count: row.fields.length + headElements,
@@ -156,20 +162,19 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
   return {
     async read(subject, id, other = 0) {
       const kind = kinds[subject] as Kind<unknown>;
-      const at = keysOf(kind, id, other);
-      const found = await scripts.call('control/read', at.partition, at.keys, {
-        token: uniqueText(),
-        ttl_ms: hotTtlMs,
-      });
+      const found = await readCopy(kind, id, other);
       if (found.status === 'ok') {
         const fields = unpack<unknown[]>(found.bytes).slice(headElements);
         return kind.read(fields, id) as never;
       }
-      const row = await write(kind, id, other, found.ticket);
+      const row = await write(kind, id, other, found.ticket, false);
       return (row && kind.read(row.fields, id)) as never;
     },
     async refresh(subject, id, other = 0) {
-      await write(kinds[subject] as Kind<unknown>, id, other, '');
+      const kind = kinds[subject] as Kind<unknown>;
+      // A record that is absent is written under a ticket too: a refresh that comes late must not bring back the past.
+      const found = await readCopy(kind, id, other);
+      await write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
     },
   };
 }

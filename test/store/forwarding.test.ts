@@ -1,0 +1,160 @@
+/** Updates for bots of other partitions: each enters each queue once and in order, whoever forwards and whoever dies. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { ChatRef } from '../../src/store/keys.js';
+import { eventually, gate } from '../journal/support.js';
+import {
+  makeBot,
+  makeUser,
+  type Person,
+  poll,
+  shown,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let writer: TestNode;
+let a: TestNode;
+let b: TestNode;
+let user: Person;
+let bots: Person[];
+let group: ChatRef;
+let source: number;
+
+const partitionOf = (id: number) => cluster.keys.partitions.of(id);
+
+beforeAll(async () => {
+  cluster = await startCluster(4);
+});
+afterAll(() => cluster.close());
+
+beforeEach(async () => {
+  [writer, a, b] = await Promise.all([cluster.node(), cluster.node(), cluster.node()]);
+  user = await makeUser(writer);
+  do group = await writer.store.chats.create('group', 'Talk', user.id);
+  while (partitionOf(group.id) !== 0);
+  source = partitionOf(group.id);
+  bots = [];
+  // Two bots in two partitions, neither of which is the group's.
+  while (bots.length < 2) {
+    const bot = await makeBot(writer, user);
+    if ([source, ...bots.map((other) => partitionOf(other.id))].includes(partitionOf(bot.id))) continue;
+    await writer.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
+    bots.push(bot);
+  }
+  // The node that sends never forwards: as if it died after each message.
+  writer.hooks.call = (name, run) =>
+    name === 'updates/read_outbox' ? Promise.reject(new Error('died')) : run();
+});
+
+const send = async (...values: string[]) => {
+  for (const value of values) await writer.store.messages.send(group, user.sender, text(value));
+};
+const outboxLength = () => writer.connection.client.xlen(cluster.keys.outbox(source));
+
+async function expectQueues(...values: string[]): Promise<void> {
+  for (const bot of bots) expect(shown(await poll(b, bot))).toEqual(values);
+  expect(await outboxLength()).toBe(0);
+}
+
+const waitsOn = (node: TestNode, script: string) => {
+  const held = gate();
+  let done = false;
+  node.hooks.call = async (name, run) => {
+    if (name === script && !done) {
+      done = true;
+      await held.wait();
+    }
+    return run();
+  };
+  return held;
+};
+
+test('a forwarder that dies before it handed anything over', async () => {
+  await send('1', '2');
+  a.hooks.call = (name, run) =>
+    name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
+  await expect(a.store.updates.forwardAll(source)).rejects.toThrow('died');
+  await send('3');
+  await b.store.updates.forwardAll(source);
+  await expectQueues('1', '2', '3');
+});
+
+test('a forwarder that dies after one of two bots had its updates', async () => {
+  await send('1', '2', '3');
+  let handed = 0;
+  a.hooks.call = (name, run) =>
+    name === 'updates/accept_forwarded' && ++handed > 1 ? Promise.reject(new Error('died')) : run();
+  await expect(a.store.updates.forwardAll(source)).rejects.toThrow('died');
+  await eventually('one has them', async () => {
+    const lengths = await Promise.all(bots.map(async (bot) => (await poll(b, bot)).length));
+    return lengths.sort().join() === '0,3';
+  });
+  expect(await outboxLength()).toBe(3);
+  await send('4');
+  await b.store.updates.forwardAll(source);
+  await expectQueues('1', '2', '3', '4');
+});
+
+test('a forwarder that dies before it trims the outbox', async () => {
+  await send('1', '2');
+  a.hooks.call = (name, run) => (name === 'updates/trim_outbox' ? Promise.reject(new Error('died')) : run());
+  await expect(a.store.updates.forwardAll(source)).rejects.toThrow('died');
+  expect(await outboxLength()).toBe(2);
+  await send('3');
+  await b.store.updates.forwardAll(source);
+  await expectQueues('1', '2', '3');
+});
+
+test('a forwarder that stops between read and hand-over while another empties the outbox', async () => {
+  await send('1', '2');
+  const held = waitsOn(a, 'updates/accept_forwarded');
+  const slow = a.store.updates.forwardAll(source);
+  await held.reached;
+  await send('3');
+  await b.store.updates.forwardAll(source);
+  expect(await outboxLength()).toBe(0);
+  await send('4', '5');
+  held.open();
+  await slow;
+  // Its trim takes away nothing that it had not read: it read 4 and 5 only if it looked again.
+  await b.store.updates.forwardAll(source);
+  await expectQueues('1', '2', '3', '4', '5');
+});
+
+test('a trim that comes late takes away nothing newer', async () => {
+  await send('1');
+  const held = waitsOn(a, 'updates/trim_outbox');
+  const slow = a.store.updates.forwardAll(source);
+  await held.reached;
+  await b.store.updates.forwardAll(source);
+  await send('2');
+  held.open();
+  await slow;
+  expect(await outboxLength()).toBe(1);
+  await b.store.updates.forwardAll(source);
+  await expectQueues('1', '2');
+});
+
+test('the sweep forwards what a process that died left', async () => {
+  await send('1', '2');
+  expect(await outboxLength()).toBe(2);
+  a.store.sweep.start();
+  await eventually('forwarded', async () => (await outboxLength()) === 0);
+  await a.store.sweep.stop();
+  await expectQueues('1', '2');
+});
+
+test('more than one batch goes over in order', async () => {
+  const values = Array.from({ length: 230 }, (_, i) => `${i}`);
+  await send(...values);
+  await Promise.all([a.store.updates.forwardAll(source), b.store.updates.forwardAll(source)]);
+  for (const bot of bots) {
+    const first = await poll(a, bot);
+    const second = await poll(a, bot, (first.at(-1)?.updateId ?? 0) + 1);
+    const third = await poll(a, bot, (second.at(-1)?.updateId ?? 0) + 1);
+    expect(shown([...first, ...second, ...third])).toEqual(values);
+  }
+});

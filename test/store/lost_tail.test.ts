@@ -1,0 +1,139 @@
+/** A Redis that was killed and came back with an older append-only file: nothing that was given out comes twice. */
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { sharedChat } from '../../src/store/keys.js';
+import { eventually } from '../journal/support.js';
+import {
+  makeBot,
+  makeDirect,
+  makeUser,
+  poll,
+  shown,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let node: TestNode;
+let made: Awaited<ReturnType<typeof makeDirect>>;
+
+beforeEach(async () => {
+  cluster = await startCluster(2);
+  node = await cluster.node();
+  made = await makeDirect(node);
+});
+afterEach(() => cluster.close());
+
+const files = () => join(cluster.redis.dir, 'appendonlydir');
+const copy = () => join(cluster.redis.dir, 'copy');
+const remember = () => cpSync(files(), copy(), { recursive: true });
+
+/** Kills Redis and starts it with what was remembered. */
+async function loseTail(): Promise<void> {
+  const before = node.connection.runId();
+  await cluster.redis.stop('SIGKILL');
+  rmSync(files(), { recursive: true });
+  cpSync(copy(), files(), { recursive: true });
+  await cluster.redis.start();
+  await eventually('connected anew', () => ![null, before].includes(node.connection.runId()));
+}
+
+const send = (value: string) => node.store.messages.send(made.chat, made.user.sender, text(value));
+const partition = () => cluster.keys.partitions.of(made.bot.id);
+const version = async () => Number(await node.connection.client.hget(cluster.keys.meta(partition()), 'ver'));
+const skip = limits.incarnation_sequence_skip + 1;
+
+test('message ids, update ids and versions go on above all that was given out', async () => {
+  const ids = [(await send('kept')).id];
+  const [kept] = await poll(node, made.bot);
+  remember();
+  for (let i = 0; i < 5; i++) ids.push((await send(`lost ${i}`)).id);
+  const lost = await poll(node, made.bot);
+  const [versionBefore, updatesBefore] = [await version(), lost.map((update) => update.updateId)];
+  expect(ids).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(updatesBefore).toHaveLength(6);
+
+  await loseTail();
+  expect(shown(await poll(node, made.bot))).toEqual(['kept']);
+  const after = [await send('again'), await send('and again')];
+  expect(after.map((message) => message.id)).toEqual([1 + skip, 2 + skip]);
+  const updates = (await poll(node, made.bot)).slice(1).map((update) => update.updateId);
+  const first = kept?.updateId ?? 0;
+  expect(updates).toEqual([first + skip, first + skip + 1]);
+  expect(Math.min(...updates)).toBeGreaterThan(Math.max(...updatesBefore));
+  const raised = await version();
+  expect(raised).toBeGreaterThan(versionBefore);
+  expect(Math.floor(raised / limits.versions_per_incarnation)).toBe(2);
+});
+
+test('ids that had reached Postgres do not come twice either', async () => {
+  await send('kept');
+  remember();
+  await send('flushed and lost');
+  await cluster.flush();
+  await loseTail();
+  const { id } = await send('again');
+  expect(id).toBe(1 + skip);
+  await cluster.flush();
+  const rows = await node.db.query<{ message_id: number; version: number }>(
+    'select message_id, version from messages order by version',
+  );
+  expect(rows.map((row) => row.message_id)).toEqual([1, 2, 1 + skip]);
+});
+
+test('a chat that is made after a loss skips nothing', async () => {
+  await send('x');
+  remember();
+  await loseTail();
+  await send('y');
+  let other = await makeDirect(node);
+  while (cluster.keys.partitions.of(other.bot.id) !== partition()) other = await makeDirect(node);
+  const { id } = await node.store.messages.send(other.chat, other.user.sender, text('first'));
+  expect(id).toBe(1);
+});
+
+test('a token that was replaced stays dead, though Redis brought its record back', async () => {
+  expect(await node.store.auth.bot(made.bot.token)).toMatchObject({ id: made.bot.id });
+  remember();
+  const { token } = await node.store.bots.regenerateToken(made.user.id, made.bot.id);
+  await loseTail();
+  // The first thing that happens to the partition is the look-up itself: no change has raised the incarnation.
+  expect(await node.store.auth.bot(made.bot.token)).toBeNull();
+  expect(await node.store.auth.bot(token)).toMatchObject({ id: made.bot.id });
+});
+
+test('a token that was removed stays dead for people too', async () => {
+  const user = await makeUser(node);
+  expect(await node.store.auth.user(user.token)).toMatchObject({ id: user.id });
+  remember();
+  await node.store.users.removeTokens(user.id);
+  await loseTail();
+  expect(await node.store.auth.user(user.token)).toBeNull();
+});
+
+test('a member who left stays out, and a bot that was removed hears nothing more', async () => {
+  const group = await node.store.chats.create('group', 'Talk', made.user.id);
+  const bot = await makeBot(node, made.user);
+  const person = await makeUser(node);
+  const put = (id: number, isBot: boolean, status: 'member' | 'left') =>
+    node.store.chats.putMember(group, { id, is_bot: isBot }, status, {});
+  await put(bot.id, true, 'member');
+  await put(person.id, false, 'member');
+  const say = (who: typeof person, value: string) =>
+    node.store.messages.send(sharedChat(group.id), who.sender, text(value));
+  await say(person, 'I am here');
+  await eventually('heard', async () => (await poll(node, bot)).length === 1);
+  remember();
+  await put(bot.id, true, 'left');
+  await put(person.id, false, 'left');
+  await loseTail();
+  await expect(say(person, 'still?')).rejects.toMatchObject({ kind: 'not_chat_member' });
+  await say(made.user, 'secret');
+  const outbox = cluster.keys.outbox(cluster.keys.partitions.of(group.id));
+  await eventually('forwarded', async () => (await node.connection.client.xlen(outbox)) === 0);
+  expect(shown(await poll(node, bot))).toEqual(['I am here']);
+});

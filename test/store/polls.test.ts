@@ -1,0 +1,140 @@
+/** Long polls across nodes: lost hints, two polls of one bot, and a queue that was confirmed elsewhere. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { eventually, gate } from '../journal/support.js';
+import {
+  makeDirect,
+  poll,
+  shown,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+  within,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let a: TestNode;
+let b: TestNode;
+let made: Awaited<ReturnType<typeof makeDirect>>;
+
+beforeAll(async () => {
+  cluster = await startCluster(2);
+});
+beforeEach(async () => {
+  [a, b] = await Promise.all([cluster.node(), cluster.node()]);
+  made = await makeDirect(b);
+});
+afterAll(() => cluster.close());
+
+const send = (value: string) => b.store.messages.send(made.chat, made.user.sender, text(value));
+const terminated = { kind: 'poll_terminated_by_poll' };
+
+/** A poll that waits on a node, once it has looked and sleeps. */
+async function waiting(node: TestNode, timeout = 20) {
+  const answer = poll(node, made.bot, 0, timeout).catch((error: unknown) => error);
+  await eventually('waiting', () => node.store.polls.waiting() === 1);
+  await sleep(100);
+  return answer;
+}
+
+test('a hint wakes a poll on another node at once', async () => {
+  let ended = Number.POSITIVE_INFINITY;
+  const answer = poll(a, made.bot, 0, 20).then((updates) => {
+    ended = performance.now();
+    return updates;
+  });
+  await eventually('waiting', () => a.store.polls.waiting() === 1);
+  await sleep(100);
+  const sent = performance.now();
+  await send('hello');
+  expect(shown(await answer)).toEqual(['hello']);
+  expect(ended - sent).toBeLessThan(limits.poll_tick_ms / 2);
+});
+
+test('an update whose hint was lost is found by the look each second', async () => {
+  a.hooks.hint = () => false;
+  const pending = waiting(a);
+  await sleep(150);
+  const sent = performance.now();
+  await send('hello');
+  expect(shown((await pending) as never)).toEqual(['hello']);
+  expect(performance.now() - sent).toBeLessThan(limits.poll_tick_ms + 500);
+});
+
+test.each([true, false])('the newest of two polls on two nodes wins (hints arrive: %s)', async (hinted) => {
+  if (!hinted) a.hooks.hint = () => false;
+  const older = poll(a, made.bot, 0, 20).catch((error: unknown) => error);
+  await eventually('waiting', () => a.store.polls.waiting() === 1);
+  await sleep(100);
+  const newer = poll(b, made.bot, 0, 20);
+  const before = performance.now();
+  expect(await older).toMatchObject(terminated);
+  expect(performance.now() - before).toBeLessThan(limits.poll_tick_ms + 500);
+  await send('for the newer');
+  expect(shown(await newer)).toEqual(['for the newer']);
+});
+
+test('a poll about to look again when its queue is read and confirmed elsewhere gets none of it', async () => {
+  const answer = poll(a, made.bot, 0, 20).catch((error: unknown) => error);
+  await eventually('waiting', () => a.store.polls.waiting() === 1);
+  await sleep(100);
+  const held = gate();
+  a.hooks.call = async (name, run) => {
+    if (name === 'updates/poll') await held.wait();
+    return run();
+  };
+  await send('once');
+  await held.reached;
+  const [got] = await poll(b, made.bot);
+  expect(shown([got as never])).toEqual(['once']);
+  expect(await poll(b, made.bot, (got?.updateId ?? 0) + 1)).toEqual([]);
+  await send('next');
+  held.open();
+  expect(await answer).toMatchObject(terminated);
+  expect(shown(await poll(b, made.bot))).toEqual(['next']);
+});
+
+test('a poll whose newer rival came between its first look and its wait', async () => {
+  const held = gate();
+  let looks = 0;
+  a.hooks.call = async (name, run) => {
+    if (name === 'updates/poll' && ++looks === 2) await held.wait();
+    return run();
+  };
+  const older = poll(a, made.bot, 0, 20).catch((error: unknown) => error);
+  await held.reached;
+  const newer = poll(b, made.bot, 0, 20);
+  await eventually('the newer waits', () => b.store.polls.waiting() === 1);
+  held.open();
+  expect(await older).toMatchObject(terminated);
+  await send('x');
+  expect(shown(await newer)).toEqual(['x']);
+});
+
+test('what arrives between the last look and the subscription is not slept over', async () => {
+  const held = gate();
+  let looks = 0;
+  a.hooks.call = async (name, run) => {
+    const answer = await run();
+    if (name === 'updates/poll' && ++looks === 1) await held.wait();
+    return answer;
+  };
+  const answer = poll(a, made.bot, 0, 20);
+  await held.reached;
+  await send('meanwhile');
+  held.open();
+  expect(shown((await within(limits.poll_tick_ms / 2, answer)) as never)).toEqual(['meanwhile']);
+});
+
+test('an offset confirms below it; one past the next update confirms nothing; -N keeps the last N', async () => {
+  for (const value of ['1', '2', '3', '4']) await send(value);
+  const [first] = await poll(a, made.bot);
+  const id = first?.updateId ?? 0;
+  expect(shown(await poll(b, made.bot, id + 1))).toEqual(['2', '3', '4']);
+  expect(shown(await poll(a, made.bot, id + 100))).toEqual(['2', '3', '4']);
+  expect(shown(await poll(a, made.bot, -2))).toEqual(['3', '4']);
+  expect(await poll(a, made.bot, id + 4)).toEqual([]);
+  expect(await b.store.updates.info(made.bot.id)).toMatchObject({ pending: 0 });
+});

@@ -1,0 +1,173 @@
+/** Read-backs that come too late: what was newer in Postgres must not be undone in Redis. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { gate } from '../journal/support.js';
+import {
+  chatKeys,
+  evict,
+  makeDirect,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let a: TestNode;
+let b: TestNode;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+});
+beforeEach(async () => {
+  [a, b] = await Promise.all([cluster.node(), cluster.node()]);
+});
+afterAll(() => cluster.close());
+
+/** Holds a node's next statement that holds `part`, after Postgres answered it. */
+function holdAnswer(node: TestNode, part: string) {
+  const held = gate();
+  let done = false;
+  node.hooks.query = async (sql, run) => {
+    const rows = await run();
+    if (done || !sql.includes(part)) return rows;
+    done = true;
+    await held.wait();
+    return rows;
+  };
+  return held;
+}
+
+/** Collects what scripts of this name answered. */
+function answersOf(node: TestNode, script: string): unknown[] {
+  const answers: unknown[] = [];
+  node.hooks.call = async (name, run) => {
+    const answer = await run();
+    if (name === script) answers.push(answer);
+    return answer;
+  };
+  return answers;
+}
+
+/** A chat with one message that has a button, in Postgres only. */
+async function coldMessage() {
+  const made = await makeDirect(b);
+  const { id } = await b.store.messages.send(made.chat, made.bot.sender, text('first', 'go'));
+  await cluster.flush();
+  await evict(b, ...chatKeys(cluster.keys, made.chat, id));
+  return { ...made, id, key: cluster.keys.message(made.chat, id) };
+}
+
+const edited = { what: 'text', content: { text: 'second' }, markup: null } as const;
+
+test('a message read before it was edited, flushed and evicted is not put back', async () => {
+  const { chat, bot, user, id, key } = await coldMessage();
+  const fills = answersOf(a, 'messages/fill');
+  const held = holdAnswer(a, 'from messages');
+  const pressed = a.store.updates.press(chat, user.sender.profile, id, 'go').catch((error) => error);
+  await held.reached;
+  await b.store.messages.edit(chat, bot.sender, id, edited);
+  await cluster.flush();
+  await evict(b, key);
+  held.open();
+  // The button that the press saw in the old record has gone with the edit.
+  expect(await pressed).toMatchObject({ kind: 'button_not_found' });
+  expect(fills).toEqual([
+    { status: 'ok', filled: false },
+    { status: 'ok', filled: true },
+  ]);
+  const [newest] = (await a.store.messages.list(chat, 0, 1)) ?? [];
+  expect(newest?.record.content).toEqual({ text: 'second' });
+});
+
+test('a message read before it was deleted, flushed and evicted stays deleted', async () => {
+  const { chat, bot, user, id, key } = await coldMessage();
+  const fills = answersOf(a, 'messages/fill');
+  const held = holdAnswer(a, 'from messages');
+  const pressed = a.store.updates.press(chat, user.sender.profile, id, 'go').catch((error) => error);
+  await held.reached;
+  await b.store.messages.remove(chat, bot.sender, id);
+  await cluster.flush();
+  await evict(b, key);
+  held.open();
+  expect(await pressed).toMatchObject({ kind: 'message_not_found' });
+  expect(fills).toEqual([{ status: 'ok', filled: false }]);
+  expect(await b.connection.client.exists(key)).toBe(0);
+  expect(await a.store.messages.list(chat, 0, 10)).toEqual([]);
+});
+
+test('a chat read before another message came, was flushed and evicted gives no id twice', async () => {
+  const { chat, bot, id } = await coldMessage();
+  const fills = answersOf(a, 'chats/fill');
+  const held = holdAnswer(a, 'from chat_sequences');
+  const sent = a.store.messages.send(chat, bot.sender, text('from a'));
+  await held.reached;
+  const other = await b.store.messages.send(chat, bot.sender, text('from b'));
+  expect(other.id).toBe(id + 1);
+  await cluster.flush();
+  await evict(b, ...chatKeys(cluster.keys, chat, other.id));
+  held.open();
+  expect((await sent).id).toBe(id + 2);
+  expect(fills).toEqual([
+    { status: 'ok', filled: false },
+    { status: 'ok', filled: true },
+  ]);
+});
+
+test('a control record read before it was changed and evicted is not put back', async () => {
+  const { bot, user } = await makeDirect(b);
+  const key = cluster.keys.bot(bot.id);
+  await evict(b, key);
+  const writes = answersOf(a, 'control/write');
+  const held = holdAnswer(a, 'from bots');
+  const looked = a.store.auth.bot(bot.token);
+  await held.reached;
+  const { token } = await b.store.bots.regenerateToken(user.id, bot.id);
+  await evict(b, key);
+  held.open();
+  await looked;
+  expect(writes).toEqual([{ status: 'ok', written: false }]);
+  expect(await b.connection.client.exists(key)).toBe(0);
+  expect(await a.store.auth.bot(bot.token)).toBeNull();
+  expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
+});
+
+test('a refresh that was overtaken by another and its eviction does not bring the past back', async () => {
+  const { bot, user } = await makeDirect(b);
+  const key = cluster.keys.bot(bot.id);
+  const held = gate();
+  a.hooks.call = async (name, run) => {
+    if (name === 'control/write') await held.wait();
+    return run();
+  };
+  const slow = a.store.bots.regenerateToken(user.id, bot.id);
+  await held.reached;
+  const later = await b.store.bots.regenerateToken(user.id, bot.id);
+  await evict(b, key);
+  held.open();
+  const earlier = await slow;
+  expect(await b.store.auth.bot(earlier.token)).toBeNull();
+  expect(await a.store.auth.bot(later.token)).toMatchObject({ id: bot.id });
+});
+
+test('nodes that miss together share the ticket: one fills, all go on', async () => {
+  const { chat, bot, id } = await coldMessage();
+  const tickets: unknown[] = [];
+  const held = [a, b].map((node) => holdAnswer(node, 'from chat_sequences'));
+  const fills: unknown[] = [];
+  for (const node of [a, b]) {
+    node.hooks.call = async (name, run) => {
+      const answer = (await run()) as { status: string; ticket: string; filled: boolean };
+      if (answer.status === 'chat_missing') tickets.push(answer.ticket);
+      if (name === 'chats/fill') fills.push(answer.filled);
+      return answer;
+    };
+  }
+  const sends = [a, b].map((node) => node.store.messages.send(chat, bot.sender, text('x')));
+  await Promise.all(held.map(({ reached }) => reached));
+  expect(tickets).toHaveLength(2);
+  expect(tickets[0]).toBe(tickets[1]);
+  for (const each of held) each.open();
+  const ids = (await Promise.all(sends)).map((message) => message.id);
+  expect(ids.sort()).toEqual([id + 1, id + 2]);
+  expect(fills.sort()).toEqual([false, true]);
+});

@@ -1,0 +1,202 @@
+/** Law 7 under forced orders of events: after the call that revoked a token returned, no node accepts it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { eventually, gate } from '../journal/support.js';
+import {
+  makeBot,
+  makeUser,
+  type Person,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  within,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let a: TestNode;
+let b: TestNode;
+let owner: Person;
+let bot: Person;
+
+const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
+const regenerate = (node: TestNode) => node.store.bots.regenerateToken(owner.id, bot.id);
+/** What the node answers from memory alone; null when it has to ask. */
+const fromMemory = (node: TestNode, token: string) => {
+  const answer = node.store.auth.bot(token);
+  if (!(answer instanceof Promise)) return answer;
+  answer.catch(() => undefined);
+  return null;
+};
+
+beforeEach(async () => {
+  cluster = await startCluster(2);
+  [a, b] = await Promise.all([cluster.node(), cluster.node()]);
+  await Promise.all([a.store.auth.start(), b.store.auth.start()]);
+  owner = await makeUser(b);
+  bot = await makeBot(b, owner);
+});
+afterEach(() => cluster.close());
+
+describe('while Redis is well', () => {
+  // Nodes that have known Redis for less than a lease wait the lease out.
+  beforeEach(() => sleep(leaseMs));
+
+  test('revoking answers as soon as every node has forgotten, long before a lease ends', async () => {
+    await a.store.auth.bot(bot.token);
+    expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
+    const began = performance.now();
+    const { token } = await regenerate(b);
+    expect(performance.now() - began).toBeLessThan(limits.auth_lease_ms / 2);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    expect(await a.store.auth.bot(bot.token)).toBeNull();
+    expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
+  });
+
+  test('a token that was looked up before its revocation and would be remembered after it', async () => {
+    const held = gate();
+    a.store.auth.beforeRemember = () => held.wait();
+    const looked = a.store.auth.bot(bot.token);
+    await held.reached;
+    await regenerate(b);
+    held.open();
+    await looked;
+    expect(a.store.auth.stats.remembered).toBe(0);
+    expect(await a.store.auth.bot(bot.token)).toBeNull();
+  });
+
+  test('a node that cannot renew is waited for, and does not trust its memory when the wait is over', async () => {
+    await a.store.auth.bot(bot.token);
+    const cut = gate();
+    a.hooks.call = async (name, run) => {
+      if (name === 'auth/renew') await cut.wait();
+      return run();
+    };
+    await cut.reached;
+    const began = performance.now();
+    const revoked = regenerate(b);
+    // Until its lease ends the node knows no better, and the caller has no answer.
+    expect(await within(limits.auth_lease_ms / 4, revoked)).toBe('late');
+    expect(fromMemory(a, bot.token)).toMatchObject({ id: bot.id });
+    await revoked;
+    expect(performance.now() - began).toBeGreaterThanOrEqual(limits.auth_lease_ms);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    expect(a.store.auth.stats.remembered).toBe(1);
+    expect(await a.store.auth.bot(bot.token)).toBeNull();
+    cut.open();
+  });
+
+  test('a lease counts from when its renewal was sent, not from when the answer came', async () => {
+    await a.store.auth.bot(bot.token);
+    const slow = gate();
+    a.hooks.call = async (name, run) => {
+      const answer = await run();
+      if (name === 'auth/renew') await slow.wait();
+      return answer;
+    };
+    await slow.reached;
+    await sleep(limits.auth_lease_ms);
+    a.hooks.call = (name, run) => (name === 'auth/renew' ? new Promise(() => undefined) : run());
+    slow.open();
+    await sleep(20);
+    expect(fromMemory(a, bot.token)).toBeNull();
+  });
+
+  test('losing every hint delays a revocation by a renewal at most', async () => {
+    a.hooks.hint = () => false;
+    await a.store.auth.bot(bot.token);
+    const began = performance.now();
+    await regenerate(b);
+    expect(performance.now() - began).toBeLessThan(limits.auth_lease_ms);
+    expect(fromMemory(a, bot.token)).toBeNull();
+  });
+
+  test('a log that does not reach back makes a node forget everything', async () => {
+    const other = await makeBot(b, owner);
+    await a.store.auth.bot(bot.token);
+    await a.store.auth.bot(other.token);
+    await b.connection.client.xadd(cluster.keys.authRevoked(), '5-0', 's', `bot:${other.id}`);
+    await b.connection.client.hset(cluster.keys.authNodes(), 'epoch', 5);
+    await eventually('forgotten', () => a.store.auth.stats.remembered === 0);
+  });
+
+  test('a process that dies between commit and refresh leaves its revocation to the sweep', async () => {
+    await a.store.auth.bot(bot.token);
+    b.hooks.call = async (name, run) => {
+      if (name.startsWith('control/')) throw new Error('the process died');
+      return run();
+    };
+    await expect(regenerate(b)).rejects.toThrow('died');
+    expect(await a.store.auth.bot(bot.token)).toMatchObject({ id: bot.id });
+    a.store.sweep.start();
+    await eventually('revoked', async () => (await a.store.auth.bot(bot.token)) === null);
+    const token = await a.store.bots.token(owner.id, bot.id);
+    expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
+    const left = () => a.db.query('select id from control_outbox where subject_id = $1', [bot.id]);
+    await eventually('struck off', async () => (await left()).length === 0);
+  });
+
+  test('a sweep that dies over its work leaves the row for another', async () => {
+    b.hooks.call = () => Promise.reject(new Error('the process died'));
+    await expect(regenerate(b)).rejects.toThrow('died');
+    await sleep(1_000);
+    b.store.sweep.start();
+    await eventually('the sweep failed', () => b.errors.length > 0);
+    await b.store.sweep.stop();
+    a.store.sweep.start();
+    await eventually('revoked', async () => (await a.store.auth.bot(bot.token)) === null);
+  });
+});
+
+describe('when Redis comes back without its data', () => {
+  async function emptied(): Promise<void> {
+    await b.connection.client.flushall();
+  }
+
+  test('nodes forget, though the new epochs reach the number they had acknowledged', async () => {
+    await a.store.auth.revoke('bot:1');
+    await eventually('acknowledged', () => a.store.auth.stats.epoch === 1);
+    await a.store.auth.bot(bot.token);
+    expect(a.store.auth.stats.remembered).toBe(1);
+    const cut = gate();
+    a.hooks.call = async (name, run) => {
+      if (name === 'auth/renew') await cut.wait();
+      return run();
+    };
+    await cut.reached;
+    await emptied();
+    await b.store.auth.revoke('bot:2');
+    cut.open();
+    await eventually('forgotten', () => a.store.auth.stats.remembered === 0);
+    expect(a.store.auth.stats.epoch).toBe(1);
+  });
+
+  test('revoking waits for nodes that Redis no longer lists', async () => {
+    await sleep(leaseMs);
+    await a.store.auth.bot(bot.token);
+    const cut = gate();
+    a.hooks.call = async (name, run) => {
+      if (name === 'auth/renew') await cut.wait();
+      return run();
+    };
+    await cut.reached;
+    await emptied();
+    await regenerate(b);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    expect(await a.store.auth.bot(bot.token)).toBeNull();
+    cut.open();
+  });
+
+  test('a restarted, empty Redis serves no token from an older memory for longer than a lease', async () => {
+    await a.store.auth.bot(bot.token);
+    await cluster.redis.stop();
+    await a.db.query('update bots set token_hmac = $2 where id = $1', [bot.id, Buffer.alloc(32)]);
+    await sleep(limits.auth_lease_ms);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    await cluster.redis.start();
+    await Promise.all([a.connection.ready(5_000), b.connection.ready(5_000)]);
+    await b.connection.client.flushall();
+    await eventually('forgotten', () => a.store.auth.stats.remembered === 0);
+    expect(await a.store.auth.bot(bot.token)).toBeNull();
+  });
+});

@@ -1,0 +1,192 @@
+/** Whole stores on a fresh Redis and database, in this process: as many nodes as a test wants, each with places to stop at. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createFlusher } from '../../src/journal/flusher.js';
+import { createRecovery } from '../../src/journal/recovery.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { createPool, type Pool } from '../../src/postgres/pool.js';
+import { asDatabase, type Database } from '../../src/postgres/sql.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createHints, type Hints } from '../../src/redis/hints.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import type { Profile } from '../../src/store/codec.js';
+import { type ChatRef, directChat, type Keys, makeKeys } from '../../src/store/keys.js';
+import type { NewMessage, Sender } from '../../src/store/messages.js';
+import { createSecrets } from '../../src/store/secrets.js';
+import { createStore, type Store } from '../../src/store/store.js';
+import type { UpdateEntry } from '../../src/store/updates.js';
+import { type RedisServer, startRedis } from '../journal/support.js';
+import { freshDatabase } from './servers.js';
+
+export interface Hooks {
+  /** Around every script call of a node. */
+  call: (name: string, run: () => Promise<unknown>) => Promise<unknown>;
+  /** Around every statement of a node outside a transaction. */
+  query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
+  /** False drops a hint on its way. */
+  hint: (channel: string, text: string) => boolean;
+}
+
+export interface TestNode {
+  readonly store: Store;
+  readonly runner: ScriptRunner;
+  readonly connection: RedisConnection;
+  readonly pool: Pool;
+  readonly db: Database;
+  readonly keys: Keys;
+  readonly hooks: Hooks;
+  /** What failed in the background. */
+  readonly errors: unknown[];
+  close(): Promise<void>;
+}
+
+export interface TestCluster {
+  readonly redis: RedisServer;
+  readonly keys: Keys;
+  node(): Promise<TestNode>;
+  /** Writes every journal to Postgres; what was written may be evicted from then on. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const hotTtlMs = 3_600_000;
+const pepper = randomBytes(24).toString('hex');
+const keyRing = [{ id: 'k1', key: randomBytes(32) }];
+
+const open: Hooks = { call: (_, run) => run(), query: (_, run) => run(), hint: () => true };
+
+async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Promise<TestNode> {
+  const hooks = { ...open };
+  const errors: unknown[] = [];
+  const pool = createPool({ url: databaseUrl, max: 4, name: 'test' });
+  const real = asDatabase(pool);
+  const db: Database = {
+    query: <T>(text: string, params?: readonly unknown[]) =>
+      hooks.query(text, () => real.query(text, params)) as Promise<T[]>,
+    transaction: (work) => real.transaction(work),
+  };
+  const connection = connectRedis({ url: redisUrl, name: 'test' });
+  const hints = createHints(redisUrl, 'test', () => undefined);
+  const recovery = createRecovery({ pool, keys, highWater: 10_000, runner: () => runner });
+  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const store = createStore({
+    db,
+    scripts: {
+      counts: runner.counts,
+      call: ((name: never, partition: number, at: never, args: never) =>
+        hooks.call(name, () => runner.call(name, partition, at, args))) as ScriptRunner['call'],
+    },
+    hints: {
+      listen: (channel, listener) =>
+        hints.listen(channel, (text) => {
+          if (hooks.hint(channel, text)) listener(text);
+        }),
+      close: () => hints.close(),
+    } satisfies Hints,
+    keys,
+    secrets: createSecrets(pepper, keyRing),
+    hotTtlMs,
+    onError: (error) => errors.push(error),
+  });
+  await connection.ready(5_000);
+  return {
+    ...{ store, runner, connection, pool, db, keys, hooks, errors },
+    async close() {
+      Object.assign(hooks, open);
+      store.polls.close();
+      store.streams.close();
+      await Promise.all([store.auth.stop(), store.sweep.stop()]);
+      hints.close();
+      await connection.close();
+      await pool.close();
+    },
+  };
+}
+
+/** A Redis with an append-only file and a migrated database of their own. */
+export async function startCluster(partitions = 4): Promise<TestCluster> {
+  const [redis, database] = await Promise.all([startRedis(), freshDatabase()]);
+  await migrate(database.url);
+  const keys = makeKeys(partitions);
+  const nodes: TestNode[] = [];
+  const node = async () => {
+    const made = await openNode(redis.url, database.url, keys);
+    nodes.push(made);
+    return made;
+  };
+  return {
+    redis,
+    keys,
+    node,
+    async flush() {
+      const { connection, runner, pool } = await node();
+      const flusher = createFlusher({ connection, runner, pool, keys, hotTtlMs, intervalMs: 1 });
+      flusher.start();
+      await flusher.stop({ drain: true });
+    },
+    async close() {
+      await Promise.all(nodes.map((each) => each.close()));
+      await redis.remove();
+      await database.drop();
+    },
+  };
+}
+
+let names = 0;
+export const uniqueName = (): string => `name_${++names}_${randomBytes(3).toString('hex')}`;
+
+export interface Person {
+  readonly id: number;
+  readonly token: string;
+  readonly sender: Sender;
+}
+
+export async function makeUser({ store }: TestNode): Promise<Person> {
+  const { user, token } = await store.users.create({ username: uniqueName(), first_name: 'Ann' });
+  const profile: Profile = { id: user.id, n: user.firstName };
+  return { id: user.id, token, sender: { id: user.id, isBot: false, profile } };
+}
+
+export async function makeBot({ store }: TestNode, owner: Person): Promise<Person> {
+  const { bot, token } = await store.bots.create(owner.id, uniqueName(), 'Bot');
+  const profile: Profile = { id: bot.id, bot: 1, n: bot.name, u: bot.username };
+  return { id: bot.id, token, sender: { id: bot.id, isBot: true, profile } };
+}
+
+/** A user, the user's bot and their direct chat. */
+export async function makeDirect(node: TestNode) {
+  const user = await makeUser(node);
+  const bot = await makeBot(node, user);
+  await node.store.chats.openDirect(bot.id, user.id);
+  return { user, bot, chat: directChat(bot.id, user.id) };
+}
+
+export const text = (value: string, button?: string): NewMessage => ({
+  content: { text: value },
+  markup: button === undefined ? null : { inline_keyboard: [[{ text: 'b', callback_data: button }]] },
+  flags: 0,
+  replyTo: 0,
+  allowMissingReply: false,
+});
+
+/** Polls once, confirming what came before `offset`. */
+export const poll = ({ store }: TestNode, bot: Person, offset = 0, timeout = 0): Promise<UpdateEntry[]> =>
+  store.polls.poll(bot.id, { offset, limit: 100, timeout, mask: null, onGone: () => undefined });
+
+export const shown = (updates: readonly UpdateEntry[]) =>
+  updates.map(({ message }) => message.record.content.text);
+
+/** Evicts records, as their time to live would. */
+export async function evict(node: TestNode, ...keys: string[]): Promise<void> {
+  await node.connection.client.del(...keys);
+}
+
+export const chatKeys = (keys: Keys, chat: ChatRef, ...messages: number[]): string[] => [
+  keys.chat(chat),
+  ...messages.map((id) => keys.message(chat, id)),
+];
+
+/** What a promise came to, without waiting for more than `ms`. */
+export function within<T>(ms: number, promise: Promise<T>): Promise<T | 'late'> {
+  return Promise.race([promise, sleep(ms, 'late' as const)]);
+}
