@@ -1,26 +1,30 @@
 --[[
 @summary Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since.
 @why     A revoker that reads the leases must see either the acknowledgement or a lease that it has to wait for.
+@include partition
 @include clock
 @include epochs
 @flag    allow-oom
-@key     nodes    {NN}:auth_nodes    HASH    run, generation, epoch; node -> acknowledged epoch and lease end (ms)
+@key     meta     {NN}:meta          HASH
+@key     nodes    {NN}:auth_nodes    HASH    incarnation, epoch; node -> acknowledged epoch and lease end (ms)
 @key     revoked  {NN}:auth_revoked  STREAM
 @arg     run        text
 @arg     node       text
-@arg     known      text   generation of the epoch that is acknowledged; nothing at first
+@arg     known      int    incarnation of the epoch that is acknowledged; 0 at first
 @arg     acked      int    epoch up to which this node has forgotten; 0 at first
-@arg     candidate  text   unique name of a generation, should a new one begin
 @arg     lease_ms   int
-@ok      generation text
+@ok      incarnation int
 @ok      epoch      int
 @ok      subjects   texts  revoked above acked; '*' where that cannot be said
+@err     stale_run
 ]]
-local generation = generation_of(nodes_key, revoked_key, run, candidate)
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
-if known ~= generation or from > epoch then
+if tonumber(known) ~= inc or from > epoch then
   from = 0
   subjects[1] = '*'
 elseif from < epoch then
@@ -33,4 +37,4 @@ elseif from < epoch then
 end
 local _, ms = now()
 redis.call('HSET', nodes_key, node, from .. ' ' .. ('%.0f'):format(ms + tonumber(lease_ms)))
-return ok(generation, epoch, subjects)
+return ok(inc, epoch, subjects)

@@ -1,12 +1,10 @@
 --[[
-@summary Revocation epochs, which count within a generation.
+@summary Revocation epochs, which count within an incarnation of their partition.
 ]]
--- A Redis that restarted, was emptied or took over may have lost epochs and nodes: what it counts from then on is another
--- generation, named by its first caller, and whoever acknowledged an older one must forget everything.
-local function generation_of(nodes, revoked, run, candidate)
-  local known = redis.call('HMGET', nodes, 'run', 'generation')
-  if known[1] == run then return known[2] end
-  redis.call('HSET', nodes, 'run', run, 'generation', candidate)
+-- A Redis that restarted, was emptied or took over may have lost epochs and nodes: whoever acknowledged an epoch of a
+-- former incarnation must forget everything.
+local function begin_epochs(nodes, revoked, inc)
+  if tonumber(redis.call('HGET', nodes, 'incarnation')) == inc then return end
+  redis.call('HSET', nodes, 'incarnation', inc)
   redis.call('DEL', revoked)
-  return candidate
 end

@@ -6,8 +6,8 @@ local function incarnation_of(version)
   return math.floor(version / LIMITS.versions_per_incarnation)
 end
 
--- The name of what forbids a change now, or nil; and the present incarnation. A run id that differs means that this Redis restarted or is another
--- one: versions must not be handed out before the incarnation was raised.
+-- The name of what forbids a change now, or nil; and the present incarnation. A run id that differs means that this
+-- Redis restarted or is another one: versions must not be handed out before the incarnation was raised.
 local function closed(meta, journal, run)
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver')
   if m[1] ~= run then return 'stale_run' end

@@ -17,17 +17,19 @@ export interface Scripts {
   };
   /** Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since. */
   'auth/renew': {
-    keys: { nodes: string; revoked: string };
-    args: { node: string; known: string; acked: number | string; candidate: string; lease_ms: number | string };
+    keys: { meta: string; nodes: string; revoked: string };
+    args: { node: string; known: number | string; acked: number | string; lease_ms: number | string };
     result:
-      | { status: 'ok'; generation: string; epoch: number; subjects: string[] };
+      | { status: 'ok'; incarnation: number; epoch: number; subjects: string[] }
+      | { status: 'stale_run' };
   };
   /** Raises the revocation epoch for a user or a bot. The truth has been written before. */
   'auth/revoke': {
-    keys: { nodes: string; revoked: string; channel: string };
-    args: { subject: string; candidate: string };
+    keys: { meta: string; nodes: string; revoked: string; channel: string };
+    args: { subject: string };
     result:
-      | { status: 'ok'; generation: string; epoch: number };
+      | { status: 'ok'; incarnation: number; epoch: number }
+      | { status: 'stale_run' };
   };
   /** Puts a chat that was read back from Postgres where it was missed. */
   'chats/fill': {

@@ -41,13 +41,18 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const node = uniqueText();
   const memories = new Map<string, Memory<Bot | User>>();
   const tokensOf = new Map<Subject, Set<string>>();
-  const at = { nodes: keys.authNodes(), revoked: keys.authRevoked(), channel: keys.authChannel() };
+  const at = {
+    meta: keys.meta(0),
+    nodes: keys.authNodes(),
+    revoked: keys.authRevoked(),
+    channel: keys.authChannel(),
+  };
   let leaseUntil = 0;
   let epoch = 0;
-  /** Of epochs; names what this node acknowledges together with `epoch`. */
-  let generation = '';
-  /** The generation that Redis spoke of last, and since when by the monotonic clock. */
-  let seen = { generation: '', since: 0 };
+  /** Epochs count within an incarnation: this node acknowledges both together. */
+  let incarnation = 0;
+  /** The incarnation that Redis spoke of last, and since when by the monotonic clock. */
+  let seen = { incarnation: 0, since: 0 };
   /** Moves whenever anything was forgotten: a fill that began before is not kept. */
   let forgotten = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -67,9 +72,9 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     }
   }
 
-  /** Milliseconds for which this node has known that Redis is in this generation. */
-  function ageOf(present: string): number {
-    if (seen.generation !== present) seen = { generation: present, since: performance.now() };
+  /** Milliseconds for which this node has known that Redis is in this incarnation. */
+  function ageOf(present: number): number {
+    if (seen.incarnation !== present) seen = { incarnation: present, since: performance.now() };
     return performance.now() - seen.since;
   }
 
@@ -78,14 +83,14 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const result = await scripts.call(
       'auth/renew',
       0,
-      { nodes: at.nodes, revoked: at.revoked },
-      { node, known: generation, acked: epoch, candidate: uniqueText(), lease_ms: limits.auth_lease_ms },
+      { meta: at.meta, nodes: at.nodes, revoked: at.revoked },
+      { node, known: incarnation, acked: epoch, lease_ms: limits.auth_lease_ms },
     );
     if (result.subjects.length > 0) forget(result.subjects);
-    ageOf(result.generation);
-    const moved = result.epoch !== epoch || result.generation !== generation;
+    ageOf(result.incarnation);
+    const moved = result.epoch !== epoch || result.incarnation !== incarnation;
     epoch = result.epoch;
-    generation = result.generation;
+    incarnation = result.incarnation;
     leaseUntil = sent + limits.auth_lease_ms;
     // What was learned is acknowledged at once: a revoker waits for it.
     if (moved) await renewOnce();
@@ -142,12 +147,12 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
     async revoke(subject) {
-      const raised = await scripts.call('auth/revoke', 0, at, { subject, candidate: uniqueText() });
+      const raised = await scripts.call('auth/revoke', 0, at, { subject });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
       const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
       const deadline = performance.now() + leaseMs;
       // A Redis that lost its data lists a node only once the node has renewed; until then nobody's silence is consent.
-      if (ageOf(raised.generation) < leaseMs) {
+      if (ageOf(raised.incarnation) < leaseMs) {
         await sleep(leaseMs);
         return;
       }

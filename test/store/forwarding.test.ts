@@ -76,9 +76,9 @@ test('a forwarder that dies before it handed anything over', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' ? Promise.reject(new Error('died')) : run();
-  await expect(a.store.updates.forwardAll(source)).rejects.toThrow('died');
+  await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('died');
   await send('3');
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3');
 });
 
@@ -87,54 +87,54 @@ test('a forwarder that dies after one of two bots had its updates', async () => 
   let handed = 0;
   a.hooks.call = (name, run) =>
     name === 'updates/accept_forwarded' && ++handed > 1 ? Promise.reject(new Error('died')) : run();
-  await expect(a.store.updates.forwardAll(source)).rejects.toThrow('died');
+  await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('died');
   await eventually('one has them', async () => {
     const lengths = await Promise.all(bots.map(async (bot) => (await poll(b, bot)).length));
     return lengths.sort().join() === '0,3';
   });
   expect(await outboxLength()).toBe(3);
   await send('4');
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4');
 });
 
 test('a forwarder that dies before it trims the outbox', async () => {
   await send('1', '2');
   a.hooks.call = (name, run) => (name === 'updates/trim_outbox' ? Promise.reject(new Error('died')) : run());
-  await expect(a.store.updates.forwardAll(source)).rejects.toThrow('died');
+  await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('died');
   expect(await outboxLength()).toBe(2);
   await send('3');
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3');
 });
 
 test('a forwarder that stops between read and hand-over while another empties the outbox', async () => {
   await send('1', '2');
   const held = waitsOn(a, 'updates/accept_forwarded');
-  const slow = a.store.updates.forwardAll(source);
+  const slow = a.store.forwarder.forwardAll(source);
   await held.reached;
   await send('3');
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   expect(await outboxLength()).toBe(0);
   await send('4', '5');
   held.open();
   await slow;
   // Its trim takes away nothing that it had not read: it read 4 and 5 only if it looked again.
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2', '3', '4', '5');
 });
 
 test('a trim that comes late takes away nothing newer', async () => {
   await send('1');
   const held = waitsOn(a, 'updates/trim_outbox');
-  const slow = a.store.updates.forwardAll(source);
+  const slow = a.store.forwarder.forwardAll(source);
   await held.reached;
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   await send('2');
   held.open();
   await slow;
   expect(await outboxLength()).toBe(1);
-  await b.store.updates.forwardAll(source);
+  await b.store.forwarder.forwardAll(source);
   await expectQueues('1', '2');
 });
 
@@ -150,7 +150,7 @@ test('the sweep forwards what a process that died left', async () => {
 test('more than one batch goes over in order', async () => {
   const values = Array.from({ length: 230 }, (_, i) => `${i}`);
   await send(...values);
-  await Promise.all([a.store.updates.forwardAll(source), b.store.updates.forwardAll(source)]);
+  await Promise.all([a.store.forwarder.forwardAll(source), b.store.forwarder.forwardAll(source)]);
   for (const bot of bots) {
     const first = await poll(a, bot);
     const second = await poll(a, bot, (first.at(-1)?.updateId ?? 0) + 1);

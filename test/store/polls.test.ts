@@ -136,5 +136,5 @@ test('an offset confirms below it; one past the next update confirms nothing; -N
   expect(shown(await poll(a, made.bot, id + 100))).toEqual(['2', '3', '4']);
   expect(shown(await poll(a, made.bot, -2))).toEqual(['3', '4']);
   expect(await poll(a, made.bot, id + 4)).toEqual([]);
-  expect(await b.store.updates.info(made.bot.id)).toMatchObject({ pending: 0 });
+  expect(await b.store.queues.info(made.bot.id)).toMatchObject({ pending: 0 });
 });

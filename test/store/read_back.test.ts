@@ -63,7 +63,7 @@ test('a message read before it was edited, flushed and evicted is not put back',
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
-  const pressed = a.store.updates.press(chat, user.sender.profile, id, 'go').catch((error) => error);
+  const pressed = a.store.callbacks.press(chat, user.sender.profile, id, 'go').catch((error) => error);
   await held.reached;
   await b.store.messages.edit(chat, bot.sender, id, edited);
   await cluster.flush();
@@ -75,7 +75,7 @@ test('a message read before it was edited, flushed and evicted is not put back',
     { status: 'ok', filled: false },
     { status: 'ok', filled: true },
   ]);
-  const [newest] = (await a.store.messages.list(chat, 0, 1)) ?? [];
+  const [newest] = (await a.store.history.list(chat, 0, 1)) ?? [];
   expect(newest?.record.content).toEqual({ text: 'second' });
 });
 
@@ -83,7 +83,7 @@ test('a message read before it was deleted, flushed and evicted stays deleted', 
   const { chat, bot, user, id, key } = await coldMessage();
   const fills = answersOf(a, 'messages/fill');
   const held = holdAnswer(a, 'from messages');
-  const pressed = a.store.updates.press(chat, user.sender.profile, id, 'go').catch((error) => error);
+  const pressed = a.store.callbacks.press(chat, user.sender.profile, id, 'go').catch((error) => error);
   await held.reached;
   await b.store.messages.remove(chat, bot.sender, id);
   await cluster.flush();
@@ -92,7 +92,7 @@ test('a message read before it was deleted, flushed and evicted stays deleted', 
   expect(await pressed).toMatchObject({ kind: 'message_not_found' });
   expect(fills).toEqual([{ status: 'ok', filled: false }]);
   expect(await b.connection.client.exists(key)).toBe(0);
-  expect(await a.store.messages.list(chat, 0, 10)).toEqual([]);
+  expect(await a.store.history.list(chat, 0, 10)).toEqual([]);
 });
 
 test('a chat read before another message came, was flushed and evicted gives no id twice', async () => {

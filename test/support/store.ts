@@ -12,9 +12,9 @@ import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import type { Profile } from '../../src/store/codec.js';
 import { type ChatRef, directChat, type Keys, makeKeys } from '../../src/store/keys.js';
 import type { NewMessage, Sender } from '../../src/store/messages.js';
+import type { UpdateEntry } from '../../src/store/queues.js';
 import { createSecrets } from '../../src/store/secrets.js';
 import { createStore, type Store } from '../../src/store/store.js';
-import type { UpdateEntry } from '../../src/store/updates.js';
 import { type RedisServer, startRedis } from '../journal/support.js';
 import { freshDatabase } from './servers.js';
 
