@@ -118,10 +118,12 @@ export function createMessages(
       replyTo = 0;
       ({ fixed, tail } = makeTail());
     };
-    const from = pack(sender.profile);
+    // A bot's own message makes no update for the bot of a direct chat.
+    const from = direct && sender.isBot ? '' : pack(sender.profile);
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const args = {
         chat: chatName,
+        from,
         tail,
         reply_to: replyTo === 0 ? '' : String(replyTo),
         token: uniqueText(),
@@ -132,13 +134,13 @@ export function createMessages(
             'messages/send_direct',
             partition,
             { ...shared, ...queueKeys(chat.id), message: keys.messages(chat) },
-            { ...args, from: sender.isBot ? '' : from },
+            args,
           )
         : await scripts.call(
             'messages/send_shared',
             partition,
             { ...shared, ...memberKeys(chat, partition, sender.id), message: keys.messages(chat) },
-            { ...args, sender: String(sender.id), from },
+            { ...args, sender: String(sender.id) },
           );
       switch (result.status) {
         case 'ok': {
