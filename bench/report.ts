@@ -13,6 +13,9 @@ const columns = [
   'journal',
 ] as const;
 
+/** Share of a core above which a server counts as fully used. */
+const saturated = 0.9;
+
 function row(name: string, round: Round): string[] {
   const { rate, cpu, busy, redisCpu, scripts, p50_ms, p99_ms, lag } = round;
   return [
@@ -37,12 +40,20 @@ function table(rows: readonly (readonly string[])[]): string {
   return rows.map(line).join('\n');
 }
 
-function verdict({ name, proof, goal, ratio, ratios, cpuRatio, drained_s: drained }: Measured): string {
+/** Where the server's core was not the limit, rates say how fast the rest is: the CPU time a request then decides. */
+function share({ ratio, cpuRatio }: Measured): number {
+  return Number.isNaN(cpuRatio) ? ratio : Math.min(ratio, cpuRatio);
+}
+
+function verdict(measured: Measured): string {
+  const { name, proof, goal, ratio, ratios, cpuRatio, drained_s: drained, service, floor } = measured;
   const of = (value: number) => value.toFixed(3);
-  const all = ratios.map(of).join(' ');
+  const limit =
+    Math.min(service.busy, floor.busy) < saturated ? ' (its core was not the limit: go by CPU time)' : '';
   return (
-    `${proof} ${name}: ${of(ratio)} of the floor's rate (goal ${goal.toFixed(2)}${ratio < goal ? ', falls short' : ''}); ` +
-    `by CPU time ${of(cpuRatio)}; rounds ${all}; journal empty ${drained.toFixed(1)} s after the last`
+    `${proof} ${name}: ${of(share(measured))} of the floor, goal ${goal.toFixed(2)}` +
+    `${share(measured) < goal ? ', falls short' : ''}. By rate ${of(ratio)}${limit}, by CPU time a request ` +
+    `${of(cpuRatio)}; rounds ${ratios.map(of).join(' ')}; journal empty ${drained.toFixed(1)} s after the last`
   );
 }
 

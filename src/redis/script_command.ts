@@ -8,18 +8,21 @@ const lineEnd = '\r\n';
 /** EVALSHA or EVAL whose reply stays bytes. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
-    super(verb, args as string[], { replyEncoding: null });
+    // The parent flattens and inspects what it is given, for callers that pass nested lists: these are flat.
+    super(verb, [], { replyEncoding: null });
+    this.args = args as string[];
   }
 
   /** The same bytes as the parent's, which measures each piece three times and copies each by itself. */
   override toWritable(): Buffer {
-    const args = this.args as Array<string | Buffer>;
+    const args = this.args as ScriptArg[];
     const pieces: Array<string | Buffer> = [];
     let text = `*${args.length + 1}\r\n$${this.name.length}\r\n${this.name}${lineEnd}`;
     // Bytes of the arguments beyond one a character.
     let wide = 0;
     let bytes = 0;
-    for (const arg of args) {
+    for (const given of args) {
+      const arg = typeof given === 'number' ? String(given) : given;
       if (typeof arg === 'string') {
         const size = Buffer.byteLength(arg);
         wide += size - arg.length;

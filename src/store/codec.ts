@@ -95,26 +95,27 @@ export interface MessageRecord extends MessageHeader {
 const headerLength = 9;
 export const recordFormat = 1;
 
+const noBytes = Buffer.alloc(0);
+const noOrigin = pack({});
+
+function isEmpty(object: object): boolean {
+  for (const _ in object) return false;
+  return true;
+}
+
 /** The parts of a new message that the script does not make: everything behind version and date. */
 export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt'>): Buffer {
   const content = pack(message.content);
   const markup = packMarkup(message.markup);
-  return Buffer.concat([
-    pack(0),
-    pack(message.sender),
-    pack(message.kind),
-    pack(message.flags),
-    pack(content.length),
-    pack(markup.length),
-    content,
-    markup,
-    pack(message.origin),
-  ]);
+  const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
+  // One array of the six numbers is packed faster than six numbers; its lead byte is left out.
+  const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
+  return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
 
 /** An absent keyboard takes no byte. */
 export function packMarkup(markup: InlineKeyboard | null): Buffer {
-  return markup === null ? Buffer.alloc(0) : pack(markup);
+  return markup === null ? noBytes : pack(markup);
 }
 
 /** A whole record, as a script would have made it. */
