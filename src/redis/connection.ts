@@ -26,6 +26,9 @@ function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
 }
 
+/** How often a silent server is looked for. */
+const watchMs = 500;
+
 export const unavailable = (): ApiError => new ApiError('unavailable', { retry_after: 1 });
 
 /** Opens a connection that refuses at once while it is down: whoever calls decides whether to wait. */
@@ -36,7 +39,6 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
-    commandTimeout: limits.redis_command_timeout_ms,
     connectTimeout: 2_000,
     keepAlive: 10_000,
     retryStrategy: reconnectDelay,
@@ -68,6 +70,19 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
   }
 
   client.on('ready', readId);
+
+  /**
+   * A server that owes answers and sends nothing for the time of a command is given up, and with the connection all that
+   * waits on it. One look at intervals does for all commands what a timer for each would cost every one of them.
+   */
+  let silence = { bytes: 0, since: performance.now() };
+  const watch = setInterval(() => {
+    const bytes = client.stream?.bytesRead ?? 0;
+    const now = performance.now();
+    if (client.commandQueue.length === 0 || bytes !== silence.bytes) silence = { bytes, since: now };
+    else if (now - silence.since > limits.redis_command_timeout_ms) client.disconnect(true);
+  }, watchMs);
+  watch.unref();
   return {
     client,
     runId: () => runId,
@@ -87,6 +102,7 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
       });
     },
     async close() {
+      clearInterval(watch);
       client.disconnect();
     },
   };

@@ -45,6 +45,15 @@ interface Loaded {
   readonly repeatable: boolean;
 }
 
+type Reply = { status: string } & Record<string, unknown>;
+
+/** What came of an attempt: an answer of the script under a run id, or nothing that says whether it ran. */
+type Outcome = { readonly runId: string; readonly reply: Reply } | typeof lost;
+const lost = 'lost';
+
+/** How often one call may find its partition closed before it gives up. */
+const recoveriesMax = 3;
+
 /** Rest before a call that was lost is sent again. */
 const lostPauseMs = 5;
 
@@ -83,15 +92,15 @@ function decodeValue(type: ValueSpec['type'], raw: unknown): unknown {
   }
 }
 
-function decodeReply(script: Script, reply: unknown): { status: string } & Record<string, unknown> {
-  const [head, ...values] = reply as [Buffer, ...unknown[]];
-  const status = String(head);
+function decodeReply(script: Script, reply: unknown): Reply {
+  const values = reply as [Buffer, ...unknown[]];
+  const status = values[0].toString('latin1');
   const specs = status === 'ok' ? script.ok : script.errors.get(status);
   if (!specs) throw new Error(`${script.name} answered with the undeclared status ${status}`);
-  const out: { status: string } & Record<string, unknown> = { status };
+  const out: Reply = { status };
   for (let i = 0; i < specs.length; i++) {
     const spec = specs[i] as ValueSpec;
-    out[spec.name] = decodeValue(spec.type, values[i]);
+    out[spec.name] = decodeValue(spec.type, values[i + 1]);
   }
   return out;
 }
@@ -131,6 +140,7 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   const counts = new Map<string, number>();
 
   let held = false;
+
   /** What is sent in one turn of the event loop leaves in one write, which costs either side less than many. */
   function holdWrites(): void {
     const { stream } = client;
@@ -148,63 +158,92 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
     return client.sendCommand(new ScriptCommand(verb, args)) as Promise<unknown>;
   }
 
-  async function sendScript(loaded: Loaded, flat: ScriptArg[]): Promise<unknown> {
-    try {
-      return await send('evalsha', flat);
-    } catch (error) {
-      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return send('eval', [loaded.script.source, ...flat.slice(1)]);
-    }
+  function flat(loaded: Loaded, runId: string, keys: object, args: object): ScriptArg[] {
+    return flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
   }
 
-  /** One attempt. A lost connection is told apart from an answer of Redis that refuses. */
-  async function attempt(loaded: Loaded, keys: object, args: object) {
+  /** What a refusal of Redis itself means for the caller. */
+  function refused(script: Script, error: Error): Error {
+    if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
+      return new ApiError('too_many_requests', { retry_after: 1 });
+    // A server that was demoted may come back as another: what it is called is read again.
+    if (error.message.startsWith('READONLY')) void connection.reread();
+    if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY)/.test(error.message)) return unavailable();
+    return located(script, error);
+  }
+
+  /** One attempt after the first. A lost connection is told apart from an answer of Redis that refuses. */
+  async function attempt(loaded: Loaded, keys: object, args: object): Promise<Outcome> {
     const runId = connection.runId();
-    if (runId === null) return { lost: true as const };
-    const flat = flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
-    let reply: unknown;
+    if (runId === null) return lost;
+    const { script } = loaded;
     try {
-      reply = await sendScript(loaded, flat);
+      return { runId, reply: decodeReply(script, await send('evalsha', flat(loaded, runId, keys, args))) };
     } catch (error) {
       // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
-      if (!isReplyError(error)) return { lost: true as const };
-      if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
-        throw new ApiError('too_many_requests', { retry_after: 1 });
-      // A server that was demoted may come back as another: what it is called is read again.
-      if (error.message.startsWith('READONLY')) void connection.reread();
-      if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY)/.test(error.message)) throw unavailable();
-      throw located(loaded.script, error);
+      if (!isReplyError(error)) return lost;
+      if (!error.message.startsWith('NOSCRIPT')) throw refused(script, error);
     }
-    return { lost: false as const, runId, reply: decodeReply(loaded.script, reply) };
+    try {
+      const [, ...rest] = flat(loaded, runId, keys, args);
+      return { runId, reply: decodeReply(script, await send('eval', [script.source, ...rest])) };
+    } catch (error) {
+      if (!isReplyError(error)) return lost;
+      throw refused(script, error);
+    }
   }
 
-  async function call(name: string, partition: number, keys: object, args: object): Promise<unknown> {
-    const loaded = scripts.get(name);
-    if (!loaded) throw new Error(`no script ${name}`);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
+  /** Goes on from an outcome that is no answer for the caller yet. */
+  async function persist(
+    loaded: Loaded,
+    partition: number,
+    keys: object,
+    args: object,
+    first: Outcome,
+  ): Promise<Reply> {
     const deadline = performance.now() + reconnectMsMax;
+    let outcome = first;
     for (let recovered = 0; ; ) {
-      const result = await attempt(loaded, keys, args);
-      if (result.lost) {
+      if (outcome === lost) {
         const left = deadline - performance.now();
         if (!loaded.repeatable || left <= 0) throw unavailable();
         // A connection that broke counts as open until its close is heard of: without a rest, trying again would keep
         // this process from ever hearing it.
         await sleep(lostPauseMs);
         await connection.ready(left);
-      } else if (result.reply.status === 'stale_run' && recovered < 3) {
-        recovered++;
+      } else if (outcome.reply.status === 'stale_run') {
+        if (++recovered > recoveriesMax) throw unavailable();
         await connection.reread();
         // An id that was merely out of date calls for no raise.
-        if (connection.runId() === result.runId) await recover(partition, result.runId);
-      } else if (result.reply.status === 'stale_run') {
-        throw unavailable();
-      } else if (result.reply.status === 'journal_full') {
+        if (connection.runId() === outcome.runId) await recover(partition, outcome.runId);
+      } else if (outcome.reply.status === 'journal_full') {
         throw new ApiError('too_many_requests', { retry_after: 1 });
       } else {
-        return result.reply;
+        return outcome.reply;
       }
+      outcome = await attempt(loaded, keys, args);
     }
+  }
+
+  /** The usual call makes one promise besides the client's: only what went wrong takes the longer way. */
+  function call(name: string, partition: number, keys: object, args: object): Promise<Reply> {
+    const loaded = scripts.get(name);
+    if (!loaded) throw new Error(`no script ${name}`);
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const runId = connection.runId();
+    if (runId === null) return persist(loaded, partition, keys, args, lost);
+    return send('evalsha', flat(loaded, runId, keys, args)).then(
+      (raw) => {
+        const reply = decodeReply(loaded.script, raw);
+        if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
+        return persist(loaded, partition, keys, args, { runId, reply });
+      },
+      async (error) => {
+        if (!isReplyError(error)) return persist(loaded, partition, keys, args, lost);
+        if (!error.message.startsWith('NOSCRIPT')) throw refused(loaded.script, error);
+        return persist(loaded, partition, keys, args, await attempt(loaded, keys, args));
+      },
+    );
   }
 
   return { call: call as ScriptRunner['call'], counts };

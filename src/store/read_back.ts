@@ -81,15 +81,26 @@ export function createReadBack(
     }
   }
 
+  async function persist<R extends { readonly status: string }>(
+    place: Place,
+    call: () => Promise<R>,
+    first: R,
+  ): Promise<R> {
+    let result = first;
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      if (result.status === 'ok' || !(await fill(place, result))) return result;
+      result = await call();
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
   return {
     message: fillMessage,
-    async complete(place, call) {
-      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        const result = await call();
-        // The common case makes no further promise.
-        if (result.status === 'ok' || !(await fill(place, result))) return result as never;
-      }
-      return fail('unavailable', { retry_after: 1 });
+    complete(place, call) {
+      // What is hot is answered without a further promise.
+      return call().then((result) =>
+        result.status === 'ok' ? result : persist(place, call, result),
+      ) as never;
     },
   };
 }

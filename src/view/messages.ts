@@ -26,17 +26,16 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: user(mentioned) } : entity;
   });
-  return {
-    message_id: id,
-    ...(from === undefined ? {} : { from: user(from) }),
-    chat: viewChat(other),
-    date: record.date,
-    ...(record.editedAt === 0 ? {} : { edit_date: Math.floor(record.editedAt / 1000) }),
-    ...((record.flags & protectedFlag) === 0 ? {} : { has_protected_content: true }),
-    ...(content.text === undefined ? {} : { text: content.text }),
-    ...(entities === undefined || entities.length === 0 ? {} : { entities }),
-    ...(markup === null ? {} : { reply_markup: markup }),
-  };
+  const view: Record<string, unknown> = { message_id: id };
+  if (from !== undefined) view.from = user(from);
+  view.chat = viewChat(other);
+  view.date = record.date;
+  if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
+  if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
+  if (content.text !== undefined) view.text = content.text;
+  if (entities !== undefined && entities.length > 0) view.entities = entities;
+  if (markup !== null) view.reply_markup = markup;
+  return view;
 }
 
 /** A Message (interface §2). A replied message is shown one level deep. */

@@ -12,14 +12,15 @@ export interface UserView {
 
 /** Interface §2, behaviour §2. */
 export function viewUser(profile: Profile): UserView {
-  return {
+  const view: { -readonly [K in keyof UserView]: UserView[K] } = {
     id: profile.id,
     is_bot: profile.bot === 1,
     first_name: profile.n,
-    ...(profile.l === undefined ? {} : { last_name: profile.l }),
-    ...(profile.u === undefined ? {} : { username: profile.u }),
-    ...(profile.g === undefined ? {} : { language_code: profile.g }),
   };
+  if (profile.l !== undefined) view.last_name = profile.l;
+  if (profile.u !== undefined) view.username = profile.u;
+  if (profile.g !== undefined) view.language_code = profile.g;
+  return view;
 }
 
 /** The same with the external id, for the application API (behaviour §11). */
