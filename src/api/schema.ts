@@ -4,8 +4,9 @@
  * names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
-import type { ErrorName } from '../errors.js';
+import { ApiError, type ErrorName } from '../errors.js';
 import { limits } from '../limits.js';
+import { parseJson } from './params.js';
 
 /** Makes an entry of the catalogue the answer to whatever a schema refuses. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
@@ -21,12 +22,13 @@ const asBoolean = (value: unknown) => {
   return value;
 };
 
-/** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. */
+/** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. Error: `bad_unicode`. */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
   try {
-    return JSON.parse(value) as unknown;
-  } catch {
+    return parseJson(value);
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'bad_unicode') throw error;
     return value;
   }
 };
