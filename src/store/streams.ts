@@ -10,7 +10,7 @@ import type { Hints } from '../redis/hints.js';
 import { actionHint, type Chats } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
-import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
+import { type ChatRef, chatText, parseChat } from './keys.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
 export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'gap';
@@ -129,9 +129,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
         fresh.map(async (chat) => {
           const partition = keys.partitions.of(chat.id);
           unlisten.set(chatText(chat), await hints.listen(keys.chatChannel(chat), onHint(chat, partition)));
-          // All of a direct chat that was opened since the stream began is new to the user.
-          if ((!first || cursor !== '') && isDirect(chat) && !cursors.has(partition))
-            cursors.set(partition, 1);
+          // A chat may change between being joined and being looked at: all of its log is shown, or `gap` told.
+          if ((!first || cursor !== '') && !cursors.has(partition)) cursors.set(partition, 1);
         }),
       );
       byPartition = new Map();
