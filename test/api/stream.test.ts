@@ -95,6 +95,20 @@ test('chats that are opened, joined or created while it is open appear with thei
   }
 });
 
+test('a first group, whose first message comes at the instant of joining', async () => {
+  const owner = await service.newUser('olga');
+  const bot = await service.newBot(owner, 'first');
+  for (let i = 0; i < 25; i++) {
+    const user = await service.newUser('ann');
+    const group = await service.newGroup(owner, 'Team', [bot]);
+    const events = await listen(user, 1);
+    await resultOf(service.app(owner, 'PUT', `/api/chats/${group}/members/${user.id}`, {}));
+    await send(bot, group, 'welcome');
+    await events.heard(({ data }) => data.text === 'welcome');
+    events.cut();
+  }
+});
+
 test('messages, edits and deletions in their order, silent ones without notice', async () => {
   const user = await service.newUser('ann');
   const bot = await service.newBot(user, 'kinds');
@@ -207,7 +221,10 @@ test('a front that leaves ends its streams, and nothing is missed on the other',
   const events = await listen(user, 1);
   await send(bot, user.id, 'n 0');
   await events.heard(({ data }) => data.text === 'n 0');
+  const leaving = performance.now();
   expect(await service.fronts[1]?.stop()).toBe('exit code 0');
+  // It ends its streams; it does not wait for their readers to go.
+  expect(performance.now() - leaving).toBeLessThan(5_000);
   await send(bot, user.id, 'n 1');
   await events.open(urlOf(0));
   await service.fronts[1]?.start();
