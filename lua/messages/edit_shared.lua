@@ -65,7 +65,7 @@ local version
 local edited, refusal = edited_record(record, function()
   version = next_version(meta_key)
   return version
-end, ms, editor, false, what, content, markup)
+end, ms, editor, has_right(member, 'can_edit_messages'), what, content, markup)
 if not edited then return refuse(refusal) end
 
 redis.call('SET', message_key, edited)

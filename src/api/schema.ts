@@ -4,8 +4,9 @@
  * names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
-import type { ErrorName } from '../errors.js';
+import { ApiError, type ErrorName } from '../errors.js';
 import { limits } from '../limits.js';
+import { parseJson } from './params.js';
 
 /** Makes an entry of the catalogue the answer to whatever a schema refuses. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
@@ -21,12 +22,13 @@ const asBoolean = (value: unknown) => {
   return value;
 };
 
-/** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. */
+/** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. Error: `bad_unicode`. */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
   try {
-    return JSON.parse(value) as unknown;
-  } catch {
+    return parseJson(value);
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'bad_unicode') throw error;
     return value;
   }
 };
@@ -54,18 +56,21 @@ export const optional = <T extends z.ZodType>(schema: T) =>
 
 const idMax = limits.id_max - 1;
 
+/** Told on each branch too: of a union, the branch whose type fits reports alone. */
+const noChat = {
+  error: ({ input }: { readonly input?: unknown }) =>
+    answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
+};
+
 /** A chat as a bot names it: an id, or `@username` of a public chat. */
 export const chatId = z.preprocess(
   asNumber,
   z.union(
     [
-      z.number().int().min(-idMax).max(idMax),
-      z.string().regex(/^@\w+$/, { error: answer('chat_not_found') }),
+      z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat),
+      z.string(noChat).regex(/^@\w+$/, noChat),
     ],
-    {
-      error: (issue) =>
-        issue.input === undefined || issue.input === '' ? answer('chat_id_empty') : answer('chat_not_found'),
-    },
+    noChat,
   ),
 );
 

@@ -10,7 +10,7 @@ import type { Hints } from '../redis/hints.js';
 import { actionHint, type Chats } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
-import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
+import { type ChatRef, chatText, parseChat } from './keys.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
 export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'gap';
@@ -34,11 +34,14 @@ export interface StreamListener {
   start(cursor: string): void;
   /** Something that is shown and not kept. */
   action(chat: ChatRef, text: string): void;
+  /** This node leaves: nothing more will be shown here. */
+  leave(): void;
 }
 
 export interface Streams {
   /** Begins to report, from `cursor` if given. The returned function ends it. */
   open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
+  /** Ends all streams, and those that are being opened. */
   close(): void;
 }
 
@@ -78,7 +81,12 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
 
 export function createStreams(context: StoreContext, hints: Hints, chats: Chats): Streams {
   const { scripts, keys } = context;
-  const open = new Set<{ look: (partitions?: readonly number[]) => void; stop: () => void }>();
+  const open = new Set<{
+    look: (partitions?: readonly number[]) => void;
+    stop: () => void;
+    leave: () => void;
+  }>();
+  let closing = false;
 
   const readChanges = (partition: number, after: number, list: readonly ChatRef[]) =>
     scripts.call(
@@ -129,9 +137,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
         fresh.map(async (chat) => {
           const partition = keys.partitions.of(chat.id);
           unlisten.set(chatText(chat), await hints.listen(keys.chatChannel(chat), onHint(chat, partition)));
-          // All of a direct chat that was opened since the stream began is new to the user.
-          if ((!first || cursor !== '') && isDirect(chat) && !cursors.has(partition))
-            cursors.set(partition, 1);
+          // A chat may change between being joined and being looked at: all of its log is shown, or `gap` told.
+          if ((!first || cursor !== '') && !cursors.has(partition)) cursors.set(partition, 1);
         }),
       );
       byPartition = new Map();
@@ -197,6 +204,10 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
         for (const stop of unlisten.values()) stop();
         stopUser();
       },
+      leave() {
+        handle.stop();
+        listener.leave();
+      },
     };
     const stopUser = await hints.listen(keys.userChannel(user), () => {
       stale = true;
@@ -210,14 +221,16 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
     }
     open.add(handle);
     listener.start(cursorText(cursors));
+    if (closing) handle.leave();
     return handle.stop;
   }
 
   return {
     open: openStream,
     close() {
+      closing = true;
       clearInterval(timer);
-      for (const stream of open) stream.stop();
+      for (const stream of [...open]) stream.leave();
     },
   };
 }

@@ -14,7 +14,7 @@ import type { Store } from '../../store/store.js';
 import { viewPerson } from '../../view/users.js';
 
 const path = '/api/chats/{chat_id}/members';
-const rights = z.record(
+const rights = z.partialRecord(
   z.enum([
     'can_pin_messages',
     'can_edit_messages',

@@ -84,6 +84,12 @@ export const openStream = defineEndpoint({
       start(cursor) {
         inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
       },
+      leave() {
+        inOrder(() => {
+          end();
+          stream.close();
+        });
+      },
     });
     if (ended) stop();
     return replied;

@@ -1,0 +1,115 @@
+/** Round trips: what a front asks of Redis for a call on hot data, counted by Redis itself. */
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../clients/event_source.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const calls = 60;
+
+let service: Service;
+let redis: Redis;
+let monitor: Redis;
+let user: TestUser;
+let bot: TestBot;
+/** Commands as they came over a connection, apart from this test's own marks. */
+let seen: string[][] = [];
+
+beforeAll(async () => {
+  service = await startService({ fronts: 1 });
+  user = await service.newUser('ann');
+  bot = await service.newBot(user, 'hot');
+  await service.openChat(user, bot);
+  // Only the front stays connected.
+  await Promise.all([service.deliver.stop(), service.flush.stop()]);
+  redis = new Redis(service.redis.url);
+  monitor = await new Redis(service.redis.url).monitor();
+  monitor.on('monitor', (_time, args: string[], source: string) => {
+    // What a script does inside the server costs no round trip.
+    if (source !== 'lua') seen.push(args);
+  });
+});
+afterAll(async () => {
+  monitor?.disconnect();
+  redis?.disconnect();
+  await service?.stop();
+});
+
+/** Everything the front sent during `work`, apart from renewals of its lease: name of the command and first key. */
+async function during(work: () => Promise<void>): Promise<string[]> {
+  const mark = async (name: string) => {
+    await redis.echo(name);
+    await eventually(() => expect(seen.some(([, text]) => text === name)).toBe(true));
+  };
+  seen = [];
+  await mark('begin');
+  await work();
+  await mark('end');
+  const at = (name: string) => seen.findIndex(([, text]) => text === name);
+  return seen
+    .slice(at('begin') + 1, at('end'))
+    .filter((args) => !args.some((arg) => arg.endsWith(':auth_nodes')))
+    .map(([command = '']) => command.toLowerCase());
+}
+
+test('getMe of a remembered token asks Redis nothing', async () => {
+  await resultOf(service.bot(bot, 'getMe'));
+  const sent = await during(async () => {
+    for (let i = 0; i < calls; i++) await resultOf(service.bot(bot, 'getMe'));
+  });
+  expect(sent).toEqual([]);
+});
+
+test('sendMessage in a hot chat is one script call, with keyboard, reply and entities too', async () => {
+  const first = await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'warm' }));
+  const sent = await during(async () => {
+    for (let i = 0; i < calls; i++) {
+      await resultOf(
+        service.bot(bot, 'sendMessage', {
+          chat_id: user.id,
+          text: `<b>n</b> ${i}`,
+          parse_mode: 'HTML',
+          reply_parameters: { message_id: first.message_id },
+          reply_markup: { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] },
+        }),
+      );
+    }
+  });
+  expect(sent).toEqual(Array(calls).fill('evalsha'));
+});
+
+test('editMessageText of a hot message is one script call, refused or not', async () => {
+  const ids: number[] = [];
+  for (let i = 0; i < calls; i++)
+    ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);
+  const edit = (message_id: number, text: string) =>
+    service.bot(bot, 'editMessageText', { chat_id: user.id, message_id, text });
+  await resultOf(edit(ids.pop() as number, 'warm'));
+  const sent = await during(async () => {
+    for (const id of ids) await resultOf(edit(id, 'y'));
+  });
+  expect(sent).toEqual(Array(calls - 1).fill('evalsha'));
+  const refused = await during(async () => {
+    for (const id of ids) expect((await edit(id, 'y')).status).toBe(400);
+  });
+  expect(refused).toEqual(Array(calls - 1).fill('evalsha'));
+});
+
+test('a message of a person with a remembered token is one script call', async () => {
+  const say = () => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'hi' }));
+  await say();
+  const sent = await during(async () => {
+    for (let i = 0; i < calls; i++) await say();
+  });
+  expect(sent).toEqual(Array(calls).fill('evalsha'));
+});
+
+test('a made-up token asks Redis nothing', async () => {
+  const [id, secret = ''] = bot.token.split(':');
+  const sent = await during(async () => {
+    for (let i = 0; i < calls; i++) {
+      const guess = `${id}:A${String(i).padStart(5, '0')}${secret.slice(6)}`;
+      expect((await service.bot(guess, 'getMe')).status).toBe(401);
+    }
+  });
+  expect(sent).toEqual([]);
+});

@@ -1,0 +1,333 @@
+/** The texts of chats, messages and edits (behaviour §3, §4, §7), over HTTP, with what they must leave untouched. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { packMessage, unpackMessage } from '../../src/store/codec.js';
+import { directChat, makeKeys } from '../../src/store/keys.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { type Watch, watch } from './refused.js';
+
+const keys = makeKeys(64);
+const notModified =
+  'Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a ' +
+  'current content and reply markup of the message';
+const tooOften = 'Too Many Requests: retry after 1';
+const cantEdit = "Bad Request: message can't be edited";
+
+let service: Service;
+let seen: Watch;
+let user: TestUser;
+let stranger: TestUser;
+let bot: TestBot;
+let outsider: TestBot;
+let group: number;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  user = await service.newUser('ann');
+  stranger = await service.newUser('bob');
+  bot = await service.newBot(user, 'texts');
+  outsider = await service.newBot(user, 'outsider');
+  await service.openChat(user, bot);
+  group = await service.newGroup(user, 'Team', [bot]);
+  seen = await watch(service);
+});
+afterAll(async () => {
+  await seen?.close();
+  await service?.stop();
+});
+
+const call =
+  (method: string, params: object, front = 0) =>
+  () =>
+    service.bot(bot, method, { ...params }, front);
+const send = (params: object = {}) =>
+  resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x', ...params }));
+
+describe('chats', () => {
+  test('no such chat, one of another bot, one that was never started, a group without the bot', async () => {
+    const missing = 'Bad Request: chat not found';
+    const outside = 'Forbidden: bot is not a member of the group chat';
+    const initiate = "Forbidden: bot can't initiate conversation with a user";
+    const methods = { sendMessage: { text: 'x' }, sendChatAction: { action: 'typing' }, getChat: {} };
+    for (const [method, params] of Object.entries(methods)) {
+      for (const chat_id of [999_999_999, -999_999_999, outsider.id, bot.id])
+        await seen.refused(call(method, { chat_id, ...params }), 400, missing);
+      const from = () => service.bot(outsider, method, { chat_id: group, ...params });
+      await seen.refused(from, 403, outside);
+    }
+    await seen.refused(call('sendMessage', { chat_id: stranger.id, text: 'x' }), 403, initiate);
+    await seen.refused(call('sendChatAction', { chat_id: stranger.id, action: 'typing' }), 403, initiate);
+    await seen.refused(call('getChat', { chat_id: stranger.id }), 400, missing);
+    await seen.refused(call('getChat', {}), 400, 'Bad Request: chat_id is empty');
+    const action = 'Bad Request: wrong parameter action in request';
+    await seen.refused(call('sendChatAction', { chat_id: user.id, action: 'dancing' }), 400, action);
+    await seen.refused(call('sendChatAction', { chat_id: user.id }), 400, action);
+  });
+
+  test('getChat tells of both kinds', async () => {
+    expect(await resultOf(call('getChat', { chat_id: user.id }, 1)())).toEqual({
+      id: user.id,
+      type: 'private',
+      first_name: 'ann',
+      username: user.username,
+    });
+    const shown = await resultOf(call('getChat', { chat_id: String(group) }, 1)());
+    expect(shown).toMatchObject({ id: group, type: 'group', title: 'Team', member_count: 2 });
+    expect(shown.permissions).toMatchObject({ can_pin_messages: false });
+  });
+
+  test('a bot that was removed from a group', async () => {
+    const team = await service.newGroup(user, 'Short', [bot]);
+    const { message_id } = await send({ chat_id: team });
+    await resultOf(service.app(user, 'DELETE', `/api/chats/${team}/members/${bot.id}`));
+    const outside = 'Forbidden: bot is not a member of the group chat';
+    await seen.refused(call('sendMessage', { chat_id: team, text: 'x' }, 1), 403, outside);
+    await seen.refused(call('editMessageText', { chat_id: team, message_id, text: 'y' }, 1), 403, outside);
+    await seen.refused(call('deleteMessage', { chat_id: team, message_id }, 1), 403, outside);
+    await seen.refused(call('getChat', { chat_id: team }, 1), 403, outside);
+  });
+});
+
+describe('text', () => {
+  const empty = 'Bad Request: message text is empty';
+  const refused = (params: object, text: string) =>
+    seen.refused(call('sendMessage', { chat_id: user.id, text: 'x', ...params }), 400, text);
+
+  test('1 to 4096 characters, counted in code points after entities are parsed', async () => {
+    for (const text of ['', ' \n\t ', '\u200b\u2060', '<b></b>'])
+      await refused({ text, parse_mode: 'HTML' }, empty);
+    await refused({ text: 'x'.repeat(4097) }, 'Bad Request: message is too long');
+    await refused({ text: '👋'.repeat(4097) }, 'Bad Request: message is too long');
+    await refused(
+      { text: `<b>${'x'.repeat(4097)}</b>`, parse_mode: 'HTML' },
+      'Bad Request: message is too long',
+    );
+    expect((await send({ text: '👋'.repeat(4096) })).text).toBe('👋'.repeat(4096));
+    const bold = await send({ text: `<b>${'&lt;'.repeat(4096)}</b>`, parse_mode: 'HTML' });
+    expect([bold.text, bold.entities]).toEqual([
+      '<'.repeat(4096),
+      [{ type: 'bold', offset: 0, length: 4096 }],
+    ]);
+  });
+
+  test('entities that cannot be parsed, with offset and reason', async () => {
+    const unparsable = (reason: string) => `Bad Request: can't parse entities: ${reason}`;
+    await refused({ parse_mode: 'BBCode' }, 'Bad Request: unsupported parse_mode');
+    await refused(
+      { text: 'é<b>x', parse_mode: 'HTML' },
+      unparsable('Can\'t find end tag corresponding to start tag "b"'),
+    );
+    await refused(
+      { text: 'é<x>y', parse_mode: 'HTML' },
+      unparsable('Unsupported start tag "x" at byte offset 2'),
+    );
+    await refused(
+      { text: 'é*x', parse_mode: 'MarkdownV2' },
+      unparsable("Can't find end of Bold entity at byte offset 2"),
+    );
+    await refused(
+      { text: '1.', parse_mode: 'MarkdownV2' },
+      unparsable("Character '.' is reserved and must be escaped with the preceding '\\'"),
+    );
+    await refused(
+      { text: '*x', parse_mode: 'Markdown' },
+      unparsable("Can't find end of the entity starting at byte offset 0"),
+    );
+    await refused(
+      { entities: [{ type: 'nonsense', offset: 0, length: 1 }] },
+      unparsable('Unsupported type specified'),
+    );
+  });
+
+  test('keyboards', async () => {
+    const keyboard = (...buttons: object[]) => ({ reply_markup: { inline_keyboard: [buttons] } });
+    const ok = { text: 'b', callback_data: 'd' };
+    const shape = "Bad Request: can't parse reply keyboard markup JSON object";
+    await refused(keyboard({ text: 'b', callback_data: '' }), 'Bad Request: BUTTON_DATA_INVALID');
+    await refused(keyboard({ text: 'b', callback_data: 'x'.repeat(65) }), 'Bad Request: BUTTON_DATA_INVALID');
+    await refused(keyboard({ text: 'b', callback_data: 'é'.repeat(33) }), 'Bad Request: BUTTON_DATA_INVALID');
+    await refused(
+      keyboard({ text: ' ', callback_data: 'x' }),
+      'Bad Request: inline keyboard button text is empty',
+    );
+    await refused(keyboard({ text: 'b' }), 'Bad Request: BUTTON_TYPE_INVALID');
+    await refused(keyboard(...Array(101).fill(ok)), 'Bad Request: reply markup is too long');
+    for (const reply_markup of [
+      '{',
+      'x',
+      '7',
+      { inline_keyboard: {} },
+      { inline_keyboard: [ok] },
+      keyboard({ text: 7 }).reply_markup,
+    ])
+      await refused({ reply_markup }, shape);
+    const full = { inline_keyboard: Array(100).fill([{ text: 'b', callback_data: 'é'.repeat(32) }]) };
+    expect((await send({ reply_markup: full })).reply_markup).toEqual(full);
+  });
+
+  test('a reply to what is not there, and with leave to send without it', async () => {
+    const gone = await send();
+    await resultOf(call('deleteMessage', { chat_id: user.id, message_id: gone.message_id })());
+    const missing = 'Bad Request: message to be replied not found';
+    for (const message_id of [gone.message_id, 1_000_000]) {
+      await refused({ reply_parameters: { message_id } }, missing);
+      await refused({ reply_to_message_id: message_id }, missing);
+      const leave = { message_id, allow_sending_without_reply: true };
+      const sent = await send({ reply_parameters: leave });
+      expect(sent.reply_to_message).toBeUndefined();
+      expect((await send({ reply_to_message_id: message_id, allow_sending_without_reply: true })).text).toBe(
+        'x',
+      );
+    }
+    const target = await send({ text: 'target' });
+    const reply = await send({ reply_to_message_id: target.message_id });
+    expect(reply.reply_to_message).toMatchObject({ message_id: target.message_id, text: 'target' });
+  });
+});
+
+describe('edits, in the order of their refusals', () => {
+  const edit = (message_id: number, params: object = {}, front = 0) =>
+    call('editMessageText', { chat_id: user.id, message_id, text: 'y', ...params }, front);
+
+  /** Writes the record as it would be if it were older. */
+  async function age(message_id: number, seconds: number): Promise<void> {
+    const key = keys.message(directChat(bot.id, user.id), message_id);
+    const bytes = await seen.redis.getBuffer(key);
+    const record = unpackMessage(bytes as Buffer);
+    await seen.redis.set(key, packMessage({ ...record, date: record.date - seconds }));
+  }
+
+  test('1: no such message, never made or deleted, before anything else', async () => {
+    const { message_id } = await send();
+    await resultOf(call('deleteMessage', { chat_id: user.id, message_id })());
+    for (const id of [message_id, 0, 1_000_000]) {
+      await seen.refused(edit(id), 400, 'Bad Request: message to edit not found');
+      await seen.refused(
+        call('editMessageReplyMarkup', { chat_id: user.id, message_id: id }),
+        400,
+        'Bad Request: message to edit not found',
+      );
+      await seen.refused(
+        call('deleteMessage', { chat_id: user.id, message_id: id }),
+        400,
+        'Bad Request: message to delete not found',
+      );
+    }
+  });
+
+  test("2: another's message, even when nothing would change", async () => {
+    const theirs = await resultOf(
+      service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' }),
+    );
+    await seen.refused(edit(theirs.message_id), 400, cantEdit);
+    await seen.refused(edit(theirs.message_id, { text: 'mine' }), 400, cantEdit);
+    const own = await send();
+    const path = `/api/chats/${bot.id}/messages/${own.message_id}`;
+    await seen.refused(() => service.app(user, 'PATCH', path, { text: 'y' }), 400, cantEdit);
+    const inGroup = await resultOf(
+      service.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'mine' }),
+    );
+    await seen.refused(
+      call('editMessageText', { chat_id: group, message_id: inGroup.message_id, text: 'y' }),
+      400,
+      cantEdit,
+    );
+    await seen.refused(
+      call('deleteMessage', { chat_id: group, message_id: inGroup.message_id }),
+      400,
+      "Bad Request: message can't be deleted",
+    );
+  });
+
+  test('3: older than 48 hours, before sameness and before the rate', async () => {
+    const young = await send();
+    await age(young.message_id, 48 * 3_600 - 20);
+    await resultOf(edit(young.message_id)());
+    const old = await send();
+    await age(old.message_id, 48 * 3_600 + 1);
+    await seen.refused(edit(old.message_id), 400, cantEdit);
+    await seen.refused(edit(old.message_id, { text: 'x' }), 400, cantEdit);
+    await seen.refused(
+      call('editMessageReplyMarkup', { chat_id: user.id, message_id: old.message_id }),
+      400,
+      cantEdit,
+    );
+    await seen.refused(
+      call('deleteMessage', { chat_id: user.id, message_id: old.message_id }),
+      400,
+      "Bad Request: message can't be deleted",
+    );
+    // Edited a moment before it grew old: still its age decides.
+    const edited = await send();
+    await resultOf(edit(edited.message_id)());
+    await age(edited.message_id, 48 * 3_600 + 1);
+    await seen.refused(edit(edited.message_id, { text: 'z' }, 1), 400, cantEdit);
+  });
+
+  test('5: nothing changes, before the rate and without counting against it', async () => {
+    const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
+    const { message_id } = await send({ reply_markup });
+    const markup = (given?: object) =>
+      call('editMessageReplyMarkup', {
+        chat_id: user.id,
+        message_id,
+        ...(given ? { reply_markup: given } : {}),
+      });
+    await seen.refused(edit(message_id, { text: 'x', reply_markup }), 400, notModified);
+    await seen.refused(markup(reply_markup), 400, notModified);
+    // Had the two refusals counted, this would be too soon.
+    const edited = await resultOf(edit(message_id, { text: 'y' }, 1)());
+    expect(edited).toMatchObject({ message_id, text: 'y', edit_date: expect.any(Number) });
+    expect(edited.reply_markup).toBeUndefined();
+    await seen.refused(edit(message_id, { text: 'y' }), 400, notModified);
+    await seen.refused(markup(), 400, notModified);
+  });
+
+  test('6: a second edit within a second, on whichever node and of whichever kind', async () => {
+    const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
+    const { message_id } = await send();
+    await resultOf(edit(message_id)());
+    await seen.refused(edit(message_id, { text: 'z' }, 1), 429, tooOften);
+    await seen.refused(
+      call('editMessageReplyMarkup', { chat_id: user.id, message_id, reply_markup }),
+      429,
+      tooOften,
+    );
+    const other = await send();
+    await resultOf(edit(other.message_id)());
+    await sleep(1_050);
+    const marked = await resultOf(
+      call('editMessageReplyMarkup', { chat_id: user.id, message_id, reply_markup }, 1)(),
+    );
+    expect(marked).toMatchObject({ text: 'y', reply_markup });
+    await seen.refused(edit(message_id, { text: 'z' }), 429, tooOften);
+  });
+
+  test('what is wrong with the new text is told first, and changes nothing', async () => {
+    const { message_id } = await send();
+    await seen.refused(edit(message_id, { text: ' ' }), 400, 'Bad Request: message text is empty');
+    await seen.refused(edit(message_id, { text: 'x'.repeat(4097) }), 400, 'Bad Request: message is too long');
+    await seen.refused(edit(message_id, { parse_mode: 'x' }), 400, 'Bad Request: unsupported parse_mode');
+    await seen.refused(
+      call('editMessageText', { chat_id: 999_999, message_id, text: 'y' }),
+      400,
+      'Bad Request: chat not found',
+    );
+  });
+
+  test("an administrator with the right may edit another's message, one without may not", async () => {
+    const team = await service.newGroup(user, 'Edited', [bot]);
+    const rank = (rights: object) =>
+      resultOf(
+        service.app(user, 'PUT', `/api/chats/${team}/members/${bot.id}`, { status: 'administrator', rights }),
+      );
+    const { message_id } = await resultOf(
+      service.app(user, 'POST', `/api/chats/${team}/messages`, { text: 'mine' }),
+    );
+    const attempt = call('editMessageText', { chat_id: team, message_id, text: 'ours' }, 1);
+    await rank({ can_pin_messages: true });
+    await seen.refused(attempt, 400, cantEdit);
+    await rank({ can_edit_messages: true });
+    expect(await resultOf(attempt())).toMatchObject({ message_id, text: 'ours', from: { id: user.id } });
+  });
+});

@@ -1,0 +1,95 @@
+/** What a refusal must be on the wire, and that nothing is different after it. */
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { expect } from 'vitest';
+import { eventually } from '../clients/event_source.js';
+import type { Answer, Service } from '../support/service.js';
+
+/** What moves by itself: leases, heartbeats, what the sweep repeats, and tickets, which expire in seconds. */
+const moves = /:(auth_nodes|auth_revoked|flushers|flush_lease)$|:ticket$/;
+/** Copies of what Postgres holds may appear when they are first looked at; one that is there must not change. */
+const copies = /:(bot|user|member|memberships|commands|chat):-?\d/;
+
+/** What earlier calls left for bots elsewhere is forwarded behind their answers. */
+const forwarded = (redis: Redis) =>
+  eventually(async () => {
+    for (const key of await redis.keys('*:outbox')) expect(await redis.xlen(key)).toBe(0);
+  });
+
+async function dumpKey(redis: Redis, key: string): Promise<string> {
+  const type = await redis.type(key);
+  if (type === 'hash') {
+    const fields = Object.entries(await redis.hgetallBuffer(key)).map(([name, value]) => [
+      name,
+      value.toString('base64'),
+    ]);
+    // Which poll is the newest is not state of the queue.
+    return JSON.stringify(fields.filter(([name]) => name !== 'poll').sort());
+  }
+  return (await redis.dumpBuffer(key))?.toString('base64') ?? 'gone';
+}
+
+async function dumpRedis(redis: Redis): Promise<Map<string, string>> {
+  const keys = (await redis.keys('*')).filter((key) => !moves.test(key)).sort();
+  return new Map(await Promise.all(keys.map(async (key) => [key, await dumpKey(redis, key)] as const)));
+}
+
+/** Without the outbox of control operations, which the sweep empties some seconds after a change. */
+async function dumpPostgres(client: pg.Client): Promise<Record<string, string>> {
+  const { rows: tables } = await client.query(
+    "select tablename as name from pg_tables where schemaname = 'public' and tablename <> 'control_outbox'",
+  );
+  const dump: Record<string, string> = {};
+  for (const { name } of tables) {
+    const { rows } = await client.query(
+      `select md5(coalesce(string_agg(t::text, '|' order by t::text), '')) as sum from ${name} t`,
+    );
+    dump[name] = rows[0].sum;
+  }
+  return dump;
+}
+
+export interface Watch {
+  /**
+   * Makes the call and expects exactly this refusal: status and `error_code`, text, content type, for 429 `parameters` and
+   * `Retry-After` of one second and for the others none, and the same Redis and Postgres as before.
+   */
+  refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
+  readonly redis: Redis;
+  close(): Promise<void>;
+}
+
+export function expectEnvelope(answer: Answer, code: number, description: string): void {
+  const retry = code === 429 ? { parameters: { retry_after: 1 } } : {};
+  expect(answer.body).toEqual({ ok: false, error_code: code, description, ...retry });
+  expect(answer.status).toBe(code);
+  expect(answer.headers['content-type']).toBe('application/json');
+  expect(answer.headers['retry-after']).toBe(code === 429 ? '1' : undefined);
+}
+
+/** Looks into the stores of a service. Its flusher is stopped, so that what a call leaves in a journal stays to be seen. */
+export async function watch(service: Service): Promise<Watch> {
+  await service.flush.stop();
+  const redis = new Redis(service.redis.url);
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  const dump = async () => ({ redis: await dumpRedis(redis), postgres: await dumpPostgres(client) });
+  return {
+    redis,
+    async refused(call, code, description) {
+      await forwarded(redis);
+      const before = await dump();
+      expectEnvelope(await call(), code, description);
+      const after = await dump();
+      const known = new Map([...after.redis].filter(([key]) => before.redis.has(key) || !copies.test(key)));
+      // The record of a request is forgotten after a minute.
+      const kept = new Map([...before.redis].filter(([key]) => known.has(key) || !/:req:/.test(key)));
+      expect(known).toEqual(kept);
+      expect(after.postgres).toEqual(before.postgres);
+    },
+    async close() {
+      redis.disconnect();
+      await client.end();
+    },
+  };
+}

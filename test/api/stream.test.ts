@@ -1,0 +1,234 @@
+/** The event stream of a person (behaviour §11) over two fronts. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+const sources: EventSource[] = [];
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+});
+afterAll(async () => {
+  for (const source of sources) source.cut();
+  await service?.stop();
+});
+
+const urlOf = (front: number) => service.fronts[front % 2]?.url ?? '';
+
+async function listen(user: TestUser, front: number): Promise<EventSource> {
+  const source = await openEvents(urlOf(front), user.token);
+  sources.push(source);
+  return source;
+}
+
+const send = (bot: TestBot, chat_id: number, text: string, front = 0, more: object = {}) =>
+  resultOf(service.bot(bot, 'sendMessage', { chat_id, text, ...more }, front));
+
+const textsOf = (source: EventSource, chat: number) =>
+  source.events.flatMap(({ event, data }) =>
+    event === 'message' && data.chat.id === chat ? [data.text] : [],
+  );
+
+test('200 messages of two chats while the stream is cut and comes back on the other front', async () => {
+  const user = await service.newUser('ann');
+  const bots = [await service.newBot(user, 'one'), await service.newBot(user, 'two')] as const;
+  for (const bot of bots) await service.openChat(user, bot);
+  const events = await listen(user, 0);
+  let sending = true;
+  let cuts = 0;
+  const cutter = (async () => {
+    while (sending) {
+      await sleep(15 + 30 * Math.random());
+      events.cut();
+      // Something happens while nobody listens.
+      await sleep(20 * Math.random());
+      await events.open(urlOf(++cuts));
+    }
+  })();
+  for (let i = 0; i < 200; i++) {
+    await send(bots[i % 2] as TestBot, user.id, `n ${i}`, i % 3 === 0 ? 1 : 0);
+    await sleep(4);
+  }
+  sending = false;
+  await cutter;
+  expect(cuts).toBeGreaterThan(8);
+  await eventually(() => expect(events.events.length).toBeGreaterThanOrEqual(200));
+  await sleep(1_200);
+  for (const [n, bot] of bots.entries())
+    expect(textsOf(events, bot.id)).toEqual(Array.from({ length: 100 }, (_, i) => `n ${2 * i + n}`));
+  expect(events.events).toHaveLength(200);
+});
+
+test('a stream that was away too long is told to read the chat anew, and goes on from there', async () => {
+  const user = await service.newUser('ann');
+  const bot = await service.newBot(user, 'long');
+  await service.openChat(user, bot);
+  const events = await listen(user, 0);
+  await send(bot, user.id, 'before');
+  await events.heard(({ data }) => data.text === 'before');
+  events.cut();
+  for (let i = 0; i < 300; i++) await send(bot, user.id, `missed ${i}`, i % 2);
+  await events.open(urlOf(1));
+  await send(bot, user.id, 'after');
+  await events.heard(({ data }) => data.text === 'after');
+  expect(events.events.map(({ event, data }) => [event, data.text ?? data.chat_id])).toEqual([
+    ['message', 'before'],
+    ['reset', bot.id],
+    ['message', 'after'],
+  ]);
+});
+
+test('chats that are opened, joined or created while it is open appear with their first message', async () => {
+  const [owner, user] = [await service.newUser('olga'), await service.newUser('ann')];
+  const events = await listen(user, 1);
+  for (let i = 0; i < 8; i++) {
+    const bot = await service.newBot(owner, 'fresh');
+    await service.openChat(user, bot);
+    const first = await events.heard(({ data }) => data.chat?.id === bot.id);
+    expect(first).toMatchObject({ event: 'message', data: { text: '/start', from: { id: user.id } } });
+    const group = await service.newGroup(owner, 'Team', [bot, user]);
+    await send(bot, group, 'welcome');
+    const welcome = await events.heard(({ data }) => data.chat?.id === group);
+    expect(welcome).toMatchObject({ event: 'message', data: { text: 'welcome', chat: { type: 'group' } } });
+  }
+});
+
+test('a first group, whose first message comes at the instant of joining', async () => {
+  const owner = await service.newUser('olga');
+  const bot = await service.newBot(owner, 'first');
+  for (let i = 0; i < 25; i++) {
+    const user = await service.newUser('ann');
+    const group = await service.newGroup(owner, 'Team', [bot]);
+    const events = await listen(user, 1);
+    await resultOf(service.app(owner, 'PUT', `/api/chats/${group}/members/${user.id}`, {}));
+    await send(bot, group, 'welcome');
+    await events.heard(({ data }) => data.text === 'welcome');
+    events.cut();
+  }
+});
+
+test('messages, edits and deletions in their order, silent ones without notice', async () => {
+  const user = await service.newUser('ann');
+  const bot = await service.newBot(user, 'kinds');
+  await service.openChat(user, bot);
+  const events = await listen(user, 1);
+  const { message_id } = await send(bot, user.id, 'loud');
+  await events.heard(({ data }) => data.text === 'loud');
+  await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id, text: 'changed' }));
+  await events.heard(({ data }) => data.text === 'changed');
+  await resultOf(service.bot(bot, 'deleteMessage', { chat_id: user.id, message_id }, 1));
+  await events.heard(({ event }) => event === 'message_deleted');
+  await send(bot, user.id, 'quiet', 0, { disable_notification: true });
+  await events.heard(({ data }) => data.text === 'quiet');
+  expect(events.events.map(({ event, data }) => [event, data.text ?? data.message_id, data.notify])).toEqual([
+    ['message', 'loud', true],
+    ['edited_message', 'changed', undefined],
+    ['message_deleted', message_id, undefined],
+    ['message', 'quiet', false],
+  ]);
+});
+
+test('chat_action reaches those who look, in a direct chat and in a group, and is not kept', async () => {
+  const [owner, user] = [await service.newUser('olga'), await service.newUser('ann')];
+  const bot = await service.newBot(owner, 'busy');
+  await service.openChat(user, bot);
+  const group = await service.newGroup(owner, 'Team', [bot, user]);
+  const [mine, others] = [await listen(user, 1), await listen(owner, 0)];
+  await resultOf(service.bot(bot, 'sendChatAction', { chat_id: user.id, action: 'typing' }));
+  await resultOf(service.bot(bot, 'sendChatAction', { chat_id: group, action: 'upload_photo' }));
+  const shown = { chat_id: group, from_id: bot.id, action: 'upload_photo' };
+  await others.heard(({ event }) => event === 'chat_action');
+  await eventually(() =>
+    expect(mine.events.map(({ event, data }) => [event, data])).toEqual([
+      ['chat_action', { chat_id: bot.id, from_id: bot.id, action: 'typing' }],
+      ['chat_action', shown],
+    ]),
+  );
+  expect(others.events.map(({ data }) => data)).toEqual([shown]);
+  await mine.open(urlOf(0));
+  await send(bot, group, 'end');
+  await mine.heard(({ data }) => data.text === 'end');
+  expect(mine.events).toHaveLength(3);
+});
+
+test('callback_answer is for the presser alone, over a resumed stream too', async () => {
+  const [owner, presser] = [await service.newUser('olga'), await service.newUser('ann')];
+  const bot = await service.newBot(owner, 'buttons');
+  const group = await service.newGroup(owner, 'Team', [bot, presser]);
+  const [mine, others] = [await listen(presser, 1), await listen(owner, 0)];
+  const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
+  const { message_id } = await send(bot, group, 'press', 0, { reply_markup });
+  await mine.heard(({ data }) => data.text === 'press');
+  await others.heard(({ data }) => data.text === 'press');
+  const path = `/api/chats/${group}/messages/${message_id}/callback`;
+  const press = async (front: number) => {
+    const { callback_query_id } = await resultOf(service.app(presser, 'POST', path, { data: 'a' }, front));
+    await resultOf(service.bot(bot, 'answerCallbackQuery', { callback_query_id, text: 'psst' }, 1 - front));
+    return callback_query_id as string;
+  };
+  const first = await press(0);
+  await mine.heard(({ data }) => data.callback_query_id === first);
+  mine.cut();
+  others.cut();
+  const second = await press(1);
+  await mine.open(urlOf(0));
+  await others.open(urlOf(1));
+  await send(bot, group, 'end');
+  await mine.heard(({ data }) => data.text === 'end');
+  await others.heard(({ data }) => data.text === 'end');
+  const answer = (callback_query_id: string) => ({
+    chat_id: group,
+    callback_query_id,
+    text: 'psst',
+    show_alert: false,
+  });
+  const answers = (source: EventSource) => source.events.filter(({ event }) => event === 'callback_answer');
+  expect(answers(mine).map(({ data }) => data)).toEqual([answer(first), answer(second)]);
+  expect(answers(others)).toEqual([]);
+});
+
+test('a member that was removed hears no more, by an open stream or a resumed one', async () => {
+  const [owner, open, resumed] = [
+    await service.newUser('olga'),
+    await service.newUser('ann'),
+    await service.newUser('bob'),
+  ];
+  const bot = await service.newBot(owner, 'private');
+  const group = await service.newGroup(owner, 'Team', [bot, open, resumed]);
+  const heard = [await listen(open, 1), await listen(resumed, 0), await listen(owner, 1)] as const;
+  await send(bot, group, 'for all');
+  for (const source of heard) await source.heard(({ data }) => data.text === 'for all');
+  heard[1].cut();
+  for (const gone of [open, resumed])
+    await resultOf(service.app(owner, 'DELETE', `/api/chats/${group}/members/${gone.id}`));
+  for (let i = 0; i < 5; i++) await send(bot, group, `secret ${i}`, i % 2);
+  await heard[1].open(urlOf(1));
+  await heard[2].heard(({ data }) => data.text === 'secret 4');
+  await resultOf(service.bot(bot, 'sendChatAction', { chat_id: group, action: 'typing' }));
+  await heard[2].heard(({ event }) => event === 'chat_action');
+  await sleep(1_200);
+  expect(textsOf(heard[2], group)).toHaveLength(6);
+  for (const source of heard.slice(0, 2))
+    expect(source.events.map(({ data }) => data.text)).toEqual(['for all']);
+});
+
+test('a front that leaves ends its streams, and nothing is missed on the other', async () => {
+  const user = await service.newUser('ann');
+  const bot = await service.newBot(user, 'leave');
+  await service.openChat(user, bot);
+  const events = await listen(user, 1);
+  await send(bot, user.id, 'n 0');
+  await events.heard(({ data }) => data.text === 'n 0');
+  const leaving = performance.now();
+  expect(await service.fronts[1]?.stop()).toBe('exit code 0');
+  // It ends its streams; it does not wait for their readers to go.
+  expect(performance.now() - leaving).toBeLessThan(5_000);
+  await send(bot, user.id, 'n 1');
+  await events.open(urlOf(0));
+  await service.fronts[1]?.start();
+  await send(bot, user.id, 'n 2', 1);
+  await events.heard(({ data }) => data.text === 'n 2');
+  expect(textsOf(events, bot.id)).toEqual(['n 0', 'n 1', 'n 2']);
+});
