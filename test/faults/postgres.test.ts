@@ -44,7 +44,12 @@ async function outage(begin: () => Promise<void>, end: () => Promise<void>) {
   away = true;
   const control: Promise<Answer>[] = [];
   for (let left = awayMs; left > 0; left -= 500) {
-    control.push(service.app(owner, 'POST', '/api/me/bots', { username: `away_${left}_${Math.random().toString(36).slice(2, 8)}_bot`, name: 'away' }));
+    control.push(
+      service.app(owner, 'POST', '/api/me/bots', {
+        username: `away_${left}_${Math.random().toString(36).slice(2, 8)}_bot`,
+        name: 'away',
+      }),
+    );
     await sleep(500);
   }
   away = false;
