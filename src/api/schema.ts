@@ -49,13 +49,22 @@ export const optional = <T extends z.ZodType>(schema: T) =>
 
 const idMax = limits.id_max - 1;
 
+/** Told on each branch too: of a union, the branch whose type fits reports alone. */
+const noChat = {
+  error: ({ input }: { readonly input?: unknown }) =>
+    answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
+};
+
 /** A chat as a bot names it: an id, or `@username` of a public chat. */
 export const chatId = z.preprocess(
   asNumber,
-  z.union([z.number().int().min(-idMax).max(idMax), z.string().regex(/^@\w+$/)], {
-    error: (issue) =>
-      issue.input === undefined || issue.input === '' ? answer('chat_id_empty') : answer('chat_not_found'),
-  }),
+  z.union(
+    [
+      z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat),
+      z.string(noChat).regex(/^@\w+$/, noChat),
+    ],
+    noChat,
+  ),
 );
 
 export const messageId = integer().pipe(z.number().min(0).max(idMax));

@@ -1,0 +1,98 @@
+/** A reader of `GET /api/stream` that keeps what it heard, and can be cut and opened again where it was. */
+import { Agent, request } from 'undici';
+import { expect, vi } from 'vitest';
+
+export interface ServerEvent {
+  readonly id: string;
+  readonly event: string;
+  // biome-ignore lint/suspicious/noExplicitAny: events of every shape
+  readonly data: any;
+}
+
+export interface EventSource {
+  /** All events since it was opened, those before a cut included; without `ready`. */
+  readonly events: ServerEvent[];
+  /** Resumes by the last id, at `url` if given, and waits until the service says that it is up to date. */
+  open(url?: string): Promise<void>;
+  /** Drops the connection, as a network does. */
+  cut(): void;
+  /** The first event from index `after` on that matches; fails after 5 s. */
+  heard(matches: (event: ServerEvent) => boolean, after?: number): Promise<ServerEvent>;
+}
+
+function parseEvent(block: string): ServerEvent | null {
+  const fields: Record<string, string> = {};
+  for (const line of block.split('\n')) {
+    const colon = line.indexOf(':');
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).trimStart();
+  }
+  if (fields.event === undefined) return null;
+  return { id: fields.id ?? '', event: fields.event, data: JSON.parse(fields.data ?? 'null') };
+}
+
+/** Waits until the check holds, for 5 s. */
+export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: 5_000, interval: 10 });
+
+/** Opens the stream of the person who has this token. */
+export async function openEvents(url: string, token: string): Promise<EventSource> {
+  const events: ServerEvent[] = [];
+  let at = url;
+  let lastId = '';
+  let connection: { readonly agent: Agent; live: boolean } | undefined;
+
+  const cut = () => {
+    if (!connection) return;
+    connection.live = false;
+    connection.agent.destroy().catch(() => undefined);
+    connection = undefined;
+  };
+
+  async function open(next = at): Promise<void> {
+    cut();
+    at = next;
+    const mine = { agent: new Agent({ bodyTimeout: 0 }), live: true };
+    connection = mine;
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(lastId === '' ? {} : { 'last-event-id': lastId }),
+    };
+    const answer = await request(`${at}/api/stream`, { dispatcher: mine.agent, headers });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-type']).toBe('text/event-stream');
+    let text = '';
+    let ready = () => {};
+    const isReady = new Promise<void>((resolve) => {
+      ready = resolve;
+    });
+    answer.body.on('error', () => undefined);
+    answer.body.on('data', (chunk: Buffer) => {
+      // What still arrives on a connection that was cut has not been read.
+      if (!mine.live) return;
+      text += chunk.toString();
+      const blocks = text.split('\n\n');
+      text = blocks.pop() as string;
+      for (const block of blocks) {
+        const event = parseEvent(block);
+        if (!event) continue;
+        if (event.id !== '') lastId = event.id;
+        if (event.event === 'ready') ready();
+        else events.push(event);
+      }
+    });
+    await isReady;
+  }
+
+  await open();
+  return {
+    events,
+    open,
+    cut,
+    heard: (matches, after = 0) =>
+      eventually(() => {
+        const found = events.slice(after).find(matches);
+        if (!found) throw new Error(`not heard; last: ${JSON.stringify(events.slice(-3))}`);
+        return found;
+      }),
+  };
+}

@@ -1,0 +1,144 @@
+/** Unmodified grammY bots: only `apiRoot` is changed. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Bot, GrammyError, InlineKeyboard } from 'grammy';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type Service, startService, type TestUser } from '../support/service.js';
+import { type Balancer, startBalancer } from './balancer.js';
+import { eventually } from './event_source.js';
+import { expectCommands, expectEcho, expectMenu } from './scenario.js';
+
+let service: Service;
+let balancer: Balancer;
+let user: TestUser;
+let running: { readonly bot: Bot; readonly ended: Promise<void> } | undefined;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  balancer = await startBalancer(service.fronts);
+  user = await service.newUser('ann');
+});
+afterEach(async () => {
+  await running?.bot.stop();
+  await running?.ended;
+  running = undefined;
+});
+afterAll(async () => {
+  await balancer?.close();
+  await service?.stop();
+});
+
+/** `a front` is the first, while people write over both; `a balancer` alternates. */
+const rootOf = (name: string) => (name === 'a front' ? service.fronts[0].url : balancer.url);
+
+async function run(bot: Bot): Promise<void> {
+  bot.catch((error) => {
+    throw error;
+  });
+  await new Promise<void>((resolve) => {
+    running = { bot, ended: bot.start({ onStart: () => resolve() }) };
+  });
+}
+
+test.each(['a front', 'a balancer'])('echo with long polling, the bot behind %s', async (name) => {
+  const made = await service.newBot(user, 'echo');
+  await service.openChat(user, made);
+  const bot = new Bot(made.token, { client: { apiRoot: rootOf(name) } });
+  bot.command('start', () => undefined);
+  bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  await run(bot);
+  expect(bot.botInfo).toMatchObject({
+    id: made.id,
+    username: made.username,
+    is_bot: true,
+    can_join_groups: true,
+  });
+  await expectEcho(service, user, made, 12);
+  if (name === 'a balancer') expect(Math.min(...balancer.counts)).toBeGreaterThan(20);
+});
+
+test.each(['a front', 'a balancer'])('a menu of inline buttons, the bot behind %s', async (name) => {
+  const made = await service.newBot(user, 'menu');
+  await service.openChat(user, made);
+  const bot = new Bot(made.token, { client: { apiRoot: rootOf(name) } });
+  const keyboard = (n: number) => new InlineKeyboard().text('+', `add:${n}`).text('same', `same:${n}`);
+  const waits: number[] = [];
+  bot.command('menu', (ctx) => ctx.reply('count 0', { reply_markup: keyboard(0) }));
+  bot.callbackQuery(/^add:(\d+)$/, async (ctx) => {
+    const n = Number(ctx.match[1]) + 1;
+    await ctx.answerCallbackQuery({ text: `now ${n}`, ...(n === 3 ? { show_alert: true } : {}) });
+    for (;;) {
+      try {
+        await ctx.editMessageText(`count ${n}`, { reply_markup: keyboard(n) });
+        return;
+      } catch (error) {
+        if (!(error instanceof GrammyError) || error.error_code !== 429) throw error;
+        expect(error.description).toBe('Too Many Requests: retry after 1');
+        waits.push(error.parameters.retry_after ?? 0);
+        await sleep((error.parameters.retry_after ?? 0) * 1_000);
+      }
+    }
+  });
+  bot.callbackQuery(/^same:(\d+)$/, async (ctx) => {
+    const n = Number(ctx.match[1]);
+    const refusal = await ctx
+      .editMessageText(`count ${n}`, { reply_markup: keyboard(n) })
+      .catch((error) => error);
+    expect(refusal).toBeInstanceOf(GrammyError);
+    await ctx.answerCallbackQuery(refusal.description);
+  });
+  await run(bot);
+  await expectMenu(service, user, made);
+  expect(waits).toEqual([1, 1]);
+});
+
+test('commands, a start payload, and the list of commands', async () => {
+  const [made, other] = [await service.newBot(user, 'cmd'), await service.newBot(user, 'other')];
+  const bot = new Bot(made.token, { client: { apiRoot: balancer.url } });
+  bot.command('start', (ctx) => ctx.reply(`payload ${ctx.match}`));
+  bot.command('ping', (ctx) => ctx.reply(`pong ${ctx.match}`));
+  await run(bot);
+  await expectCommands(service, user, made, other);
+
+  const german = { language_code: 'de' as const };
+  const groups = { scope: { type: 'all_group_chats' as const } };
+  const commands = [
+    { command: 'start', description: 'Begin' },
+    { command: 'ping', description: 'Ask for a pong' },
+  ];
+  expect(await bot.api.getMyCommands()).toEqual([]);
+  expect(await bot.api.setMyCommands(commands)).toBe(true);
+  expect(await bot.api.setMyCommands([{ command: 'ping', description: 'Hallo' }], german)).toBe(true);
+  expect(await bot.api.setMyCommands(commands.slice(1), groups)).toBe(true);
+  // Asked twice, since the balancer alternates: both fronts know.
+  for (let i = 0; i < 2; i++) {
+    expect(await bot.api.getMyCommands()).toEqual(commands);
+    expect(await bot.api.getMyCommands(german)).toEqual([{ command: 'ping', description: 'Hallo' }]);
+    expect(await bot.api.getMyCommands(groups)).toEqual(commands.slice(1));
+    await bot.api.getMe();
+  }
+  expect(await bot.api.deleteMyCommands(german)).toBe(true);
+  expect(await bot.api.getMyCommands(german)).toEqual([]);
+  expect(await bot.api.getMyCommands()).toEqual(commands);
+  await expect(bot.api.setMyCommands([{ command: 'Bad Name', description: 'x' }])).rejects.toMatchObject({
+    error_code: 400,
+    description: 'Bad Request: BOT_COMMAND_INVALID',
+  });
+});
+
+test('stopping confirms what was handled, and another front hands over only what came after', async () => {
+  const made = await service.newBot(user, 'again');
+  await service.openChat(user, made);
+  const heard: string[] = [];
+  const botAt = (front: number) => {
+    const bot = new Bot(made.token, { client: { apiRoot: service.fronts[front]?.url ?? '' } });
+    bot.on('message:text', (ctx) => void heard.push(`${front} ${ctx.message.text}`));
+    return bot;
+  };
+  await run(botAt(0));
+  await eventually(() => expect(heard).toEqual(['0 /start']));
+  await running?.bot.stop();
+  await running?.ended;
+  await service.app(user, 'POST', `/api/chats/${made.id}/messages`, { text: 'later' });
+  await run(botAt(1));
+  await eventually(() => expect(heard).toEqual(['0 /start', '1 later']));
+});

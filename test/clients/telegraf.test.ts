@@ -1,0 +1,98 @@
+/** Unmodified Telegraf bots: only `apiRoot` is changed. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Markup, Telegraf, TelegramError } from 'telegraf';
+import { message } from 'telegraf/filters';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type Service, startService, type TestUser } from '../support/service.js';
+import { type Balancer, startBalancer } from './balancer.js';
+import { expectCommands, expectEcho, expectMenu } from './scenario.js';
+
+let service: Service;
+let balancer: Balancer;
+let user: TestUser;
+let running: { readonly bot: Telegraf; readonly ended: Promise<void> } | undefined;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  balancer = await startBalancer(service.fronts);
+  user = await service.newUser('tom');
+});
+afterEach(async () => {
+  running?.bot.stop();
+  await running?.ended;
+  running = undefined;
+});
+afterAll(async () => {
+  await balancer?.close();
+  await service?.stop();
+});
+
+async function run(bot: Telegraf): Promise<void> {
+  await new Promise<void>((resolve) => {
+    running = { bot, ended: bot.launch(() => resolve()) };
+  });
+}
+
+test('echo with long polling', async () => {
+  const made = await service.newBot(user, 'echo');
+  await service.openChat(user, made);
+  const bot = new Telegraf(made.token, { telegram: { apiRoot: service.fronts[0].url } });
+  bot.start(() => undefined);
+  bot.on(message('text'), (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  await run(bot);
+  expect(bot.botInfo).toMatchObject({ id: made.id, username: made.username });
+  await expectEcho(service, user, made, 12);
+});
+
+test('a menu of inline buttons', async () => {
+  const made = await service.newBot(user, 'menu');
+  await service.openChat(user, made);
+  const bot = new Telegraf(made.token, { telegram: { apiRoot: balancer.url } });
+  const keyboard = (n: number) =>
+    Markup.inlineKeyboard([
+      Markup.button.callback('+', `add:${n}`),
+      Markup.button.callback('same', `same:${n}`),
+    ]);
+  const waits: number[] = [];
+  bot.command('menu', (ctx) => ctx.reply('count 0', keyboard(0)));
+  bot.action(/^add:(\d+)$/, async (ctx) => {
+    const n = Number(ctx.match[1]) + 1;
+    await ctx.answerCbQuery(`now ${n}`, n === 3 ? { show_alert: true } : {});
+    for (;;) {
+      try {
+        await ctx.editMessageText(`count ${n}`, keyboard(n));
+        return;
+      } catch (error) {
+        if (!(error instanceof TelegramError) || error.code !== 429) throw error;
+        waits.push(error.parameters?.retry_after ?? 0);
+        await sleep((error.parameters?.retry_after ?? 0) * 1_000);
+      }
+    }
+  });
+  bot.action(/^same:(\d+)$/, async (ctx) => {
+    const n = Number(ctx.match[1]);
+    const refusal = await ctx.editMessageText(`count ${n}`, keyboard(n)).catch((error) => error);
+    expect(refusal).toBeInstanceOf(TelegramError);
+    await ctx.answerCbQuery(refusal.description);
+  });
+  await run(bot);
+  await expectMenu(service, user, made);
+  expect(waits).toEqual([1, 1]);
+});
+
+test('commands, a start payload, and the list of commands', async () => {
+  const [made, other] = [await service.newBot(user, 'cmd'), await service.newBot(user, 'other')];
+  const bot = new Telegraf(made.token, { telegram: { apiRoot: balancer.url } });
+  bot.start((ctx) => ctx.reply(`payload ${ctx.payload}`));
+  bot.command('ping', (ctx) => ctx.reply(`pong ${ctx.payload}`));
+  await run(bot);
+  await expectCommands(service, user, made, other);
+  const commands = [{ command: 'ping', description: 'Ask for a pong' }];
+  expect(await bot.telegram.setMyCommands(commands, { scope: { type: 'chat', chat_id: user.id } })).toBe(
+    true,
+  );
+  expect(await bot.telegram.getMyCommands({ scope: { type: 'chat', chat_id: user.id } })).toEqual(commands);
+  expect(await bot.telegram.getMyCommands()).toEqual([]);
+  expect(await bot.telegram.deleteMyCommands({ scope: { type: 'chat', chat_id: user.id } })).toBe(true);
+  expect(await bot.telegram.getMyCommands({ scope: { type: 'chat', chat_id: user.id } })).toEqual([]);
+});
