@@ -1,4 +1,5 @@
 /** A Redis and a PostgreSQL that a test may kill and start again, and a proxy that loses answers. */
+import { spawnSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -18,10 +19,26 @@ export interface Restartable {
   halt(): Promise<void>;
   /** On the same port and folder; resolves when it has loaded its data and answers. */
   start(): Promise<void>;
+  /** SIGSTOP and SIGCONT, to it and the processes that it started. */
   pause(): void;
   resume(): void;
   /** Ends it and removes its data. */
   stop(): Promise<void>;
+}
+
+/** PostgreSQL serves each connection in a process of its own. */
+function signalAll(pid: number, signal: NodeJS.Signals): void {
+  // The parent first when it freezes and last when it goes on: it starts nothing in between.
+  const all = [pid, ...childrenOf(pid)];
+  for (const one of signal === 'SIGSTOP' ? all : all.reverse()) process.kill(one, signal);
+}
+
+function childrenOf(pid: number): number[] {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
+  return stdout.split('\n').flatMap((line) => {
+    const [child, parent] = line.trim().split(/\s+/).map(Number);
+    return parent === pid && child ? [child] : [];
+  });
 }
 
 function restartable(dir: string, first: LocalServer, again: () => Promise<LocalServer>): Restartable {
@@ -41,8 +58,8 @@ function restartable(dir: string, first: LocalServer, again: () => Promise<Local
     async start() {
       server = await again();
     },
-    pause: () => void process.kill(server.pid, 'SIGSTOP'),
-    resume: () => void process.kill(server.pid, 'SIGCONT'),
+    pause: () => signalAll(server.pid, 'SIGSTOP'),
+    resume: () => signalAll(server.pid, 'SIGCONT'),
     async stop() {
       await server.stop();
       await rm(dir, { recursive: true, force: true });

@@ -15,6 +15,8 @@ export interface Comparison {
   readonly differences: readonly string[];
 }
 
+type Stores = Pick<Service, 'redis' | 'databaseUrl'>;
+
 interface MessageRow {
   readonly chat_id: string;
   readonly user_id: string;
@@ -28,7 +30,7 @@ const chatName = (row: { readonly chat_id: string; readonly user_id: string }) =
   row.user_id === '0' ? row.chat_id : `${row.chat_id}.${row.user_id}`;
 
 async function withStores<T>(
-  service: Pick<Service, 'redis' | 'databaseUrl'>,
+  service: Stores,
   work: (redis: Redis, client: pg.Client) => Promise<T>,
 ): Promise<T> {
   const redis = new Redis(service.redis.url, { protocol: 2, maxRetriesPerRequest: 1 });
@@ -50,26 +52,26 @@ async function keysOf(redis: Redis, match: string): Promise<string[]> {
   return [...found];
 }
 
+async function sumOf(redis: Redis, kind: 'journal' | 'outbox'): Promise<number> {
+  const lengths = await Promise.all((await keysOf(redis, `*:${kind}`)).map((key) => redis.xlen(key)));
+  return lengths.reduce((a, b) => a + b, 0);
+}
+
 /** Waits until every journal is empty. */
-export function drained(service: Pick<Service, 'redis' | 'databaseUrl'>, msMax = 30_000): Promise<void> {
+export function drained(service: Stores, msMax = 30_000): Promise<void> {
   return withStores(service, (redis) =>
-    eventually(
-      'the journals are empty',
-      async () => {
-        const lengths = await Promise.all((await keysOf(redis, '*:journal')).map((key) => redis.xlen(key)));
-        return lengths.every((length) => length === 0);
-      },
-      msMax,
-    ),
+    eventually('the journals are empty', async () => (await sumOf(redis, 'journal')) === 0, msMax),
   );
 }
 
-/** Entries that wait in all journals. */
-export function journaled(service: Pick<Service, 'redis' | 'databaseUrl'>): Promise<number> {
-  return withStores(service, async (redis) => {
-    const lengths = await Promise.all((await keysOf(redis, '*:journal')).map((key) => redis.xlen(key)));
-    return lengths.reduce((a, b) => a + b, 0);
-  });
+/** Entries that wait in all journals, or for all bots of other partitions. */
+export async function waitingIn(service: Stores, kind: 'journal' | 'outbox'): Promise<number> {
+  const redis = new Redis(service.redis.url, { protocol: 2 });
+  try {
+    return await sumOf(redis, kind);
+  } finally {
+    redis.disconnect();
+  }
 }
 
 function differenceOf(row: MessageRow, record: Buffer | null): string | null {
@@ -83,7 +85,7 @@ function differenceOf(row: MessageRow, record: Buffer | null): string | null {
 }
 
 /** Both sides as they stand; for a service at rest whose entities are all hot. */
-export function compareStores(service: Pick<Service, 'redis' | 'databaseUrl'>): Promise<Comparison> {
+export function compareStores(service: Stores): Promise<Comparison> {
   return withStores(service, async (redis, client) => {
     const differences: string[] = [];
     const differ = (text: string) => differences.length < 20 && differences.push(text);
@@ -127,9 +129,7 @@ export function compareStores(service: Pick<Service, 'redis' | 'databaseUrl'>): 
 }
 
 /** What Postgres alone knows of every chat's messages, `/start` left out. */
-export function postgresHistory(
-  service: Pick<Service, 'redis' | 'databaseUrl'>,
-): Promise<Map<string, Seen[]>> {
+export function postgresHistory(service: Stores): Promise<Map<string, Seen[]>> {
   return withStores(service, async (_, client) => {
     const { rows } = await client.query<MessageRow>('select * from messages where record is not null');
     const found = new Map<string, Seen[]>();

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
 import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { ownPostgres, type Restartable } from './backends.js';
-import { compareStores, drained } from './compare.js';
+import { compareStores, drained, waitingIn } from './compare.js';
 import { report } from './report.js';
 import { createWorld, scale } from './world.js';
 
@@ -53,6 +53,7 @@ async function outage(begin: () => Promise<void>, end: () => Promise<void>) {
     await sleep(500);
   }
   away = false;
+  const journaled = await waitingIn(service, 'journal');
   await end();
   await sleep(500);
   ended.abort();
@@ -61,7 +62,7 @@ async function outage(begin: () => Promise<void>, end: () => Promise<void>) {
   const verdict = await world.settled();
   await drained(service);
   const rows = await compareStores(service);
-  return { refusals, acknowledgedAway, slowestMs, answers, verdict, rows };
+  return { refusals, journaled, acknowledgedAway, slowestMs, answers, verdict, rows };
 }
 
 test('Postgres stopped: hot calls go on, control operations answer 503, and the journal drains', async () => {
@@ -77,6 +78,7 @@ test('Postgres stopped: hot calls go on, control operations answer 503, and the 
     expect(answer.headers['retry-after']).toBe('1');
   }
   expect(figures.acknowledgedAway).toBeGreaterThan(100);
+  expect(figures.journaled).toBeGreaterThan(100);
   expect(verdict).toMatchObject(nothingWrong);
   expect(rows.differences).toEqual([]);
   await resultOf(service.newBot(owner, 'back').then((bot) => service.bot(bot, 'getMe')));
@@ -91,6 +93,7 @@ test('Postgres frozen: hot calls go on, and a control operation succeeds late or
   expect(refusals).toEqual([]);
   for (const { status } of answers) expect([200, 503]).toContain(status);
   expect(figures.acknowledgedAway).toBeGreaterThan(100);
+  expect(figures.journaled).toBeGreaterThan(100);
   expect(verdict).toMatchObject(nothingWrong);
   expect(rows.differences).toEqual([]);
 }, 120_000);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
 import { type Front, resultOf, type Service, startService } from '../support/service.js';
-import { compareStores, drained, postgresHistory } from './compare.js';
+import { compareStores, drained, postgresHistory, waitingIn } from './compare.js';
 import { report } from './report.js';
 import { createWorld, eventually, scale } from './world.js';
 
@@ -47,6 +47,33 @@ test('a front that is killed in the middle of a load loses nothing that was ackn
   const own = await world.history();
   const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
   expect(sorted(new Map(stored))).toEqual(sorted(own));
+}, 120_000);
+
+test('what a killed front had yet to forward, the sweep forwards', async () => {
+  const world = await createWorld(service);
+  world.poll(() => 1);
+  const [front] = service.fronts;
+  const rounds = Math.max(3, Math.round(3 * scale));
+  let stranded = 0;
+  for (let round = 0; round < rounds; round++) {
+    const ended = new AbortController();
+    const count = Number.POSITIVE_INFINITY;
+    const loading = world.load({ count, groupsOnly: true, front: () => 0, signal: ended.signal });
+    await sleep(200 + Math.random() * 200);
+    // Nobody else sends and nobody sweeps: what this front leaves behind stays until the sweep goes on.
+    service.deliver.pause();
+    await sleep(50 + Math.random() * 100);
+    await front.kill();
+    ended.abort();
+    await loading;
+    stranded += await waitingIn(service, 'outbox');
+    service.deliver.resume();
+    await front.start();
+  }
+  const verdict = await world.settled();
+  report('front killed before it forwarded', { rounds, stranded, ...verdict });
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(stranded).toBeGreaterThan(0);
 }, 120_000);
 
 test('a flusher that is killed again and again leaves Postgres equal to Redis, row for row', async () => {

@@ -28,6 +28,8 @@ export interface LoadOptions {
   readonly count: number;
   /** Index of the front for a try; tries count up from 0 for each call. */
   readonly front: (lane: number, tries: number) => number;
+  /** Only those who send into groups. */
+  readonly groupsOnly?: boolean;
   /** Gives up a call that was not acknowledged for so long. Default 40,000. */
   readonly patienceMs?: number;
   /** Ends the load early. */
@@ -129,6 +131,7 @@ export async function createWorld(service: Service): Promise<World> {
     let left = options.count;
     await Promise.all(
       lanes.map(async (lane, index) => {
+        if (options.groupsOnly && lane.chat.includes('.')) return;
         while (left-- > 0 && !options.signal?.aborted) await sendUntilAcknowledged(lane, index, options);
       }),
     );

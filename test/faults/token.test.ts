@@ -1,0 +1,169 @@
+/** A token that was replaced is accepted nowhere once the call that replaced it has answered, even by a frozen front. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { durableRedis, ownPostgres, type Restartable } from './backends.js';
+import { report } from './report.js';
+import { findSecrets } from './secrets.js';
+import { scale } from './world.js';
+
+let redis: Restartable;
+let postgres: Restartable;
+let service: Service;
+let owner: TestUser;
+/** Every token that was ever given out. */
+const tokens: string[] = [];
+
+beforeAll(async () => {
+  [redis, postgres] = await Promise.all([durableRedis(), ownPostgres()]);
+  const database = { url: postgres.url, drop: () => postgres.stop() };
+  service = await startService({ fronts: 3, redis, database, extraEnv: { PARTITIONS: '16' } });
+  owner = await service.newUser('owner');
+  tokens.push(service.adminToken, owner.token);
+});
+afterAll(() => service?.stop());
+
+interface Call {
+  readonly front: number;
+  readonly sentAt: number;
+  readonly answeredAt: number;
+  readonly status: number;
+}
+
+/** About 330 calls a second to each front, for as long as told, whether they are answered or not (up to 400 open). */
+function hammer(bot: TestBot, signal: AbortSignal): { readonly calls: Call[]; done(): Promise<void> } {
+  const calls: Call[] = [];
+  const open = new Set<Promise<void>>();
+  async function call(front: number): Promise<void> {
+    const sentAt = performance.now();
+    const answer = await service.bot(bot.token, 'getMe', {}, front).catch(() => null);
+    calls.push({ front, sentAt, answeredAt: performance.now(), status: answer?.status ?? 0 });
+  }
+  const running = service.fronts.map(async (_, front) => {
+    let waiting = 0;
+    while (!signal.aborted) {
+      for (let i = 0; i < 3 && waiting < 400; i++) {
+        waiting++;
+        const one = call(front).finally(() => {
+          waiting--;
+          open.delete(one);
+        });
+        open.add(one);
+      }
+      await sleep(9);
+    }
+  });
+  return {
+    calls,
+    async done() {
+      await Promise.all(running);
+      await Promise.all(open);
+    },
+  };
+}
+
+/** One replacement under load, with the front `frozen` (an index, or none) stopped before it and let go after it. */
+async function replaceUnderLoad(frozen: number | null) {
+  const bot = await service.newBot(owner, 'token');
+  const ended = new AbortController();
+  const load = hammer(bot, ended.signal);
+  await sleep(800);
+  if (frozen !== null) service.fronts[frozen]?.pause();
+  await sleep(50);
+  const began = performance.now();
+  const path = `/api/me/bots/${bot.id}/regenerate_token`;
+  const fresh: TestBot = await resultOf(service.app(owner, 'POST', path));
+  const answeredAt = performance.now();
+  tokens.push(bot.token, fresh.token);
+  const newAtOnce = await Promise.all(
+    service.fronts
+      .map((_, i) => i)
+      .filter((i) => i !== frozen)
+      .map(async (i) => (await service.bot(fresh, 'getMe', {}, i)).status),
+  );
+  // More requests with the old token gather on the frozen front's sockets meanwhile.
+  await sleep(300);
+  if (frozen !== null) service.fronts[frozen]?.resume();
+  await sleep(700);
+  newAtOnce.push(
+    ...(await Promise.all(
+      service.fronts.map(async (_, i) => (await service.bot(fresh, 'getMe', {}, i)).status),
+    )),
+  );
+  ended.abort();
+  await load.done();
+  const late = load.calls.filter((c) => c.sentAt > answeredAt);
+  return {
+    tookMs: Math.round(answeredAt - began),
+    calls: load.calls.length,
+    successes: load.calls.filter((c) => c.status === 200).length,
+    /** Sent before the answer and answered after it: these may see either. */
+    crossing: load.calls.filter((c) => c.sentAt < answeredAt && c.answeredAt > answeredAt).length,
+    crossingSuccesses: load.calls.filter(
+      (c) => c.sentAt < answeredAt && c.answeredAt > answeredAt && c.status === 200,
+    ).length,
+    late: late.length,
+    lateSuccesses: late.filter((c) => c.status === 200).length,
+    lateStatuses: [...new Set(late.map((c) => c.status))],
+    lateOnFrozen: late.filter((c) => c.front === frozen).length,
+    newAtOnce: [...new Set(newAtOnce)],
+  };
+}
+
+const rounds = Math.max(1, Math.round(scale));
+
+test('with every front at work, a token is replaced in a moment', async () => {
+  for (let round = 0; round < rounds; round++) {
+    const seen = await replaceUnderLoad(null);
+    report('token replaced', seen);
+    expect(seen.lateSuccesses).toBe(0);
+    expect(seen.lateStatuses).toEqual([401]);
+    expect(seen.late).toBeGreaterThan(100);
+    expect(seen.newAtOnce).toEqual([200]);
+    expect(seen.tookMs).toBeLessThan(limits.auth_lease_ms);
+  }
+}, 120_000);
+
+test('with a frozen front, it is replaced when that front can no longer trust its memory', async () => {
+  for (let round = 0; round < rounds; round++) {
+    const seen = await replaceUnderLoad(1 + (round % 2));
+    report('token replaced, one front frozen', seen);
+    expect(seen.lateSuccesses).toBe(0);
+    expect(seen.lateStatuses).toEqual([401]);
+    expect(seen.lateOnFrozen).toBeGreaterThan(30);
+    expect(seen.newAtOnce).toEqual([200]);
+    // The lease counts from its last renewal, so that the wait may be shorter, never much longer.
+    expect(seen.tookMs).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
+    expect(seen.tookMs).toBeLessThan(limits.auth_lease_ms + limits.auth_lease_margin_ms + 1_500);
+  }
+}, 120_000);
+
+test('no token lies in plain text in Redis, in Postgres or in a log', async () => {
+  const bot = await service.newBot(owner, 'secret');
+  tokens.push(bot.token);
+  await service.openChat(owner, bot);
+  // Requests that fail and requests with a wrong method are where a log would name a path.
+  await service.bot(bot, 'noSuchMethod');
+  await service.bot(bot, 'sendMessage', { chat_id: 'x' });
+  await service.bot(`${bot.token}x`, 'getMe');
+  await sleep(500);
+  await redis.halt();
+  await service.bot(bot, 'getUpdates');
+  await redis.start();
+  await postgres.halt();
+  await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
+  await postgres.start();
+  await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`));
+  const { found, searched } = await findSecrets(service, tokens, [redis.dir, postgres.dir]);
+  report('secrets searched', { tokens: tokens.length, ...searched });
+  expect(found).toEqual([]);
+  // What does lie there is found.
+  const { found: known } = await findSecrets(service, [bot.username], [redis.dir, postgres.dir]);
+  for (const place of [/^key /, /^table bots/, /^file appendonly/, /^file \d+/]) {
+    expect(known.filter((where) => place.test(where))).not.toEqual([]);
+  }
+  expect(searched.keys).toBeGreaterThan(10);
+  expect(searched.fileBytes).toBeGreaterThan(1_000_000);
+  expect(searched.logChars).toBeGreaterThan(500);
+}, 60_000);
