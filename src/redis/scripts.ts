@@ -150,7 +150,8 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       if (!isReplyError(error)) return { lost: true as const };
       if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
         throw new ApiError('too_many_requests', { retry_after: 1 });
-      if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY)/.test(error.message)) throw unavailable();
+      if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
+        throw unavailable();
       throw located(loaded.script, error);
     }
     return { lost: false as const, runId, reply: decodeReply(loaded.script, reply) };
