@@ -40,10 +40,10 @@ local function confirm_below(id)
   local q = read_queue(state_key)
   local from, below = '-', ('(%.0f-0'):format(id)
   repeat
-    local entries = redis.call('XRANGE', queue_key, from, below, 'COUNT', 100)
+    local entries = redis.call('XRANGE', queue_key, from, below, 'COUNT', LIMITS.updates_batch_max)
     for _, entry in ipairs(entries) do q.bytes = q.bytes - entry_bytes(entry[2]) end
     if #entries > 0 then from = '(' .. entries[#entries][1] end
-  until #entries < 100
+  until #entries < LIMITS.updates_batch_max
   redis.call('XTRIM', queue_key, 'MINID', ('%.0f-0'):format(id))
   redis.call('HSET', state_key, 'bytes', q.bytes)
 end

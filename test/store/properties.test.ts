@@ -1,0 +1,236 @@
+/** Properties of what the store packs, places, seals and names. */
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import {
+  type MessageRecord,
+  messageKinds,
+  messageVersion,
+  pack,
+  packMessage,
+  packMessageTail,
+  unpack,
+  unpackMessage,
+} from '../../src/store/codec.js';
+import { chatText, directChat, parseChat, sharedChat } from '../../src/store/keys.js';
+import { clusterSlot, layPartitions } from '../../src/store/partitions.js';
+import { createSecrets } from '../../src/store/secrets.js';
+import { cursorText, parseCursor } from '../../src/store/streams.js';
+
+const versionMax = limits.versions_per_incarnation * limits.incarnations_max;
+const id = fc.integer({ min: 1, max: limits.id_max - 1 });
+const words = fc.string({ unit: 'grapheme', maxLength: 300 });
+const versions = fc.oneof(
+  fc.integer({ min: 1, max: versionMax }),
+  fc.constantFrom(2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 40, 10 ** 14, 91 * 2 ** 40 + 1, versionMax - 1),
+);
+const keyboard = fc.record({
+  inline_keyboard: fc.array(fc.array(fc.record({ text: words, callback_data: words }), { maxLength: 3 }), {
+    maxLength: 3,
+  }),
+});
+const messages: fc.Arbitrary<MessageRecord> = fc.record({
+  version: versions,
+  date: fc.integer({ min: 0, max: 2 ** 33 }),
+  editedAt: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2 ** 42 })),
+  sender: id,
+  kind: fc.constantFrom(...Object.values(messageKinds)),
+  flags: fc.integer({ min: 0, max: 7 }),
+  content: fc.record({ text: words }),
+  markup: fc.oneof(fc.constant(null), keyboard),
+  origin: fc.oneof(fc.constant({}), fc.record({ reply: id, from: fc.record({ id, n: words }) })),
+});
+
+describe('message records', () => {
+  let redis: Redis;
+  beforeAll(() => {
+    redis = new Redis(inject('redisUrl'), { protocol: 2, disableClientInfo: true });
+  });
+  afterAll(() => redis.disconnect());
+
+  test('come back as they were packed, and tell their version alone', () => {
+    fc.assert(
+      fc.property(messages, (message) => {
+        const bytes = packMessage(message);
+        expect(unpackMessage(bytes)).toEqual(message);
+        expect(messageVersion(bytes)).toBe(message.version);
+      }),
+    );
+  });
+
+  test('are read alike when Lua made or rewrote the header', async () => {
+    // As lib/message.lua does: a new record around the caller's tail, and one whose header was unpacked and packed again.
+    const source = `
+      local tail, version, date = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+      local made = '\\153' .. cmsgpack.pack(1, version, date) .. tail
+      local at, header = cmsgpack.unpack_one(made)
+      local rest = at < 0 and '' or made:sub(at + 1)
+      return {made, cmsgpack.pack(header) .. rest, ('%.0f'):format(header[2]), ('%.0f'):format(header[5])}`;
+    await fc.assert(
+      fc.asyncProperty(messages, async (given) => {
+        const message = { ...given, editedAt: 0 };
+        const reply = await redis.callBuffer(
+          'EVAL',
+          source,
+          0,
+          packMessageTail(message),
+          message.version,
+          message.date,
+        );
+        const [made, rewritten, version, sender] = reply as [Buffer, Buffer, Buffer, Buffer];
+        expect(unpackMessage(made)).toEqual(message);
+        expect(unpackMessage(rewritten)).toEqual(message);
+        expect([Number(version), Number(sender)]).toEqual([message.version, message.sender]);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('numbers of every size that Lua packs come back as exact numbers', async () => {
+    await fc.assert(
+      fc.asyncProperty(versions, async (version) => {
+        const bytes = await redis.callBuffer('EVAL', 'return cmsgpack.pack(tonumber(ARGV[1]))', 0, version);
+        expect(unpack(bytes as Buffer)).toBe(version);
+        const text = await redis.eval("return ('%.0f'):format(cmsgpack.unpack(ARGV[1]))", 0, pack(version));
+        expect(text).toBe(String(version));
+      }),
+    );
+  });
+});
+
+describe('partitions', () => {
+  const counts = fc.integer({ min: 1, max: limits.partitions_max });
+
+  test('every tag lies in its own share of the slots, and no two are alike', () => {
+    fc.assert(
+      fc.property(counts, (count) => {
+        const { tag } = layPartitions(count);
+        const tags = Array.from({ length: count }, (_, partition) => tag(partition));
+        expect(new Set(tags).size).toBe(count);
+        for (const [partition, text] of tags.entries()) {
+          const slot = clusterSlot(text.slice(1, -1));
+          expect(Math.floor((slot * count) / 16_384)).toBe(partition);
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test('slots are those of the cluster specification', () => {
+    expect(clusterSlot('123456789')).toBe(0x31c3);
+    expect(clusterSlot('foo')).toBe(12_182);
+  });
+
+  test('every id has one, the same on every node', () => {
+    fc.assert(
+      fc.property(counts, id, (count, value) => {
+        const own = layPartitions(count).of(value);
+        expect(own).toBeGreaterThanOrEqual(0);
+        expect(own).toBeLessThan(count);
+        expect(layPartitions(count).of(value)).toBe(own);
+        expect(layPartitions(count).of(-value)).toBe(own);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test.each([
+    ['in a row', 1],
+    ['even', 2],
+    ['apart by a power of two', 1024],
+    ['apart by 2 ** 33', 2 ** 33],
+  ])('ids %s spread evenly', (_, step) => {
+    const { of } = layPartitions(64);
+    const found = new Array<number>(64).fill(0);
+    const ids = Math.min(6_400, Math.floor(limits.id_max / step) - 1);
+    for (let i = 0; i < ids; i++) found[of(100_001 + i * step)]!++;
+    if (ids >= 6_400) {
+      expect(Math.min(...found)).toBeGreaterThan(40);
+      expect(Math.max(...found)).toBeLessThan(200);
+    } else expect(Math.max(...found)).toBeLessThan(ids / 16);
+  });
+});
+
+describe('secrets', () => {
+  const ring = (...names: string[]) => names.map((name) => ({ id: name, key: randomBytes(32) }));
+  const pepper = 'p'.repeat(32);
+
+  test('what was sealed opens for its owner alone, and never shows', () => {
+    const secrets = createSecrets(pepper, ring('a'));
+    fc.assert(
+      fc.property(words, id, id, (text, owner, other) => {
+        const box = secrets.seal(text, `bot:${owner}`);
+        expect(secrets.open(box, `bot:${owner}`)).toBe(text);
+        expect(secrets.seal(text, `bot:${owner}`).equals(box)).toBe(false);
+        if (text.length > 4) expect(box.includes(text)).toBe(false);
+        if (other !== owner) expect(() => secrets.open(box, `bot:${other}`)).toThrow();
+      }),
+    );
+  });
+
+  test('any changed byte is noticed', () => {
+    const secrets = createSecrets(pepper, ring('a'));
+    const box = secrets.seal('a token', 'bot:1');
+    for (let at = 0; at < box.length; at++) {
+      const bent = Buffer.from(box);
+      bent[at] = (bent[at] as number) ^ 1;
+      expect(() => secrets.open(bent, 'bot:1')).toThrow();
+    }
+  });
+
+  test('keys rotate: the first seals, all open, a dropped or different one does not', () => {
+    const [older, newer] = ring('old', 'new') as [{ id: string; key: Buffer }, { id: string; key: Buffer }];
+    const box = createSecrets(pepper, [older]).seal('x', 'bot:1');
+    const both = createSecrets(pepper, [newer, older]);
+    expect(both.open(box, 'bot:1')).toBe('x');
+    expect(() => createSecrets(pepper, [newer]).open(box, 'bot:1')).toThrow(/not in the key ring/);
+    expect(() => createSecrets(pepper, ring('old')).open(box, 'bot:1')).toThrow();
+    expect(createSecrets(pepper, [newer]).open(both.seal('y', 'bot:1'), 'bot:1')).toBe('y');
+  });
+
+  test('look-ups depend on the pepper, checks tell rings apart and give nothing away', () => {
+    const one = createSecrets(pepper, ring('a'));
+    const two = createSecrets('q'.repeat(32), ring('a'));
+    expect(one.lookup('t').equals(two.lookup('t'))).toBe(false);
+    expect(one.lookup('t')).toHaveLength(32);
+    expect(one.checks.pepper).not.toBe(two.checks.pepper);
+    expect(one.checks.keys.a).not.toBe(two.checks.keys.a);
+    expect(JSON.stringify(one.checks)).not.toContain(pepper);
+  });
+});
+
+describe('cursors and chat names', () => {
+  test('a cursor comes back as it was written', () => {
+    const cursors = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 63 }), versions), {
+      selector: ([p]) => p,
+    });
+    fc.assert(
+      fc.property(cursors, (entries) => {
+        const text = cursorText(new Map(entries));
+        expect(text).not.toBe('');
+        expect([...parseCursor(text, 64)]).toEqual(entries);
+      }),
+    );
+  });
+
+  test('any text is taken for a cursor without harm', () => {
+    fc.assert(
+      fc.property(fc.oneof(words, fc.stringMatching(/^[0-9a-z.,]{0,40}$/)), (text) => {
+        for (const [partition, version] of parseCursor(text, 64)) {
+          expect(partition >= 0 && partition < 64 && version >= 0 && version < 2 ** 63).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test('a chat comes back from its name', () => {
+    fc.assert(
+      fc.property(id, id, (one, other) => {
+        expect(parseChat(chatText(directChat(one, other)))).toEqual(directChat(one, other));
+        expect(parseChat(chatText(sharedChat(-one)))).toEqual(sharedChat(-one));
+      }),
+    );
+  });
+});
