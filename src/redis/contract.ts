@@ -148,6 +148,10 @@ function readHeader(file: Parsed) {
   return header;
 }
 
+/** A loop, since Lua's `unpack` ends at some 8,000 values. */
+const listFrom = (name: string, from: 'KEYS' | 'ARGV', before: number): string =>
+  `local ${name}={} for i=${before + 1},#${from} do ${name}[i-${before}]=${from}[i] end`;
+
 /** Names every key and argument for the body, so that it never counts positions. */
 function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[]): string {
   const parts: string[] = [];
@@ -158,11 +162,11 @@ function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[]): string {
       parts.push(
         `local ${key.name}_prefix=${at} local function ${key.name}_key(id) return ${key.name}_prefix..id end`,
       );
-    else parts.push(`local ${key.name}_keys={unpack(KEYS,${i + 1})}`);
+    else parts.push(listFrom(`${key.name}_keys`, 'KEYS', i));
   });
   args.forEach((arg, i) => {
     const at = `ARGV[${i + 1}]`;
-    if (arg.form === 'list') parts.push(`local ${arg.name}={unpack(ARGV,${i + 1})}`);
+    if (arg.form === 'list') parts.push(listFrom(arg.name, 'ARGV', i));
     else if (arg.type === 'flag') parts.push(`local ${arg.name}=${at}=='1'`);
     else parts.push(`local ${arg.name}=${at}`);
   });

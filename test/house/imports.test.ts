@@ -28,7 +28,7 @@ function importsOf(file: string, text: string): Import[] {
     const to = ours ? normalize(join(dirname(file), target)).replace(/\.js$/, '.ts') : target;
     found.push({ from: file, to, ours, typeOnly });
   };
-  const statements = /^(?:import|export)\s+(type\s+)?(?:([^'"`;]*?)\s+from\s+)?'([^']+)'/gm;
+  const statements = /(?:^|;[ \t]*)(?:import|export)\s+(type\s+)?(?:([^'"`;]*?)\s+from\s+)?'([^']+)'/gm;
   for (const [, type, clause = '', target = ''] of text.matchAll(statements)) {
     const names = /^\{([^}]*)\}$/s.exec(clause.trim())?.[1];
     const parts = names
@@ -89,7 +89,7 @@ import {
 } from './d.js';
 export * from './e.js';
 export type { G } from './f.js';
-import './g.js';
+import './g.js'; import './i.js';
 const h = await import('./h.js');`;
   expect(
     importsOf('api/file.ts', text).map(({ to, typeOnly }) => `${to}${typeOnly ? ' (type)' : ''}`),
@@ -102,6 +102,7 @@ const h = await import('./h.js');`;
       'api/e.ts',
       'api/f.ts (type)',
       'api/g.ts',
+      'api/i.ts',
       'api/h.ts',
     ],
   ]);

@@ -6,7 +6,7 @@ import type { Case } from './cases.js';
 import { messageCases } from './messages.cases.js';
 import { otherCases } from './other.cases.js';
 import { updateCases } from './updates.cases.js';
-import { callScript, changed, dump, scripts, startClusterNode } from './world.js';
+import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
@@ -44,6 +44,13 @@ describe.each([...scripts.keys()])('%s', (name) => {
   test('takes at most eight arguments', () => {
     expect(script.args.length).toBeLessThanOrEqual(8);
   });
+});
+
+test('a list may be as long as a node has waiting polls', async () => {
+  const polls = Array.from({ length: 20_000 }, (_, i) => [`${i}`, 'p']).flat();
+  const at = { state: keys.queueStateRoot(0), queue: keys.queueRoot(0) };
+  const [status, wake] = await callScript(client, scripts.get('updates/peek') as Script, at, { polls });
+  expect([status, (wake as unknown[]).length]).toEqual(['ok', 20_000]);
 });
 
 test('a script that leaves its slot is refused here, so that the calls above show that none does', async () => {

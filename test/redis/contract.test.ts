@@ -104,7 +104,7 @@ test('names keys, arguments, flags and limits for the body', () => {
   const [first, prelude, body] = source.split('\n');
   expect(first).toBe('#!lua flags=allow-oom');
   expect(prelude).toContain('local k_key=KEYS[1] local d_prefix=KEYS[2]');
-  expect(prelude).toContain("local f=ARGV[1]=='1' local l={unpack(ARGV,2)}");
+  expect(prelude).toContain("local f=ARGV[1]=='1' local l={} for i=2,#ARGV do l[i-1]=ARGV[i] end");
   expect(body).toBe(`return ok(k_key, d_key(1), f, l, ${limits.queue_bytes_max})`);
 });
 
