@@ -17,8 +17,11 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-export const userId = id(answer('user_not_found'));
-export const botId = id(answer('bot_not_found'));
+/** People and bots have positive ids: no token can be made for another. */
+const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
+
+export const userId = positiveId(answer('user_not_found'));
+export const botId = positiveId(answer('bot_not_found'));
 export const appChatId = id(answer('chat_not_found'));
 export const appMessageId = id(answer('message_not_found'));
 export const pageSize = integer()
