@@ -109,7 +109,8 @@ function decodeReply(script: Script, reply: unknown): Reply {
 function located(script: Script, error: Error): Error {
   const line = /user_script:(\d+)/.exec(error.message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${error.message}`, { cause: error });
+  // Not as its cause: the client hangs a command's arguments on its errors, and those are no matter for a log.
+  return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${error.message}`);
 }
 
 function flatten(
@@ -230,7 +231,7 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   /** The usual call makes one promise besides the client's: only what went wrong takes the longer way. */
   function call(name: string, partition: number, keys: object, args: object): Promise<Reply> {
     const loaded = scripts.get(name);
-    if (!loaded) throw new Error(`no script ${name}`);
+    if (!loaded) return Promise.reject(new Error(`no script ${name}`));
     counts.set(name, (counts.get(name) ?? 0) + 1);
     const runId = connection.runId();
     if (runId === null) return persist(loaded, partition, keys, args, lost);

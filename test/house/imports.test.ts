@@ -55,6 +55,7 @@ const handlers = /^(rules|view|store|errors|limits)$/;
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
+  docs: (to) => /^(api|config|errors)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
   api: (to) => /^(methods|app|rules|view|store|errors|limits)$/.test(folderOf(to)),
   methods: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),

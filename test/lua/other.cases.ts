@@ -10,13 +10,20 @@ import { base, bot, direct, group, incarnation, keys, partitionOf, record, run, 
 type More = Partial<Case> & Pick<Case, 'answer'>;
 const home = partitionOf(direct);
 
-const auth = { nodes: keys.authNodes(), revoked: keys.authRevoked(), channel: keys.authChannel() };
-const nodes = (fields = {}) => seeds.hash(auth.nodes, { run, generation: 'g', epoch: 2, ...fields });
+const auth = {
+  meta: keys.meta(0),
+  nodes: keys.authNodes(),
+  revoked: keys.authRevoked(),
+  channel: keys.authChannel(),
+};
+const known = seeds.open(0);
+const nodes = (fields = {}) => seeds.hash(auth.nodes, { incarnation, epoch: 2, ...fields });
 const log = seeds.stream(auth.revoked, 2);
-const renew = (what: string, more: More, args = {}): Case => ({
+const renew = (what: string, { seeds: more = [], ...rest }: More, args = {}): Case => ({
   ...{ script: 'auth/renew', what, keys: auth },
-  args: { node: 'n', known: 'g', acked: '2', candidate: 'h', lease_ms: '1000', ...args },
-  ...more,
+  args: { node: 'n', known: String(incarnation), acked: '2', lease_ms: '1000', ...args },
+  seeds: [known, ...more],
+  ...rest,
 });
 const pending = (what: string, fields: object, count: number, changes: string[] = []): Case => ({
   ...{
@@ -33,57 +40,83 @@ const soon = Date.now() + 60_000;
 const everything = [Buffer.from('*')];
 
 const authCases: Case[] = [
-  renew('nothing new', { seeds: [nodes(), log], answer: ['ok', 'g', 2, []], changes: ['auth_nodes'] }),
+  renew('nothing new', {
+    seeds: [nodes(), log],
+    answer: ['ok', incarnation, 2, []],
+    changes: ['auth_nodes'],
+  }),
   renew(
     'one revoked since',
-    { seeds: [nodes(), log], answer: ['ok', 'g', 2, [Buffer.from('x')]], changes: ['auth_nodes'] },
+    { seeds: [nodes(), log], answer: ['ok', incarnation, 2, [Buffer.from('x')]], changes: ['auth_nodes'] },
     { acked: '1' },
   ),
   renew(
     'a log that does not reach back',
-    { seeds: [nodes()], answer: ['ok', 'g', 2, everything], changes: ['auth_nodes'] },
+    { seeds: [nodes()], answer: ['ok', incarnation, 2, everything], changes: ['auth_nodes'] },
     { acked: '1' },
   ),
   renew(
     'an acknowledgement of what was lost',
     {
       seeds: [nodes()],
-      answer: ['ok', 'g', 2, everything],
+      answer: ['ok', incarnation, 2, everything],
       changes: ['auth_nodes'],
       after: async (client) => expect(await client.hget(auth.nodes, 'n')).toMatch(/^0 /),
     },
     { acked: '3' },
   ),
   renew(
-    'another generation, though the epochs agree',
-    { seeds: [nodes()], answer: ['ok', 'g', 2, everything], changes: ['auth_nodes'] },
-    { known: 'f' },
+    'another incarnation, though the epochs agree',
+    { seeds: [nodes()], answer: ['ok', incarnation, 2, everything], changes: ['auth_nodes'] },
+    { known: String(incarnation - 1) },
   ),
-  renew('a Redis that restarted begins a generation', {
-    seeds: [nodes({ run: 'before' }), log],
-    answer: ['ok', 'h', 2, everything],
-    changes: ['auth_nodes', 'auth_revoked'],
-  }),
-  renew('an empty Redis', { answer: ['ok', 'h', 0, everything], changes: ['auth_nodes'] }),
+  renew(
+    'the first of a new incarnation',
+    {
+      seeds: [nodes({ incarnation: incarnation - 1 }), log],
+      answer: ['ok', incarnation, 2, everything],
+      changes: ['auth_nodes', 'auth_revoked'],
+    },
+    { known: String(incarnation - 1) },
+  ),
+  renew(
+    'an empty Redis',
+    { answer: ['ok', incarnation, 0, everything], changes: ['auth_nodes'] },
+    { known: '0' },
+  ),
+  {
+    ...{ script: 'auth/renew', what: 'a Redis that is not known yet', keys: auth },
+    args: { node: 'n', known: '0', acked: '0', lease_ms: '1000' },
+    answer: ['stale_run'],
+  },
+  {
+    ...{ script: 'auth/revoke', what: 'a Redis that is not known yet', keys: auth },
+    args: { subject: 'bot:1' },
+    answer: ['stale_run'],
+  },
   {
     ...{
       script: 'auth/revoke',
       what: 'raises the epoch',
       keys: auth,
-      args: { subject: 'bot:1', candidate: 'h' },
+      args: { subject: 'bot:1' },
     },
-    ...{ seeds: [nodes(), log], answer: ['ok', 'g', 3], changes: ['auth_nodes', 'auth_revoked'] },
+    ...{
+      seeds: [known, nodes(), log],
+      answer: ['ok', incarnation, 3],
+      changes: ['auth_nodes', 'auth_revoked'],
+    },
   },
   {
     ...{
       script: 'auth/revoke',
-      what: 'in a Redis that restarted',
+      what: 'the first of a new incarnation',
       keys: auth,
-      args: { subject: 'bot:1', candidate: 'h' },
+      args: { subject: 'bot:1' },
     },
     ...{
-      seeds: [nodes({ run: 'before' }), log],
-      answer: ['ok', 'h', 3],
+      seeds: [known, nodes({ incarnation: incarnation - 1 }), log],
+      answer: ['ok', incarnation, 3],
       changes: ['auth_nodes', 'auth_revoked'],
     },
     after: async (client) => expect(await client.xlen(auth.revoked)).toBe(1),
