@@ -31,8 +31,15 @@ interface Call {
   readonly status: number;
 }
 
-/** About 330 calls a second to each front, for as long as told, whether they are answered or not (up to 400 open). */
-function hammer(bot: TestBot, signal: AbortSignal): { readonly calls: Call[]; done(): Promise<void> } {
+/** About 330 calls a second to each front, for as long as told, whether they are answered or not, up to 20 open. */
+function hammer(
+  bot: TestBot,
+  signal: AbortSignal,
+): {
+  readonly calls: Call[];
+  call(front: number): Promise<void>;
+  done(): Promise<void>;
+} {
   const calls: Call[] = [];
   const open = new Set<Promise<void>>();
   async function call(front: number): Promise<void> {
@@ -43,7 +50,7 @@ function hammer(bot: TestBot, signal: AbortSignal): { readonly calls: Call[]; do
   const running = service.fronts.map(async (_, front) => {
     let waiting = 0;
     while (!signal.aborted) {
-      for (let i = 0; i < 3 && waiting < 400; i++) {
+      for (let i = 0; i < 3 && waiting < 20; i++) {
         waiting++;
         const one = call(front).finally(() => {
           waiting--;
@@ -56,6 +63,7 @@ function hammer(bot: TestBot, signal: AbortSignal): { readonly calls: Call[]; do
   });
   return {
     calls,
+    call,
     async done() {
       await Promise.all(running);
       await Promise.all(open);
@@ -69,7 +77,11 @@ async function replaceUnderLoad(frozen: number | null) {
   const ended = new AbortController();
   const load = hammer(bot, ended.signal);
   await sleep(800);
-  if (frozen !== null) service.fronts[frozen]?.pause();
+  if (frozen !== null) {
+    // Connections that are open already: their requests are read at once when it goes on, new ones only later.
+    await Promise.all(Array.from({ length: 60 }, () => load.call(frozen)));
+    service.fronts[frozen]?.pause();
+  }
   await sleep(50);
   const began = performance.now();
   const path = `/api/me/bots/${bot.id}/regenerate_token`;
@@ -82,10 +94,12 @@ async function replaceUnderLoad(frozen: number | null) {
       .filter((i) => i !== frozen)
       .map(async (i) => (await service.bot(fresh, 'getMe', {}, i)).status),
   );
-  // More requests with the old token gather on the frozen front's sockets meanwhile.
+  // Requests with the old token gather on the frozen front's sockets: it finds them before it hears of anything else.
+  const gathered = frozen === null ? [] : Array.from({ length: 40 }, () => load.call(frozen));
   await sleep(300);
   if (frozen !== null) service.fronts[frozen]?.resume();
   await sleep(700);
+  await Promise.all(gathered);
   newAtOnce.push(
     ...(await Promise.all(
       service.fronts.map(async (_, i) => (await service.bot(fresh, 'getMe', {}, i)).status),
