@@ -1,5 +1,6 @@
 --[[
 @summary Forgets a node that has stopped trusting its memory.
+@repeatable A node leaves once.
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH
 @arg     node   text

@@ -1,6 +1,7 @@
 --[[
 @summary Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone.
 @why     Whether a lease has run out is for the revoker's own monotonic clock to say: Redis' clock may be set.
+@repeatable It only counts.
 @include clock
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH

@@ -1,6 +1,7 @@
 --[[
 @summary Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since.
 @why     A revoker that reads the leases must see either the acknowledgement or a lease that it has to wait for.
+@repeatable The lease counts from the first sending.
 @include partition
 @include clock
 @include epochs

@@ -1,5 +1,6 @@
 --[[
 @summary Raises the revocation epoch for a user or a bot. The truth has been written before.
+@repeatable A second epoch revokes nothing more.
 @include partition
 @include epochs
 @flag    allow-oom

@@ -1,6 +1,7 @@
 --[[
 @summary Puts a chat that was read back from Postgres where it was missed.
 @why     A fill needs its ticket and an absent key, so that a sequence never goes back.
+@repeatable A ticket is used once.
 @why     Where only the copies were missed it leaves the sequence alone: Redis may be ahead of Postgres.
 @include partition
 @key     meta    {NN}:meta                 HASH

@@ -1,5 +1,6 @@
 --[[
 @summary Says whether a chat is hot, and leaves a ticket for its fill if it is not.
+@repeatable A second miss shares the ticket.
 @include partition
 @include chat
 @include message

@@ -1,5 +1,6 @@
 --[[
 @summary Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept.
+@repeatable An action that is shown twice looks like one.
 @include partition
 @include message
 @include control

@@ -1,5 +1,6 @@
 --[[
 @summary Refreshes the control copy in a chat's record after a committed change of its profile or its bots.
+@repeatable A version is written once.
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
 @key     channel {NN}:on_chat:<chat>       CHANNEL

@@ -1,5 +1,6 @@
 --[[
 @summary Reads the copy of a control record, or leaves a ticket for its fill.
+@repeatable Reading again finds the same, or leaves the same ticket.
 @include partition
 @include control
 @include message

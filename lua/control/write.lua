@@ -1,6 +1,7 @@
 --[[
 @summary Writes the copy of a control record: a fill under its ticket, or a refresh by version.
 @why     A fill must not undo a refresh that came between its read of Postgres and now, nor a refresh a later one.
+@repeatable A version is written once, and a ticket is used once.
 @include partition
 @include control
 @key     meta    {NN}:meta              HASH

@@ -1,6 +1,7 @@
 --[[
 @summary Puts updates of another partition into a bot's queue, each once and in order.
 @why     The mark of the source partition moves with the queue, so that whoever forwards again adds nothing.
+@repeatable The mark lets nothing in twice.
 @include partition
 @include clock
 @include queue

@@ -1,5 +1,6 @@
 --[[
 @summary Opens the queue of a bot that has none.
+@repeatable A queue is opened once.
 @include partition
 @key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH

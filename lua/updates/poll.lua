@@ -1,6 +1,7 @@
 --[[
 @summary One look of a long poll: takes its place, confirms what the bot has, and reads what waits.
 @why     The newest of two polls wins, on whichever nodes they are; confirming and reading must not cross a push.
+@repeatable What was confirmed stays confirmed, and the poll keeps its name.
 @include partition
 @include clock
 @include queue

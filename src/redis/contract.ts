@@ -41,6 +41,8 @@ export interface Script {
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];
+  /** A second run of the same call changes nothing: it may be sent again when its outcome is unknown. */
+  readonly repeatable: boolean;
   readonly includes: readonly string[];
   readonly keys: readonly KeySpec[];
   readonly args: readonly ArgSpec[];
@@ -113,6 +115,7 @@ function readHeader(file: Parsed) {
   const header = {
     summary: '',
     flags: [] as string[],
+    repeatable: false,
     includes: [] as string[],
     keys: [] as KeySpec[],
     args: [] as ArgSpec[],
@@ -124,6 +127,7 @@ function readHeader(file: Parsed) {
     if (tag === 'summary') header.summary = words.join(' ');
     else if (tag === 'why') continue;
     else if (tag === 'flag') header.flags.push(oneOf(path, first, ['allow-oom', 'no-writes']));
+    else if (tag === 'repeatable') header.repeatable = true;
     else if (tag === 'include') header.includes.push(first);
     else if (tag in keyForms) {
       const type = oneOf(path, third, keyTypes);
@@ -209,8 +213,11 @@ export function readScript(root: string, path: string): Script {
   const source = lines.join('\n');
   checkStatuses(path, source, header.errors);
   const sha = createHash('sha1').update(source).digest('hex');
+  const { flags, keys } = header;
   return {
     ...header,
+    repeatable:
+      header.repeatable || flags.includes('no-writes') || keys.some((key) => key.name === 'request'),
     name: path
       .replace(/\.lua$/, '')
       .split(sep)

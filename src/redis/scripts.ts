@@ -13,8 +13,8 @@ type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'sta
 
 export interface ScriptRunner {
   /**
-   * Runs a script in one round trip. A script that carries a request id is sent again after a lost connection, since
-   * applying it twice has no effect; any other call whose outcome is unknown answers `unavailable`.
+   * Runs a script in one round trip. A script that is repeatable by its header is sent again after a lost connection;
+   * any other call whose outcome is unknown answers `unavailable`.
    * Errors: `unavailable` while Redis is away, `too_many_requests` while the journal or the memory is full.
    */
   call<N extends ScriptName>(
@@ -41,8 +41,6 @@ interface Loaded {
   readonly listKey: string | undefined;
   readonly argNames: readonly string[];
   readonly listArg: string | undefined;
-  /** Sent again after a lost connection: it carries a request id or writes nothing. */
-  readonly repeatable: boolean;
 }
 
 type Reply = { status: string } & Record<string, unknown>;
@@ -70,7 +68,6 @@ function prepare(script: Script): Loaded {
     listKey: list(script.keys),
     argNames: one(script.args),
     listArg: list(script.args),
-    repeatable: script.flags.includes('no-writes') || script.keys.some((key) => key.name === 'request'),
   };
 }
 
@@ -209,7 +206,7 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
     for (let recovered = 0; ; ) {
       if (outcome === lost) {
         const left = deadline - performance.now();
-        if (!loaded.repeatable || left <= 0) throw unavailable();
+        if (!loaded.script.repeatable || left <= 0) throw unavailable();
         // A connection that broke counts as open until its close is heard of: without a rest, trying again would keep
         // this process from ever hearing it.
         await sleep(lostPauseMs);
