@@ -10,7 +10,7 @@ import { startPostgres } from '../src/local/postgres.js';
 import { endChild, exitOf, freePort } from '../src/local/processes.js';
 import { startRedis } from '../src/local/redis.js';
 import { ensureRedis } from '../src/local/redis_install.js';
-import { runRole, startRole } from '../src/local/role.js';
+import { node_flags, runRole, startRole } from '../src/local/role.js';
 import { RoleLog } from '../src/local/role_log.js';
 import type { FloorSetup } from './floor.js';
 import { otherCore, pin, serverCore } from './processes.js';
@@ -53,7 +53,8 @@ const stopSignals = [
 ] as const;
 
 async function startFloor(setup: FloorSetup, env: NodeJS.ProcessEnv, stops: Array<() => Promise<void>>) {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('floor.js', import.meta.url))], {
+  const floor = fileURLToPath(new URL('floor.js', import.meta.url));
+  const child = spawn(process.execPath, [...node_flags, floor], {
     env,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

@@ -26,9 +26,13 @@ const hurry_ms = 1_000;
  * The channel between us closes when we die, however we die, and a role ends when it does. A process group of its own
  * keeps a terminal's Ctrl-C away: the order in which roles stop is ours to choose.
  */
+/** What is in flight for some milliseconds outlives a small young generation and is copied at each collection: with 64 MB
+ * instead of 16 a front spends half as much on it. */
+export const node_flags = ['--enable-source-maps', '--max-semi-space-size=64'];
+
 function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   log.reset();
-  const child = spawn(process.execPath, ['--enable-source-maps', main, role], {
+  const child = spawn(process.execPath, [...node_flags, main, role], {
     env: env as NodeJS.ProcessEnv,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -6,7 +6,7 @@ import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
 import type { PressExtra } from './queues.js';
 import type { ReadBack } from './read_back.js';
-import { chatKeys, memberKeys, queueKeys } from './script_keys.js';
+import { directKeys, sharedKeys, withMessage } from './script_keys.js';
 
 export interface Callbacks {
   /** Returns the id of the query. Errors: `chat_not_found`, `message_not_found`, `button_not_found`, `not_chat_member`. */
@@ -26,14 +26,8 @@ export function createCallbacks(
   return {
     async press(chat, user, messageId, data) {
       const partition = keys.partitions.of(chat.id);
-      const message = keys.message(chat, messageId);
-      const { changes: _, channel: __, ...common } = chatKeys(keys, chat, uniqueText());
-      const at = {
-        ...common,
-        message,
-        message_ticket: keys.ticket(message),
-        query: keys.callbackQueries(partition),
-      };
+      const request = uniqueText();
+      const query = keys.callbackQueries(partition);
       const extra: PressExtra = { message_id: messageId, data };
       const digits = String(partition).padStart(partitionDigits, '0');
       const args = {
@@ -47,17 +41,14 @@ export function createCallbacks(
         message: { id: messageId, absent: 'message_not_found' },
       } as const;
       const result = isDirect(chat)
-        ? await readBack.complete(place, () =>
-            scripts.call('updates/press_direct', partition, { ...at, ...queueKeys(keys, chat.id) }, args),
-          )
-        : await readBack.complete(place, () =>
-            scripts.call(
-              'updates/press_shared',
-              partition,
-              { ...at, ...memberKeys(keys, chat, user.id) },
-              args,
-            ),
-          );
+        ? await readBack.complete(place, () => {
+            const at = withMessage(keys, directKeys(keys, chat, request), chat, messageId);
+            return scripts.call('updates/press_direct', partition, { ...at, query }, args);
+          })
+        : await readBack.complete(place, () => {
+            const at = withMessage(keys, sharedKeys(keys, chat, request, user.id), chat, messageId);
+            return scripts.call('updates/press_shared', partition, { ...at, query }, args);
+          });
       switch (result.status) {
         case 'ok':
           if ('forward' in result && result.forward) forwarder.forward(partition);

@@ -4,6 +4,7 @@ import {
   type Content,
   type InlineKeyboard,
   messageKinds,
+  type Origin,
   type Profile,
   pack,
   packMarkup,
@@ -13,7 +14,7 @@ import { type StoreContext, uniqueText } from './context.js';
 import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
 import type { ReadBack } from './read_back.js';
-import { chatKeys, memberKeys, queueKeys } from './script_keys.js';
+import { directKeys, sharedKeys, withMessage } from './script_keys.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
 export interface Sender {
@@ -53,8 +54,15 @@ const editErrors = {
 } as const satisfies Record<string, ErrorName>;
 
 const nothing = Buffer.alloc(0);
+const noOrigin: Origin = {};
 const later = (): never => fail('too_many_requests', { retry_after: 1 });
 const notMember = (who: Sender): never => fail(who.isBot ? 'not_group_member' : 'not_chat_member');
+
+/** A direct chat knows its two sides; elsewhere a message carries a copy of its sender. */
+function originOf(from: Profile | null, replyTo: number): Origin {
+  if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
+  return replyTo === 0 ? { from } : { from, reply: replyTo };
+}
 
 export function createMessages(
   { scripts, keys }: StoreContext,
@@ -79,35 +87,32 @@ export function createMessages(
       flags: message.flags,
       content: message.content,
       markup: message.markup,
-      origin: {
-        ...(direct ? {} : { from: sender.profile }),
-        ...(replyTo === 0 ? {} : { reply: replyTo }),
-      },
+      origin: originOf(direct ? null : sender.profile, replyTo),
     };
-    const at = { ...chatKeys(keys, chat, request), message: keys.messages(chat) };
-    const args = {
-      chat: chatText(chat),
-      tail: packMessageTail(fixed),
-      reply_to: replyTo === 0 ? '' : String(replyTo),
-      token: uniqueText(),
-    };
+    const name = chatText(chat);
+    const tail = packMessageTail(fixed);
+    const reply_to = replyTo === 0 ? '' : String(replyTo);
+    const from = direct && sender.isBot ? nothing : pack(sender.profile);
     const place = { chat, who: sender };
     const result = direct
       ? await readBack.complete(place, () =>
-          scripts.call(
-            'messages/send_direct',
-            partition,
-            { ...at, ...queueKeys(keys, chat.id) },
-            { ...args, from: sender.isBot ? nothing : pack(sender.profile) },
-          ),
+          scripts.call('messages/send_direct', partition, directKeys(keys, chat, request), {
+            chat: name,
+            tail,
+            reply_to,
+            from,
+            token: uniqueText(),
+          }),
         )
       : await readBack.complete(place, () =>
-          scripts.call(
-            'messages/send_shared',
-            partition,
-            { ...at, ...memberKeys(keys, chat, sender.id) },
-            { ...args, sender: String(sender.id), from: pack(sender.profile) },
-          ),
+          scripts.call('messages/send_shared', partition, sharedKeys(keys, chat, request, sender.id), {
+            chat: name,
+            tail,
+            sender: String(sender.id),
+            reply_to,
+            from,
+            token: uniqueText(),
+          }),
         );
     if (result.status !== 'ok') return result;
     if ('forward' in result && result.forward) forwarder.forward(partition);
@@ -150,13 +155,7 @@ export function createMessages(
     change: Edit,
   ): Promise<StoredMessage> {
     const partition = partitionOf(chat);
-    const message = keys.message(chat, messageId);
-    const at = {
-      ...chatKeys(keys, chat, uniqueText()),
-      message,
-      message_ticket: keys.ticket(message),
-      sibling: keys.messages(chat),
-    };
+    const request = uniqueText();
     const args = {
       edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, uniqueText()]),
       content: change.what === 'text' ? pack(change.content) : nothing,
@@ -168,7 +167,7 @@ export function createMessages(
           scripts.call(
             'messages/edit_direct',
             partition,
-            { ...at, ...queueKeys(keys, chat.id) },
+            withMessage(keys, directKeys(keys, chat, request), chat, messageId),
             { ...args, from: editor.isBot ? nothing : pack(editor.profile) },
           ),
         )
@@ -176,7 +175,7 @@ export function createMessages(
           scripts.call(
             'messages/edit_shared',
             partition,
-            { ...at, ...memberKeys(keys, chat, editor.id) },
+            withMessage(keys, sharedKeys(keys, chat, request, editor.id), chat, messageId),
             { ...args, from: pack(editor.profile) },
           ),
         );
@@ -195,14 +194,7 @@ export function createMessages(
   }
 
   async function remove(chat: ChatRef, who: Sender, messageId: number): Promise<void> {
-    const message = keys.message(chat, messageId);
-    const { outbox: _, ...member } = memberKeys(keys, chat, who.id);
-    const at = {
-      ...chatKeys(keys, chat, uniqueText()),
-      ...member,
-      message,
-      message_ticket: keys.ticket(message),
-    };
+    const at = withMessage(keys, sharedKeys(keys, chat, uniqueText(), who.id), chat, messageId);
     const args = {
       chat: chatText(chat),
       message_id: String(messageId),

@@ -1,34 +1,55 @@
-/** Sets of keys that several scripts take, under the names that their headers use. */
+/**
+ * Sets of keys that several scripts take, under the names that their headers use. They are spelled on every call, so each
+ * set is made at once as one object; a script ignores the keys that it has no use for.
+ */
 import type { ChatRef, Keys } from './keys.js';
 
-/** What a change of a chat touches. */
-export function chatKeys(keys: Keys, chat: ChatRef, request: string) {
+/** What a change of a direct chat touches: the chat, and the queue of its bot, which lives beside it. */
+export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
-  const key = keys.chat(chat);
+  const record = keys.chat(chat);
   return {
     meta: keys.meta(partition),
     journal: keys.journal(partition),
-    chat: key,
-    ticket: keys.ticket(key),
+    chat: record,
+    ticket: keys.ticket(record),
     request: keys.request(partition, request),
     changes: keys.changes(chat),
     channel: keys.chatChannel(chat),
+    queue_state: keys.queueState(chat.id),
+    queue: keys.queue(chat.id),
+    bot_channel: keys.botChannel(chat.id),
+    message: keys.messages(chat),
   };
 }
 
-/** The queue of the bot of a direct chat, which lives in the chat's partition. */
-export const queueKeys = (keys: Keys, bot: number) => ({
-  queue_state: keys.queueState(bot),
-  queue: keys.queue(bot),
-  bot_channel: keys.botChannel(bot),
-});
-
-/** What a change of a group touches besides: who makes it, and the outbox to its bots. */
-export function memberKeys(keys: Keys, chat: ChatRef, who: number) {
+/** What a change of a group touches: the chat, who makes it, and the outbox to the group's bots. */
+export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
+  const partition = keys.partitions.of(chat.id);
+  const record = keys.chat(chat);
   const member = keys.member(chat.id, who);
   return {
-    outbox: keys.outbox(keys.partitions.of(chat.id)),
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    chat: record,
+    ticket: keys.ticket(record),
+    request: keys.request(partition, request),
+    changes: keys.changes(chat),
+    channel: keys.chatChannel(chat),
+    outbox: keys.outbox(partition),
     member,
     member_ticket: keys.ticket(member),
+    message: keys.messages(chat),
   };
+}
+
+/** The message that a call is about, in place of the prefix of all messages, which becomes `sibling`. */
+export function withMessage<K extends { readonly message: string }>(
+  keys: Keys,
+  set: K,
+  chat: ChatRef,
+  messageId: number,
+) {
+  const message = keys.message(chat, messageId);
+  return { ...set, message, message_ticket: keys.ticket(message), sibling: set.message };
 }
