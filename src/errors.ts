@@ -45,6 +45,7 @@ export const catalogue = {
   // Chats and rights
   chat_id_empty: bad('chat_id is empty'),
   chat_not_found: bad('chat not found'),
+  unknown_chat: { code: 404, text: 'Not Found: chat not found' },
   chat_action_invalid: bad('wrong parameter action in request'),
   not_group_member: forbidden('bot is not a member of the group chat'),
   cant_initiate: forbidden("bot can't initiate conversation with a user"),

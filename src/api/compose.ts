@@ -58,7 +58,9 @@ export function textContent(
     readonly entities?: readonly EntityInput[] | undefined;
   },
 ): Content | Promise<Content> {
-  const { text, entities } = formatText(given.text, given.parse_mode, given.entities);
+  // Forms send line breaks as CRLF, JSON as LF: one text must not become two.
+  const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
+  const { text, entities } = formatText(source, given.parse_mode, given.entities);
   messageText(text);
   if (entities.length === 0) return { text };
   if (!entities.some((entity) => entity.type === 'text_mention'))

@@ -3,7 +3,7 @@
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { ApiError, errorEnvelope, fail } from '../errors.js';
+import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
 import type { Store } from '../store/store.js';
 import { replied } from './endpoint.js';
 import { Described, type Method, Prepared, parseWith } from './method.js';
@@ -57,6 +57,12 @@ function sameText(a: string, b: string): boolean {
   return x.length === y.length && timingSafeEqual(x, y);
 }
 
+const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
+  chat_not_found: 'unknown_chat',
+  message_to_edit_not_found: 'message_not_found',
+  message_to_delete_not_found: 'message_not_found',
+};
+
 export function createDispatch({ store, adminToken, own, onCall }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
 
@@ -104,6 +110,12 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
     }
   }
 
+  /** What a path names and is not there is 404 for people, while bots get the texts that their libraries know. */
+  function forPeople(error: unknown): unknown {
+    const kind = error instanceof ApiError ? unknownToPeople[error.kind] : undefined;
+    return kind === undefined ? error : new ApiError(kind);
+  }
+
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
     const token = bearer(request);
     if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
@@ -119,7 +131,9 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
     const match = find(request.method, request.path);
     if (match === null) return fail('not_found');
     if (match === 'other_verb') return fail('method_not_allowed');
-    return callEndpoint(request, match);
+    return callEndpoint(request, match).catch((error) => {
+      throw forPeople(error);
+    });
   }
 
   return (request) => {

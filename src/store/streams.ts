@@ -45,6 +45,9 @@ export interface Streams {
   close(): void;
 }
 
+/** Looks after which a stream reads its list of chats anew, hint or no hint. */
+const reloadTicks = 10;
+
 type Cursors = Map<number, number>;
 
 export function parseCursor(text: string, partitions: number): Cursors {
@@ -82,7 +85,7 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
 export function createStreams(context: StoreContext, hints: Hints, chats: Chats): Streams {
   const { scripts, keys } = context;
   const open = new Set<{
-    look: (partitions?: readonly number[]) => void;
+    look: (partitions?: readonly number[], anew?: boolean) => void;
     stop: () => void;
     leave: () => void;
   }>();
@@ -101,8 +104,11 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
       { after, chats: list.map(chatText) },
     );
 
+  let ticks = 0;
   const timer = setInterval(() => {
-    for (const stream of open) stream.look();
+    // The hint that a list of chats changed may be lost too.
+    const anew = ++ticks % reloadTicks === 0;
+    for (const stream of open) stream.look(undefined, anew);
   }, limits.poll_tick_ms);
   timer.unref();
 
@@ -190,7 +196,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
       }
     }
 
-    function look(partitions: readonly number[] = [...byPartition.keys()]): void {
+    function look(partitions: readonly number[] = [...byPartition.keys()], anew = false): void {
+      if (anew) stale = true;
       for (const partition of partitions) dirty.add(partition);
       // What fails now is looked at again in a second.
       work().catch(() => undefined);

@@ -37,6 +37,8 @@ const refused = (
 
 const bad = (text: string) => [400, `Bad Request: ${text}`] as const;
 const noBot = [404, 'Not Found: bot not found'] as const;
+const noChat = [404, 'Not Found: chat not found'] as const;
+const noMessage = [404, 'Not Found: message not found'] as const;
 const noUser = [404, 'Not Found: user not found'] as const;
 const notOwner = [403, 'Forbidden: not the owner of the bot'] as const;
 const noMember = [403, 'Forbidden: user is not a member of the chat'] as const;
@@ -142,12 +144,12 @@ test('chats that are not there, not theirs, or not to be made', async () => {
   for (const [verb, end] of reading) {
     await refused(user, verb, `/api/chats/${group}${end}`, undefined, ...noMember);
     for (const id of [-999_999, user.id, 0, 'x'])
-      await refused(user, verb, `/api/chats/${id}${end}`, undefined, ...bad('chat not found'));
+      await refused(user, verb, `/api/chats/${id}${end}`, undefined, ...noChat);
   }
   const text = { text: 'x' };
   await refused(user, 'POST', `/api/chats/${group}/messages`, text, ...noMember);
   for (const id of [-999_999, 999_999, user.id, 'x'])
-    await refused(user, 'POST', `/api/chats/${id}/messages`, text, ...bad('chat not found'));
+    await refused(user, 'POST', `/api/chats/${id}/messages`, text, ...noChat);
 });
 
 test('messages of people', async () => {
@@ -169,8 +171,8 @@ test('messages of people', async () => {
     { text: 'x', reply_to_message_id: 999_999 },
     ...bad('message to be replied not found'),
   );
-  await refused(user, 'PATCH', `${path}/999999`, { text: 'x' }, ...bad('message to edit not found'));
-  await refused(user, 'DELETE', `${path}/999999`, undefined, ...bad('message to delete not found'));
+  await refused(user, 'PATCH', `${path}/999999`, { text: 'x' }, ...noMessage);
+  await refused(user, 'DELETE', `${path}/999999`, undefined, ...noMessage);
   const { message_id } = await resultOf(service.app(user, 'POST', path, { text: 'x' }));
   await refused(user, 'PATCH', `${path}/${message_id}`, { text: '' }, ...bad('message text is empty'));
   await resultOf(service.app(user, 'PATCH', `${path}/${message_id}`, { text: 'y' }));

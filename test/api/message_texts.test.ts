@@ -93,6 +93,12 @@ describe('text', () => {
   const refused = (params: object, text: string) =>
     seen.refused(call('sendMessage', { chat_id: user.id, text: 'x', ...params }), 400, text);
 
+  test('a line break is the same whether it came as LF or as CRLF', async () => {
+    const { message_id } = await send({ chat_id: user.id, text: 'one\r\ntwo' });
+    const [shown] = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+    expect(shown).toMatchObject({ message_id, text: 'one\ntwo' });
+  });
+
   test('1 to 4096 characters, counted in code points after entities are parsed', async () => {
     for (const text of ['', ' \n\t ', '\u200b\u2060', '<b></b>'])
       await refused({ text, parse_mode: 'HTML' }, empty);
