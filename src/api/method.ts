@@ -58,7 +58,7 @@ function refusal(error: z.ZodError): ApiError {
     return new ApiError(message.slice(1) as ErrorName);
   }
   const name = path.join('.');
-  if (input === undefined) return new ApiError('parameter_required', { name });
+  if (input === undefined || input === '') return new ApiError('parameter_required', { name });
   return new ApiError('parameter_wrong', { name, what: message });
 }
 

@@ -74,7 +74,7 @@ export const chatId = z.preprocess(
   ),
 );
 
-const messageIdError = 'a message identifier';
+const messageIdError = 'an integer';
 export const messageId = integer(messageIdError).pipe(
   z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }),
 );
