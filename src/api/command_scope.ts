@@ -21,7 +21,7 @@ export const scopeParams = {
               'chat_administrators',
               'chat_member',
             ],
-            { error: 'an object with the type of a scope' },
+            { error: 'the type of a scope' },
           ),
           ...ids,
         },

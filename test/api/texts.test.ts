@@ -260,7 +260,7 @@ describe('parameters', () => {
     await seen.refused(
       call('setMyCommands', { commands: [], scope: { type: 'x' } }),
       400,
-      mustBe('scope', 'an object with the type of a scope'),
+      mustBe('scope.type', 'the type of a scope'),
     );
   });
 
