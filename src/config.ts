@@ -72,6 +72,9 @@ export const settings = {
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe('How long a flusher rests when it found nothing'),
   POSTGRES_POOL: int(1, 200, 8).describe('Connections to Postgres a process'),
+  DRAIN_MS: int(0, 60_000, 0).describe(
+    'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
+  ),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {

@@ -25,7 +25,9 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof SchemaError ||
     error instanceof RedisCheckError;
   const { message, code } = error as Error & { code?: string };
-  log.fatal(known ? {} : { err: error }, message || code || 'it could not start');
+  // A person reads a sentence, a supervisor the log.
+  if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
+  else log.fatal(known ? {} : { err: error }, message || code || 'it could not start');
   process.exit(1);
 }
 
@@ -35,13 +37,17 @@ async function serve(name: string, starters: readonly Starter[]): Promise<void> 
   const roles: Role[] = [];
   let backends: Backends | undefined;
   let stopping = false;
+  let drainMs = 0;
   const stop = async () => {
     if (stopping) return;
     stopping = true;
-    const late = setTimeout(() => {
-      log.error('the shutdown took too long');
-      process.exit(1);
-    }, limits.shutdown_ms_max + 5_000);
+    const late = setTimeout(
+      () => {
+        log.error('the shutdown took too long');
+        process.exit(1);
+      },
+      limits.shutdown_ms_max + drainMs + 5_000,
+    );
     for (const role of roles) await role.stop();
     await backends?.close();
     clearTimeout(late);
@@ -54,6 +60,7 @@ async function serve(name: string, starters: readonly Starter[]): Promise<void> 
   try {
     const config = readConfig();
     log = createLog(config.LOG_LEVEL, name);
+    drainMs = config.DRAIN_MS;
     backends = await openBackends(config, name, log);
     for (const start of starters) roles.push(await start(backends));
     log.info({ version }, 'ready');

@@ -5,9 +5,13 @@ import { isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, integer } from './schema.js';
 
+/** What is absent is named as required; what is there and wrong gets the refusal. */
+const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
+  issue.input === undefined ? 'given' : refusal;
+
 const filled = (max: number, refusal: string) =>
   z
-    .string({ error: refusal })
+    .string({ error: unless(refusal) })
     .transform((text) => text.trim())
     .refine((text) => text.length > 0 && !isLongerThan(text, max), { error: refusal });
 
@@ -29,14 +33,14 @@ export const pageSize = integer()
   .transform((n) => Math.min(limits.page_size_max, Math.max(1, n)));
 
 export const username = z
-  .string({ error: answer('username_invalid') })
+  .string({ error: unless(answer('username_invalid')) })
   .refine(validUsername, { error: answer('username_invalid') });
 export const botUsername = z
-  .string({ error: answer('username_invalid') })
+  .string({ error: unless(answer('username_invalid')) })
   .refine(validBotUsername, { error: answer('username_invalid') });
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
 export const botName = z
-  .string({ error: answer('name_invalid') })
+  .string({ error: unless(answer('name_invalid')) })
   .transform((text) => text.trim())
   .refine((text) => text.length > 0, { error: answer('name_invalid') })
   .refine((text) => !isLongerThan(text, limits.bot_name_length_max), { error: answer('name_too_long') });

@@ -78,7 +78,7 @@ async function checkInstallation(
   for (const { name, value } of rows) {
     if (own.get(name) !== value) {
       throw new StartError(
-        `${name.split(' ')[0]} differs from what this installation was created with (${name})`,
+        `${name} differs from what this installation was created with${name === 'PARTITIONS' ? `, ${value}` : ''}`,
       );
     }
   }

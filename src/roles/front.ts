@@ -1,4 +1,5 @@
 /** The role `front`: HTTP for bots and people. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
 import type { ApiRequest } from '../api/request.js';
 import { loadEngine } from '../http/engine.js';
@@ -9,13 +10,13 @@ import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export async function startFront({ config, log, store, runner }: Backends): Promise<Role> {
+export async function startFront({ config, log, store, runner, connection }: Backends): Promise<Role> {
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
-  if (engine.note) log.warn(`the current HTTP engine does not run here: ${engine.note}`);
+  if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
   if (engine.headBytesMax < limits.head_bytes_max) {
-    log.warn(
+    log.info(
       `a request head over ${engine.headBytesMax} bytes that comes in two reads is dropped by this HTTP engine`,
     );
   }
@@ -29,8 +30,11 @@ export async function startFront({ config, log, store, runner }: Backends): Prom
 
   const own = {
     '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
-    '/readyz': (request: ApiRequest) =>
-      request.reply(leaving ? 503 : 200, `{"ok":${!leaving},"result":${!leaving}}`),
+    // Without Redis or a lease on what it remembers, a front can answer nobody.
+    '/readyz': (request: ApiRequest) => {
+      const ready = !leaving && connection.runId() !== null && store.auth.stats.leased;
+      request.reply(ready ? 200 : 503, `{"ok":${ready},"result":${ready}}`);
+    },
     '/metrics': async (request: ApiRequest) =>
       request.replyWith(200, metrics.contentType, await metrics.text()),
   };
@@ -55,6 +59,7 @@ export async function startFront({ config, log, store, runner }: Backends): Prom
   return {
     async stop() {
       leaving = true;
+      if (config.DRAIN_MS > 0) await sleep(config.DRAIN_MS);
       store.polls.close();
       store.streams.close();
       await server.close();

@@ -24,7 +24,7 @@ export interface Auth {
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  readonly stats: { readonly remembered: number; readonly epoch: number };
+  readonly stats: { readonly remembered: number; readonly epoch: number; readonly leased: boolean };
   /** For tests that force an interleaving: runs between the look-up of a token and remembering it. */
   beforeRemember?: () => Promise<void>;
 }
@@ -181,7 +181,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       await scripts.call('auth/leave', 0, { nodes: at.nodes }, { node }).catch(() => undefined);
     },
     get stats() {
-      return { remembered: memories.size, epoch };
+      return { remembered: memories.size, epoch, leased: performance.now() < leaseUntil };
     },
   };
   return auth;

@@ -55,7 +55,8 @@ export function parseCursor(text: string, partitions: number): Cursors {
   for (const part of text.split(',')) {
     const match = /^([0-9a-z]{1,2})\.([0-9a-z]{1,11})$/.exec(part);
     const partition = Number.parseInt(match?.[1] ?? '', 36);
-    if (match && partition < partitions) cursors.set(partition, Number.parseInt(match[2] as string, 36));
+    if (match && partition < partitions)
+      cursors.set(partition, Math.max(1, Number.parseInt(match[2] as string, 36)));
   }
   return cursors;
 }

@@ -46,8 +46,16 @@ const noMember = [403, 'Forbidden: user is not a member of the chat'] as const;
 test('people and their tokens', async () => {
   const path = '/api/admin/users';
   const given = { username: 'zoe_x', first_name: 'Zoe' };
-  for (const username of [undefined, '', 'ab', '1abc', 'a b c', 'x'.repeat(33), 'a__b', 'end_', 7])
+  for (const username of ['', 'ab', '1abc', 'a b c', 'x'.repeat(33), 'a__b', 'end_', 7])
     await refused(admin, 'POST', path, { ...given, username }, ...bad('username is invalid'));
+  for (const name of ['username', 'first_name'])
+    await refused(
+      admin,
+      'POST',
+      path,
+      { ...given, [name]: undefined },
+      ...bad(`parameter "${name}" is required`),
+    );
   await refused(
     admin,
     'POST',
@@ -62,7 +70,7 @@ test('people and their tokens', async () => {
     { ...given, username: bot.username },
     ...bad('username is already taken'),
   );
-  for (const first_name of [undefined, '', '  ', 'x'.repeat(65)])
+  for (const first_name of ['', '  ', 'x'.repeat(65)])
     await refused(admin, 'POST', path, { ...given, first_name }, ...bad('name is invalid'));
   await refused(
     admin,
@@ -126,7 +134,7 @@ test('starting a bot', async () => {
 });
 
 test('chats that are not there, not theirs, or not to be made', async () => {
-  for (const title of [undefined, '', ' ', 'x'.repeat(129)])
+  for (const title of ['', ' ', 'x'.repeat(129)])
     await refused(user, 'POST', '/api/chats', { type: 'group', title }, ...bad('title is invalid'));
   await refused(user, 'POST', '/api/chats', { title: 't' }, ...bad('parameter "type" is required'));
   await refused(
