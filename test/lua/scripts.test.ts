@@ -2,15 +2,25 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Script } from '../../src/redis/contract.js';
+import { authCases } from './auth.cases.js';
 import type { Case } from './cases.js';
+import { chatCases } from './chats.cases.js';
+import { controlCases } from './control.cases.js';
+import { journalCases } from './journal.cases.js';
 import { messageCases } from './messages.cases.js';
-import { otherCases } from './other.cases.js';
 import { updateCases } from './updates.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
-const cases: readonly Case[] = [...messageCases, ...updateCases, ...otherCases];
+const cases: readonly Case[] = [
+  ...messageCases,
+  ...updateCases,
+  ...authCases,
+  ...chatCases,
+  ...controlCases,
+  ...journalCases,
+];
 beforeAll(async () => {
   node = await startClusterNode();
   client = node.client;

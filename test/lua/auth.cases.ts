@@ -1,0 +1,137 @@
+/** Calls of the scripts below auth/, and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import type { Case } from './cases.js';
+import { incarnation, keys, seeds } from './world.js';
+
+type More = Partial<Case> & Pick<Case, 'answer'>;
+
+const auth = {
+  meta: keys.meta(0),
+  nodes: keys.authNodes(),
+  revoked: keys.authRevoked(),
+  channel: keys.authChannel(),
+};
+const known = seeds.open(0);
+const nodes = (fields = {}) => seeds.hash(auth.nodes, { incarnation, epoch: 2, ...fields });
+const log = seeds.stream(auth.revoked, 2);
+const renew = (what: string, { seeds: more = [], ...rest }: More, args = {}): Case => ({
+  ...{ script: 'auth/renew', what, keys: auth },
+  args: { node: 'n', known: String(incarnation), acked: '2', lease_ms: '1000', ...args },
+  seeds: [known, ...more],
+  ...rest,
+});
+const pending = (what: string, fields: object, count: number, changes: string[] = []): Case => ({
+  ...{
+    script: 'auth/pending',
+    what,
+    keys: auth,
+    args: { epoch: '2' },
+    seeds: [nodes(fields)],
+    answer: ['ok', count],
+    changes,
+  },
+});
+const soon = Date.now() + 60_000;
+const everything = [Buffer.from('*')];
+
+export const authCases: Case[] = [
+  renew('nothing new', {
+    seeds: [nodes(), log],
+    answer: ['ok', incarnation, 2, []],
+    changes: ['auth_nodes'],
+  }),
+  renew(
+    'one revoked since',
+    { seeds: [nodes(), log], answer: ['ok', incarnation, 2, [Buffer.from('x')]], changes: ['auth_nodes'] },
+    { acked: '1' },
+  ),
+  renew(
+    'a log that does not reach back',
+    { seeds: [nodes()], answer: ['ok', incarnation, 2, everything], changes: ['auth_nodes'] },
+    { acked: '1' },
+  ),
+  renew(
+    'an acknowledgement of what was lost',
+    {
+      seeds: [nodes()],
+      answer: ['ok', incarnation, 2, everything],
+      changes: ['auth_nodes'],
+      after: async (client) => expect(await client.hget(auth.nodes, 'n')).toMatch(/^0 /),
+    },
+    { acked: '3' },
+  ),
+  renew(
+    'another incarnation, though the epochs agree',
+    { seeds: [nodes()], answer: ['ok', incarnation, 2, everything], changes: ['auth_nodes'] },
+    { known: String(incarnation - 1) },
+  ),
+  renew(
+    'the first of a new incarnation',
+    {
+      seeds: [nodes({ incarnation: incarnation - 1 }), log],
+      answer: ['ok', incarnation, 2, everything],
+      changes: ['auth_nodes', 'auth_revoked'],
+    },
+    { known: String(incarnation - 1) },
+  ),
+  renew(
+    'an empty Redis',
+    { answer: ['ok', incarnation, 0, everything], changes: ['auth_nodes'] },
+    { known: '0' },
+  ),
+  {
+    ...{ script: 'auth/renew', what: 'a Redis that is not known yet', keys: auth },
+    args: { node: 'n', known: '0', acked: '0', lease_ms: '1000' },
+    answer: ['stale_run'],
+  },
+  {
+    ...{ script: 'auth/revoke', what: 'a Redis that is not known yet', keys: auth },
+    args: { subject: 'bot:1' },
+    answer: ['stale_run'],
+  },
+  {
+    ...{
+      script: 'auth/revoke',
+      what: 'raises the epoch',
+      keys: auth,
+      args: { subject: 'bot:1' },
+    },
+    ...{
+      seeds: [known, nodes(), log],
+      answer: ['ok', incarnation, 3],
+      changes: ['auth_nodes', 'auth_revoked'],
+    },
+  },
+  {
+    ...{
+      script: 'auth/revoke',
+      what: 'the first of a new incarnation',
+      keys: auth,
+      args: { subject: 'bot:1' },
+    },
+    ...{
+      seeds: [known, nodes({ incarnation: incarnation - 1 }), log],
+      answer: ['ok', incarnation, 3],
+      changes: ['auth_nodes', 'auth_revoked'],
+    },
+    after: async (client) => expect(await client.xlen(auth.revoked)).toBe(1),
+  },
+  pending('one has not acknowledged', { a: `2 ${soon}`, b: `1 ${soon}` }, 1),
+  pending('a lease that ended still counts', { b: `1 ${Date.now() - 1_000}` }, 1),
+  pending(
+    'who is long gone is forgotten',
+    { b: `1 ${Date.now() - limits.auth_node_age_ms_max - 5_000}` },
+    0,
+    ['auth_nodes'],
+  ),
+  {
+    script: 'auth/leave',
+    what: 'a node',
+    keys: auth,
+    args: { node: 'a' },
+    seeds: [nodes({ a: `2 ${soon}` })],
+    answer: ['ok'],
+    changes: ['auth_nodes'],
+  },
+];

@@ -1,0 +1,106 @@
+/** Calls of the scripts below control/, and every status they can end in. */
+
+import { expect } from 'vitest';
+import { pack, unpack } from '../../src/store/codec.js';
+import type { Case } from './cases.js';
+import { bot, direct, incarnation, keys, partitionOf, seeds } from './world.js';
+
+type More = Partial<Case> & Pick<Case, 'answer'>;
+
+const home = partitionOf(direct);
+const open = seeds.open(home);
+
+const copy = {
+  meta: keys.meta(home),
+  record: keys.bot(bot),
+  ticket: keys.ticket(keys.bot(bot)),
+  channel: keys.userChannel(bot),
+};
+const [copyName, copyTicket] = [`bot:${bot}`, `bot:${bot}:ticket`];
+const stored = (version: number, inc = incarnation) =>
+  seeds.text(copy.record, pack([version, inc, 'old']), 60_000);
+const copyHeld = seeds.text(copy.ticket, 'T', 5_000);
+const write = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'control/write', what, keys: copy },
+  args: {
+    token: 'T',
+    refresh: false,
+    version: `${2 ** 52}`,
+    fields: pack('new'),
+    count: '3',
+    ttl_ms: '60000',
+    ...args,
+  },
+  ...more,
+});
+const refresh = { refresh: true };
+export const controlCases: Case[] = [
+  write('a fill under its ticket', {
+    seeds: [open, copyHeld],
+    answer: ['ok', 1],
+    changes: [copyName, copyTicket],
+    after: async (client) =>
+      expect(unpack((await client.getBuffer(copy.record)) as Buffer)).toEqual([2 ** 52, incarnation, 'new']),
+  }),
+  write('a fill without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
+  write('a fill where a copy is', { seeds: [open, copyHeld, stored(1)], answer: ['ok', 0], changes: [] }),
+  write('a fill over a copy of an older incarnation', {
+    seeds: [open, copyHeld, stored(1, 94)],
+    answer: ['ok', 1],
+    changes: [copyName, copyTicket],
+  }),
+  write(
+    'a refresh of an older copy',
+    { seeds: [open, stored(1), copyHeld], answer: ['ok', 1], changes: [copyName, copyTicket] },
+    { ...refresh, token: '' },
+  ),
+  write(
+    'a refresh of a newer copy',
+    { seeds: [open, stored(9), copyHeld], answer: ['ok', 0], changes: [copyTicket] },
+    { ...refresh, version: '9' },
+  ),
+  write(
+    'a refresh of an absent copy under its ticket',
+    { seeds: [open, copyHeld], answer: ['ok', 1], changes: [copyName, copyTicket] },
+    refresh,
+  ),
+  write(
+    'a refresh of an absent copy without a ticket',
+    { seeds: [open], answer: ['ok', 0], changes: [] },
+    { ...refresh, token: '' },
+  ),
+  write('another run', { seeds: [open, copyHeld], answer: ['stale_run'] }, { run: 'other' }),
+  {
+    script: 'control/read',
+    what: 'a copy',
+    keys: copy,
+    args: { token: 'T', ttl_ms: '90000' },
+    seeds: [open, stored(1)],
+    answer: ['ok', pack([1, incarnation, 'old']).toString('latin1')],
+    changes: [],
+  },
+  {
+    script: 'control/read',
+    what: 'no copy',
+    keys: copy,
+    args: { token: 'T', ttl_ms: '90000' },
+    seeds: [open],
+    answer: ['missing', 'T'],
+  },
+  {
+    script: 'control/read',
+    what: 'a copy of an older incarnation',
+    keys: copy,
+    args: { token: 'T', ttl_ms: '1' },
+    seeds: [open, stored(1, 94)],
+    answer: ['missing', 'T'],
+  },
+  {
+    script: 'control/read',
+    what: 'another run',
+    keys: copy,
+    args: { token: 'T', ttl_ms: '1', run: 'other' },
+    seeds: [open, stored(1)],
+    answer: ['stale_run'],
+  },
+];

@@ -1,0 +1,154 @@
+/** Calls of the scripts below journal/ and partition/, and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { chatText } from '../../src/store/keys.js';
+import type { Case } from './cases.js';
+import { base, direct, keys, partitionOf, record, run, seeds } from './world.js';
+
+type More = Partial<Case> & Pick<Case, 'answer'>;
+
+const home = partitionOf(direct);
+const chatName = `chat:${chatText(direct)}`;
+const open = seeds.open(home);
+const soon = Date.now() + 60_000;
+
+const at = {
+  meta: keys.meta(home),
+  journal: keys.journal(home),
+  lease: keys.flushLease(home),
+  flushers: keys.flushers(),
+};
+const beat = (what: string, leaving: boolean, live: string[]): Case => ({
+  ...{
+    script: 'journal/heartbeat',
+    what,
+    keys: at,
+    args: { id: 'me', stale_ms: '3000', leaving },
+    changes: ['flushers'],
+  },
+  ...{ seeds: [seeds.hash(at.flushers, { me: 1, late: 1, here: soon })] },
+  answer: ['ok', expect.toSatisfy((names) => (names as Buffer[]).map(String).sort().join() === live.join())],
+});
+const holder = (name: string) => seeds.text(at.lease, name, 3_000);
+const settle: Case = {
+  ...{ script: 'journal/settle', what: 'what did not change since may expire', answer: ['ok', 1, 2] },
+  keys: {
+    journal: at.journal,
+    entities: [
+      keys.message(direct, 1),
+      keys.message(direct, 2),
+      keys.message(direct, 3),
+      keys.chat(direct),
+      keys.chat({ ...direct, user: 9 }),
+    ],
+  },
+  args: {
+    after: '3-0',
+    hot_ms: '60000',
+    records: '3',
+    versions: [`${base}`, `${base}`, `${base}`, `${base}`, `${base}`],
+  },
+  seeds: [
+    seeds.stream(at.journal, 3),
+    seeds.text(keys.message(direct, 1), record({ version: base })),
+    seeds.text(keys.message(direct, 2), record({ version: base + 1 })),
+    seeds.text(keys.message(direct, 3), 'no record'),
+    seeds.chat(direct),
+    seeds.chat({ ...direct, user: 9 }, { v: base + 1 }),
+  ],
+  changes: ['journal', `msg:${chatText(direct)}:1`, chatName],
+};
+const recover = (what: string, more: More, args = {}): Case => ({
+  ...{
+    script: 'partition/recover',
+    what,
+    keys: at,
+    args: { expected: run, incarnation: '96', high_water: '100', ...args },
+  },
+  ...more,
+});
+const before = seeds.open(home, { run: 'before', ver: base + 5 });
+
+export const journalCases: Case[] = [
+  beat('a flusher lives', false, ['here', 'me']),
+  beat('a flusher leaves', true, ['here']),
+  {
+    script: 'journal/lease',
+    what: 'free',
+    keys: at,
+    args: { owner: 'me', ms: '3000' },
+    answer: ['ok'],
+    changes: ['flush_lease'],
+  },
+  {
+    script: 'journal/lease',
+    what: 'its own',
+    keys: at,
+    args: { owner: 'me', ms: '3000' },
+    seeds: [holder('me')],
+    answer: ['ok'],
+    changes: [],
+  },
+  {
+    script: 'journal/lease',
+    what: 'held',
+    keys: at,
+    args: { owner: 'me', ms: '3000' },
+    seeds: [holder('you')],
+    answer: ['taken'],
+  },
+  {
+    script: 'journal/release',
+    what: 'its own',
+    keys: at,
+    args: { owner: 'me' },
+    seeds: [holder('me')],
+    answer: ['ok'],
+    changes: ['flush_lease'],
+  },
+  {
+    script: 'journal/release',
+    what: "another's",
+    keys: at,
+    args: { owner: 'me' },
+    seeds: [holder('you')],
+    answer: ['ok'],
+    changes: [],
+  },
+  settle,
+  {
+    script: 'journal/state',
+    what: 'a partition',
+    keys: at,
+    args: {},
+    seeds: [open, seeds.stream(at.journal, 2)],
+    answer: ['ok', 2, '1', `${base}`, run, '100'],
+    changes: [],
+  },
+  {
+    script: 'journal/state',
+    what: 'one never opened',
+    keys: at,
+    args: {},
+    answer: ['ok', 0, null, '0', null, '0'],
+    changes: [],
+  },
+  recover('raises', {
+    seeds: [before],
+    answer: ['ok'],
+    changes: ['meta'],
+    after: async (client) =>
+      expect(await client.hgetall(at.meta)).toEqual({
+        run,
+        ver: `${96 * limits.versions_per_incarnation}`,
+        hw: '100',
+      }),
+  }),
+  recover('is open', { seeds: [open], answer: ['ok'], changes: [] }),
+  recover('behind the counter', { seeds: [before], answer: ['behind', 95] }, { incarnation: '95' }),
+  recover('behind the last id of the journal', {
+    seeds: [(client) => client.xadd(at.journal, `${97 * limits.versions_per_incarnation}-0`, 'k', 'x')],
+    answer: ['behind', 97],
+  }),
+  recover('the connection reaches another Redis', { seeds: [before], answer: ['moved'] }, { run: 'third' }),
+];
