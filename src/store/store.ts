@@ -3,6 +3,7 @@ import type { Database } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Auth, createAuth } from './auth.js';
+import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
 import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
@@ -25,7 +26,7 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly chats: Chats;
-  readonly messages: Messages;
+  readonly messages: Messages & Batches;
   readonly history: History;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
@@ -64,7 +65,10 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     history: createHistory(shared, chats),
     bots: createBots(shared, control, auth, queues),
     users: createUsers(shared, control, auth),
-    messages: createMessages(shared, readBack, forwarder),
+    messages: {
+      ...createMessages(shared, readBack, forwarder),
+      ...createBatches(shared, readBack, forwarder),
+    },
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats),
     sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
