@@ -1,77 +1,21 @@
-/** Texts by which bots present themselves, over two fronts: what is set on one is what the other shows, to each in their language. */
-import { randomBytes } from 'node:crypto';
+/** Texts by which bots present themselves, over two fronts: what is set on one is what the other shows. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openEvents } from '../clients/event_source.js';
-import { ownPostgres, type Restartable } from '../faults/backends.js';
-import {
-  type Front,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
-import { type Watch, watch } from './refused.js';
+import { kinds, languages, startWorld, type World } from './identity_world.js';
 
-const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'];
-const kinds = [
-  { key: 'name', set: 'setMyName', get: 'getMyName', max: 64, tooLong: 'name is too long' },
-  {
-    key: 'description',
-    set: 'setMyDescription',
-    get: 'getMyDescription',
-    max: 512,
-    tooLong: 'description is too long',
-  },
-  {
-    key: 'short_description',
-    set: 'setMyShortDescription',
-    get: 'getMyShortDescription',
-    max: 120,
-    tooLong: 'short description is too long',
-  },
-] as const;
-
-let postgres: Restartable;
-let service: Service;
-let seen: Watch | undefined;
-let owner: TestUser;
+let world: World;
+const newBot = () => world.newBot();
+const speaker: World['speaker'] = (language) => world.speaker(language);
+const call: World['call'] = (...given) => world.call(...given);
+const app: World['app'] = (...given) => world.app(...given);
+const refused: World['refused'] = (...given) => world.refused(...given);
 
 beforeAll(async () => {
-  postgres = await ownPostgres();
-  service = await startService({
-    fronts: 2,
-    database: { url: postgres.url, drop: () => postgres.stop() },
-  });
-  owner = await service.newUser('olga');
-  seen = await watch(service);
+  world = await startWorld();
 });
 afterAll(async () => {
-  await seen?.close();
-  await service?.stop();
+  await world?.seen.close();
+  await world?.stop();
 });
-
-async function speaker(language_code?: string): Promise<TestUser> {
-  const username = `reader_${randomBytes(4).toString('hex')}`;
-  const body = { username, first_name: 'Reader', language_code };
-  const { user, token } = await resultOf(
-    service.app({ token: service.adminToken }, 'POST', '/api/admin/users', body),
-  );
-  return { ...user, token };
-}
-
-const frontUrl = () => (service.fronts[1] as Front).url;
-const newBot = (): Promise<TestBot> => service.newBot(owner, 'named');
-const call = (bot: TestBot, method: string, params: object, front = 0) =>
-  resultOf(service.bot(bot, method, params as Record<string, unknown>, front));
-const app = (user: TestUser, verb: string, path: string, body?: unknown, front = 1) =>
-  resultOf(service.app(user, verb, path, body, front));
-const refused = (bot: TestBot, method: string, params: object, text: string) =>
-  (seen as Watch).refused(
-    () => service.bot(bot, method, params as Record<string, unknown>),
-    400,
-    `Bad Request: ${text}`,
-  );
 
 describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
   test('interface §2, §4.3: a text for each of the seven languages and a default, kept apart', async () => {
@@ -85,7 +29,7 @@ describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
     for (const language_code of languages)
       expect(await call(bot, get, { language_code }, 1)).toEqual({ [key]: `in ${language_code}` });
     expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'default' });
-    const url = `${frontUrl()}/bot${bot.token}/${get}?language_code=kk`;
+    const url = `${world.url}/bot${bot.token}/${get}?language_code=kk`;
     expect(await (await fetch(url)).json()).toEqual({ ok: true, result: { [key]: 'in kk' } });
   });
 
@@ -197,7 +141,7 @@ describe('the default name, everywhere at once', () => {
     await call(bot, 'setMyName', { name: 'По-русски', language_code: 'ru' });
     expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
     const user = await speaker('ru');
-    await service.openChat(user, bot);
+    await world.service.openChat(user, bot);
     const sent = await call(bot, 'sendMessage', { chat_id: user.id, text: 'x' }, 1);
     expect(sent.from.first_name).toBe('named');
   });
@@ -205,7 +149,7 @@ describe('the default name, everywhere at once', () => {
   test('interface §2: messages carry the new name on every front, those sent before too in a direct chat', async () => {
     const bot = await newBot();
     const user = await speaker();
-    await service.openChat(user, bot);
+    await world.service.openChat(user, bot);
     await call(bot, 'sendMessage', { chat_id: user.id, text: 'old' }, 1);
     const path = `/api/chats/${bot.id}/messages`;
     expect((await app(user, 'GET', path))[0].from.first_name).toBe('named');
@@ -220,7 +164,7 @@ describe('the default name, everywhere at once', () => {
   test('a poll that waits while the name changes shows the new one', async () => {
     const bot = await newBot();
     const user = await speaker();
-    await service.openChat(user, bot);
+    await world.service.openChat(user, bot);
     const { message_id } = await call(bot, 'sendMessage', { chat_id: user.id, text: 'asked' });
     const [started] = await call(bot, 'getUpdates', {});
     const waiting = call(bot, 'getUpdates', { offset: started.update_id + 1, timeout: 20 }, 1);
@@ -236,7 +180,7 @@ describe('the default name, everywhere at once', () => {
   test('in a group a message keeps the name under which it was sent; the list of members follows', async () => {
     const bot = await newBot();
     const user = await speaker('tg');
-    const group = await service.newGroup(owner, 'Team', [bot, user]);
+    const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);
     await call(bot, 'sendMessage', { chat_id: group, text: 'first' });
     await call(bot, 'setMyName', { name: 'Second' });
     await call(bot, 'setMyName', { name: 'Дуюм', language_code: 'tg' });
@@ -254,153 +198,11 @@ describe('the default name, everywhere at once', () => {
   });
 });
 
-describe('people read in their language', () => {
-  const names: Record<string, string> = { '': 'Default', ru: 'Бот', hy: 'Բոտ' };
-  const readers = [
-    ['ru', 'Бот'],
-    ['hy', 'Բոտ'],
-    ['uz', 'Default'],
-    ['de', 'Default'],
-    [undefined, 'Default'],
-  ] as const;
-  let bot: TestBot;
-  beforeAll(async () => {
-    bot = await newBot();
-    for (const [language_code, name] of Object.entries(names)) {
-      await call(bot, 'setMyName', { name, language_code });
-      await call(bot, 'setMyDescription', { description: `${name} d`, language_code });
-      await call(bot, 'setMyShortDescription', { short_description: `${name} s`, language_code });
-    }
-  });
-
-  test.each(readers)('interface §2: reader of %s', async (language, name) => {
-    const user = await speaker(language);
-    const page = await app(user, 'GET', `/api/bots/${bot.username.toUpperCase()}`);
-    const texts = { name, description: `${name} d`, short_description: `${name} s` };
-    expect(page).toEqual({ id: bot.id, username: bot.username, ...texts });
-    const started = await app(user, 'POST', `/api/bots/${bot.username}/start`, {});
-    expect(started.chat.first_name).toBe(name);
-    const events = await openEvents(frontUrl(), user.token);
-    const { message_id } = await call(bot, 'sendMessage', { chat_id: user.id, text: 'x' });
-    const told = await events.heard(
-      ({ event, data }) => event === 'message' && data.message_id === message_id,
-    );
-    expect([told.data.from.first_name, told.data.chat.first_name]).toEqual([name, name]);
-    const [listed] = await app(user, 'GET', '/api/chats');
-    expect([listed.first_name, listed.last_message.from.first_name]).toEqual([name, name]);
-    const chat = await app(user, 'GET', `/api/chats/${bot.id}`);
-    expect([chat.first_name, chat.last_message.from.first_name]).toEqual([name, name]);
-    const [newest] = await app(user, 'GET', `/api/chats/${bot.id}/messages`);
-    expect([newest.from.first_name, newest.chat.first_name]).toEqual([name, name]);
-    // An open stream follows a change.
-    await call(bot, 'setMyName', {
-      name: 'Changed',
-      ...(names[language ?? ''] ? { language_code: language } : {}),
-    });
-    await call(bot, 'editMessageText', { chat_id: user.id, message_id, text: 'y' });
-    const edited = await events.heard(({ event }) => event === 'edited_message');
-    expect(edited.data.from.first_name).toBe('Changed');
-    events.cut();
-    await call(bot, 'setMyName', { name, ...(names[language ?? ''] ? { language_code: language } : {}) });
-  });
-
-  test('interface §2: a page without descriptions, and with commands for who looks', async () => {
-    const plain = await newBot();
-    const user = await speaker('ru');
-    const path = `/api/bots/@${plain.username}`;
-    const page = { id: plain.id, username: plain.username, name: 'named' };
-    const empty = { description: '', short_description: '' };
-    expect(await app(user, 'GET', path)).toEqual({ ...page, ...empty });
-    const list = (command: string) => [{ command, description: 'd' }];
-    await call(plain, 'setMyCommands', { commands: list('all') });
-    expect(await app(user, 'GET', path)).toEqual({ ...page, ...empty, commands: list('all') });
-    await call(plain, 'setMyCommands', { commands: list('ru'), language_code: 'ru' });
-    expect((await app(user, 'GET', path)).commands).toEqual(list('ru'));
-    expect((await app(await speaker('kk'), 'GET', path)).commands).toEqual(list('all'));
-    const scope = { type: 'chat', chat_id: user.id };
-    await call(plain, 'setMyCommands', { commands: list('me'), scope });
-    expect((await app(user, 'GET', path)).commands).toEqual(list('me'));
-    for (const name of ['no_such_bot', user.username]) {
-      await (seen as Watch).refused(
-        () => service.app(user, 'GET', `/api/bots/${name}`),
-        404,
-        'Not Found: bot not found',
-      );
-    }
-  });
-});
-
-describe('behaviour §11: texts by language in the hands of the owner', () => {
-  const own = (bot: TestBot) => `/api/me/bots/${bot.id}`;
-
-  test('PATCH sets and removes; languages and kinds that are not named stay', async () => {
-    const bot = await newBot();
-    const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named' };
-    expect(await app(owner, 'GET', own(bot))).toEqual({
-      ...bare,
-      texts: { name: {}, description: {}, short_description: {} },
-    });
-    const texts = {
-      name: { '': 'A', ru: 'А' },
-      description: { en: 'long' },
-      short_description: { '': 's', tt: 'с' },
-    };
-    const patched = { ...bare, name: 'A', texts };
-    expect(await app(owner, 'PATCH', own(bot), texts, 0)).toEqual(patched);
-    expect(await app(owner, 'GET', own(bot))).toEqual(patched);
-    expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('A');
-    expect(await call(bot, 'getMyDescription', { language_code: 'en' }, 1)).toEqual({ description: 'long' });
-    const after = { ...texts, name: { ru: 'Б' } };
-    expect(await app(owner, 'PATCH', own(bot), { name: { '': '', ru: 'Б' } }, 0)).toEqual({
-      ...bare,
-      texts: after,
-    });
-    expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
-    expect(await app(owner, 'PATCH', own(bot), {})).toEqual({ ...bare, texts: after });
-  });
-
-  test('the owner sees a bot by its name in the own language', async () => {
-    const speaking = await speaker('uz');
-    const bot = await service.newBot(speaking, 'own');
-    await app(speaking, 'PATCH', own(bot), { name: { uz: 'Oʻzbekcha' } }, 0);
-    const shown = { id: bot.id, is_bot: true, username: bot.username, name: 'Oʻzbekcha' };
-    expect(await app(speaking, 'GET', '/api/me/bots')).toEqual([shown]);
-    expect(await app(speaking, 'GET', own(bot))).toMatchObject(shown);
-  });
-
-  test('refusals are those of the setters, and leave everything as it was', async () => {
-    const bot = await newBot();
-    const other = await speaker();
-    await app(owner, 'PATCH', own(bot), { name: { '': 'A' }, description: { ru: 'Д' } }, 0);
-    const patch = (who: TestUser, body: object, code: number, text: string, path = own(bot)) =>
-      (seen as Watch).refused(() => service.app(who, 'PATCH', path, body, 1), code, text);
-    const good = { name: { '': 'B' } };
-    await patch(other, good, 403, 'Forbidden: not the owner of the bot');
-    await patch(other, {}, 403, 'Forbidden: not the owner of the bot');
-    for (const id of ['999999', owner.id, 'x'])
-      await patch(owner, good, 404, 'Not Found: bot not found', `/api/me/bots/${id}`);
-    for (const { key, max, tooLong } of kinds) {
-      const text = '😀'.repeat(max + 1);
-      await patch(owner, { ...good, [key]: { '': 'x', kk: text } }, 400, `Bad Request: ${tooLong}`);
-      for (const language of ['EN', 'en-US', 'de', 'default'])
-        await patch(
-          owner,
-          { ...good, [key]: { [language]: 'x' } },
-          400,
-          'Bad Request: invalid language code specified',
-        );
-      await patch(owner, { [key]: { ru: 7 } }, 400, `Bad Request: parameter "${key}.ru" must be a string`);
-      const what = `Bad Request: parameter "${key}" must be an object of texts by language code`;
-      for (const value of ['x', 7, ['x']]) await patch(owner, { [key]: value }, 400, what);
-    }
-  });
-});
-
 describe('methods that change nothing', () => {
   test('behaviour §4: close and logOut answer true; the bot goes on', async () => {
     const bot = await newBot();
     const user = await speaker();
-    await service.openChat(user, bot);
+    await world.service.openChat(user, bot);
     const [started] = await call(bot, 'getUpdates', {});
     const waiting = call(bot, 'getUpdates', { offset: started.update_id + 1, timeout: 20 }, 1);
     for (const method of ['close', 'logOut']) expect(await call(bot, method, {})).toBe(true);
@@ -412,7 +214,7 @@ describe('methods that change nothing', () => {
   test('interface §1: setMessageReaction is known and refused, whatever it is given', async () => {
     const bot = await newBot();
     const user = await speaker();
-    const { message_id } = await service.openChat(user, bot);
+    const { message_id } = await world.service.openChat(user, bot);
     const reaction = [{ type: 'emoji', emoji: '❤' }];
     for (const params of [{}, { chat_id: user.id, message_id, reaction }, { chat_id: user.id, message_id }])
       await refused(bot, 'setMessageReaction', params, "bots can't set reactions");
@@ -422,7 +224,7 @@ describe('methods that change nothing', () => {
 // The last one: what watches the stores does not outlive Postgres.
 test('while Postgres is away setters answer 503 and change nothing, and what is hot is read on', async () => {
   const bot = await newBot();
-  await app(owner, 'PATCH', `/api/me/bots/${bot.id}`, {
+  await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
     name: { '': 'A', ru: 'Р' },
     description: { '': 'D' },
     short_description: { '': 'S' },
@@ -433,12 +235,11 @@ test('while Postgres is away setters answer 503 and change nothing, and what is 
   });
   const before = await state(0);
   expect(before.texts).toEqual([{ name: 'Р' }, { description: 'D' }, { short_description: 'S' }]);
-  await seen?.close();
-  seen = undefined;
-  await postgres.halt();
+  await world.seen.close();
+  await world.postgres.halt();
   for (const { key, set } of kinds) {
     for (const language of [{}, { language_code: 'ru' }]) {
-      const answer = await service.bot(bot, set, { [key]: 'lost', ...language }, 1);
+      const answer = await world.service.bot(bot, set, { [key]: 'lost', ...language }, 1);
       expect(answer.status).toBe(503);
       expect(answer.body).toEqual({
         ok: false,
@@ -448,12 +249,14 @@ test('while Postgres is away setters answer 503 and change nothing, and what is 
       });
     }
   }
-  const patched = await service.app(owner, 'PATCH', `/api/me/bots/${bot.id}`, { name: { '': 'lost' } });
+  const patched = await world.service.app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
+    name: { '': 'lost' },
+  });
   expect(patched.status).toBe(503);
   for (const front of [0, 1]) expect(await state(front)).toEqual(before);
-  await postgres.start();
+  await world.postgres.start();
   for (const front of [0, 1]) expect(await state(front)).toEqual(before);
-  expect(await app(owner, 'GET', `/api/me/bots/${bot.id}`)).toMatchObject({
+  expect(await app(world.owner, 'GET', `/api/me/bots/${bot.id}`)).toMatchObject({
     texts: { name: { '': 'A', ru: 'Р' }, description: { '': 'D' }, short_description: { '': 'S' } },
   });
   await call(bot, 'setMyName', { name: 'Back' });
