@@ -52,8 +52,9 @@ export function createSweep(
   }
 
   async function sweepOutboxes(): Promise<void> {
+    // On a cluster one master may be away: the partitions of others go on.
     for (let partition = 0; partition < keys.partitions.count; partition++)
-      await forwarder.forwardAll(partition);
+      await forwarder.forwardAll(partition).catch(onError);
   }
 
   let running: Promise<void> | undefined;
@@ -61,7 +62,7 @@ export function createSweep(
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await Promise.all([sweepCopies().catch(onError), sweepOutboxes().catch(onError)]);
+      await Promise.all([sweepCopies().catch(onError), sweepOutboxes()]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }

@@ -15,7 +15,8 @@ import {
   unpackMessage,
 } from '../../src/store/codec.js';
 import { chatText, directChat, parseChat, sharedChat } from '../../src/store/keys.js';
-import { clusterSlot, layPartitions } from '../../src/store/partitions.js';
+import { clusterSlot } from '../../src/redis/slots.js';
+import { layPartitions } from '../../src/store/partitions.js';
 import { createSecrets } from '../../src/store/secrets.js';
 import { cursorText, parseCursor } from '../../src/store/streams.js';
 
