@@ -165,7 +165,9 @@ export class Installation {
     try {
       const { version, warnings } = await checkRedis(given ?? this.#redisUrl);
       for (const warning of warnings) this.#say(`  Warning: ${warning}`);
-      this.#say(`  Redis ${version} ${given ? `of REDIS_${typeof given === 'string' ? 'URL' : 'CLUSTER'}` : 'runs'} (${seconds(since)})`);
+      this.#say(
+        `  Redis ${version} ${given ? `of REDIS_${typeof given === 'string' ? 'URL' : 'CLUSTER'}` : 'runs'} (${seconds(since)})`,
+      );
     } catch (error) {
       throw error instanceof RedisCheckError ? new Refusal(error.message) : error;
     }

@@ -23,7 +23,9 @@ function field(info: string, name: string): string | undefined {
  * oldest of them. Throws a RedisCheckError.
  */
 export function checkRedis(target: string | readonly string[], timeout_ms = 10_000): Promise<RedisCheck> {
-  return typeof target === 'string' ? checkServer(target, false, timeout_ms) : checkCluster(target, timeout_ms);
+  return typeof target === 'string'
+    ? checkServer(target, false, timeout_ms)
+    : checkCluster(target, timeout_ms);
 }
 
 async function checkCluster(seeds: readonly string[], timeout_ms: number): Promise<RedisCheck> {
@@ -78,7 +80,9 @@ async function connected<T>(url: string, timeout_ms: number, work: (redis: Redis
   try {
     await redis.connect().catch((error: Error) => {
       const reason = lastError ?? error;
-      throw new RedisCheckError(`Redis at ${shownUrl(url)} cannot be used: ${reason.message || String(reason)}`);
+      throw new RedisCheckError(
+        `Redis at ${shownUrl(url)} cannot be used: ${reason.message || String(reason)}`,
+      );
     });
     return await work(redis);
   } finally {
@@ -115,7 +119,9 @@ async function inspect(redis: Redis, url: string, inCluster: boolean): Promise<R
   });
   const warnings: string[] = [];
   // Whoever may not ask is not warned.
-  const coverage = inCluster ? await redis.config('GET', 'cluster-require-full-coverage').catch(() => []) : [];
+  const coverage = inCluster
+    ? await redis.config('GET', 'cluster-require-full-coverage').catch(() => [])
+    : [];
   if ((coverage as string[])[1] === 'yes') {
     warnings.push(
       'one master that is away stops the whole Redis Cluster (set cluster-require-full-coverage no)',

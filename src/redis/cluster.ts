@@ -208,7 +208,10 @@ export function connectCluster({ seeds, name, slots, onError }: ClusterOptions):
     },
     ready: (msMax, partition) =>
       waiting.until(
-        () => (partition === undefined ? slots.every((slot) => usable(owners[slot] ?? null)) : usable(at(partition))),
+        () =>
+          partition === undefined
+            ? slots.every((slot) => usable(owners[slot] ?? null))
+            : usable(at(partition)),
         msMax,
       ),
     reachable: () => nodes().some(usable),

@@ -48,7 +48,11 @@ const oneServer = (url: string): SlotMap => ({
   onMove: () => undefined,
 });
 
-export function createHints(servers: string | SlotMap, name: string, onError?: (error: Error) => void): Hints {
+export function createHints(
+  servers: string | SlotMap,
+  name: string,
+  onError?: (error: Error) => void,
+): Hints {
   const map = typeof servers === 'string' ? oneServer(servers) : servers;
   const channels = new Map<string, Channel>();
   const subscribers = new Map<string, Subscriber>();

@@ -166,13 +166,20 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   }
 
   /** Sends a script to a server, whole where Redis does not have it yet, and first asks for a slot that is being moved. */
-  async function ask(node: RedisConnection, asking: boolean, script: Script, args: ScriptArg[]): Promise<unknown> {
+  async function ask(
+    node: RedisConnection,
+    asking: boolean,
+    script: Script,
+    args: ScriptArg[],
+  ): Promise<unknown> {
     for (const whole of [false, true]) {
       try {
         // It is answered by whatever the script is answered by.
         if (asking) node.send(new AskingCommand()).catch(() => undefined);
         return await node.send(
-          whole ? new ScriptCommand('eval', [script.source, ...args.slice(1)]) : new ScriptCommand('evalsha', args),
+          whole
+            ? new ScriptCommand('eval', [script.source, ...args.slice(1)])
+            : new ScriptCommand('evalsha', args),
         );
       } catch (error) {
         if (whole || !isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;

@@ -59,7 +59,8 @@ export interface SlotRange {
 export function readSlots(reply: unknown, from: string): SlotRange[] {
   const rows = reply as Array<[number, number, [string | null, number]]>;
   return rows.map(([start, end, [host, port]]) => {
-    const known = host !== null && host !== '' && host !== '?' ? host : new URL(from).hostname.replace(/^\[|\]$/g, '');
+    const known =
+      host !== null && host !== '' && host !== '?' ? host : new URL(from).hostname.replace(/^\[|\]$/g, '');
     return { start: Number(start), end: Number(end), url: urlOf(from, known, Number(port)) };
   });
 }

@@ -98,7 +98,10 @@ function openRedis(
   onError: (error: Error) => void,
 ): { connection: RedisServers; hints: Hints } {
   if (typeof target === 'string') {
-    return { connection: connectRedis({ url: target, name, onError }), hints: createHints(target, name, onError) };
+    return {
+      connection: connectRedis({ url: target, name, onError }),
+      hints: createHints(target, name, onError),
+    };
   }
   const cluster = connectCluster({ seeds: target, name, slots: keys.partitions.slots, onError });
   return { connection: cluster, hints: createHints(cluster, name, onError) };

@@ -17,7 +17,9 @@ export async function runDoctor({ config, connection, runner, pool, keys }: Back
     const info = await node.client.info('server');
     const share = state.filter(({ partition }) => connection.at(partition) === node).length;
     const where = connection.clustered ? `${shownUrl(node.url)} with ${share} partitions, ` : '';
-    say(`redis        ${where}${/redis_version:(\S+)/.exec(info)?.[1]}, history ${node.runId()?.slice(0, 8)}`);
+    say(
+      `redis        ${where}${/redis_version:(\S+)/.exec(info)?.[1]}, history ${node.runId()?.slice(0, 8)}`,
+    );
   }
   const [{ server_version } = { server_version: '?' }] = (
     await pool.query<{ server_version: string }>({ name: 'server_version', text: 'show server_version' })

@@ -52,9 +52,11 @@ export function createSweep(
   }
 
   async function sweepOutboxes(): Promise<void> {
-    // On a cluster one master may be away: the partitions of others go on.
-    for (let partition = 0; partition < keys.partitions.count; partition++)
-      await forwarder.forwardAll(partition).catch(onError);
+    const all = Array.from({ length: keys.partitions.count }, (_, partition) =>
+      forwarder.forwardAll(partition).catch(onError),
+    );
+    // On a cluster one master may be away: what waits for it must not hold up the others' next round.
+    await Promise.race([Promise.all(all), sleep(intervalMs)]);
   }
 
   let running: Promise<void> | undefined;
