@@ -37,7 +37,12 @@ import { logOut } from '../methods/identity/logOut.js';
 import { setMyDescription } from '../methods/identity/setMyDescription.js';
 import { setMyName } from '../methods/identity/setMyName.js';
 import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
+import { copyMessage } from '../methods/messages/copyMessage.js';
+import { copyMessages } from '../methods/messages/copyMessages.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { deleteMessages } from '../methods/messages/deleteMessages.js';
+import { forwardMessage } from '../methods/messages/forwardMessage.js';
+import { forwardMessages } from '../methods/messages/forwardMessages.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
 import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
@@ -62,6 +67,11 @@ export const methods: readonly Method[] = [
   editMessageText,
   editMessageReplyMarkup,
   deleteMessage,
+  deleteMessages,
+  forwardMessage,
+  forwardMessages,
+  copyMessage,
+  copyMessages,
   sendChatAction,
   getUpdates,
   deleteWebhook,

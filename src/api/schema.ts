@@ -79,6 +79,19 @@ export const messageId = integer(messageIdError).pipe(
   z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }),
 );
 
+/** Ids of messages for one step: 1 to `limits.messages_batch_max`, in any order. */
+export const messageIds = json(
+  z
+    .array(messageId, {
+      error: ({ input }) =>
+        input === undefined || input === null || input === ''
+          ? answer('message_ids_empty')
+          : 'an array of integers',
+    })
+    .min(1, { error: answer('message_ids_empty') })
+    .max(limits.messages_batch_max, { error: answer('too_many_message_ids') }),
+);
+
 export const parseMode = optional(text);
 
 export const entityInput = z.object(
