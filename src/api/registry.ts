@@ -18,6 +18,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
@@ -26,6 +27,7 @@ import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { getFile } from '../methods/files/getFile.js';
 import { getMe } from '../methods/identity/getMe.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
@@ -52,6 +54,7 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  getFile,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -77,4 +80,5 @@ export const endpoints: readonly Endpoint[] = [
   deleteMessageEndpoint,
   pressButton,
   openStream,
+  downloadFile,
 ];

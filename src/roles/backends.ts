@@ -1,6 +1,9 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, requireSettings } from '../config.js';
+import { createFiles, type Files } from '../files/files.js';
+import { createMeasurer } from '../files/measurer.js';
+import { openBlobStore } from '../files/storage.js';
 import { createRecovery } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
@@ -23,6 +26,7 @@ export interface Backends {
   readonly keys: Keys;
   readonly hints: Hints;
   readonly store: Store;
+  readonly files: Files;
   close(): Promise<void>;
 }
 
@@ -134,6 +138,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     onError: onError('background work'),
   });
 
+  const files = createFiles({
+    blobs: await openBlobStore(config),
+    measurer: createMeasurer(),
+    pepper: config.TOKEN_PEPPER,
+    onError: onError('files'),
+  });
+
   await connection.ready(startMsMax);
   await checkInstallation(db, connection, keys, secrets);
   const runId = connection.runId();
@@ -151,7 +162,9 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     keys,
     hints,
     store,
+    files,
     async close() {
+      await files.close();
       hints.close();
       await connection.close();
       await pool.close();

@@ -13,6 +13,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
@@ -217,8 +220,14 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
   }) as Front;
 }
 
-function environment(redisUrl: string, databaseUrl: string, adminToken: string): Record<string, string> {
+function environment(
+  redisUrl: string,
+  databaseUrl: string,
+  adminToken: string,
+  filesDir: string,
+): Record<string, string> {
   return {
+    FILES_DIR: filesDir,
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
     REDIS_URL: redisUrl,
@@ -240,7 +249,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     options.redis ?? freshRedis(),
     options.database ?? freshDatabase(),
   ]);
-  const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
+  const filesDir = await mkdtemp(join(tmpdir(), 'petrel-files-'));
+  const env = { ...environment(redis.url, database.url, adminToken, filesDir), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
   const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
@@ -257,7 +267,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
-    await Promise.all([redis.stop(), database.drop()]);
+    await Promise.all([redis.stop(), database.drop(), rm(filesDir, { recursive: true, force: true })]);
   }
 
   try {
