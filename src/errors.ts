@@ -49,6 +49,10 @@ export const catalogue = {
   unknown_chat: { code: 404, text: 'Not Found: chat not found' },
   chat_action_invalid: bad('wrong parameter action in request'),
   not_group_member: forbidden('bot is not a member of the group chat'),
+  not_channel_member: forbidden('bot is not a member of the channel chat'),
+  bot_blocked: forbidden('bot was blocked by the user'),
+  posting_not_allowed: bad('need administrator rights in the channel chat'),
+  pin_not_allowed: bad('not enough rights to manage pinned messages in the chat'),
   cant_initiate: forbidden("bot can't initiate conversation with a user"),
   not_chat_member: forbidden('user is not a member of the chat'),
   not_enough_rights: bad('not enough rights'),
@@ -70,7 +74,19 @@ export const catalogue = {
   message_to_edit_not_found: bad('message to edit not found'),
   message_cant_be_edited: bad("message can't be edited"),
   no_text_to_edit: bad('there is no text in the message to edit'),
+  no_caption_to_edit: bad('there is no caption in the message to edit'),
+  media_cant_be_edited: bad("message media can't be edited"),
   message_not_modified: bad(notModified),
+  message_to_pin_not_found: bad('message to pin not found'),
+  message_to_unpin_not_found: bad('message to unpin not found'),
+  service_cant_be_pinned: bad("service messages can't be pinned"),
+  message_to_forward_not_found: bad('message to forward not found'),
+  message_to_copy_not_found: bad('message to copy not found'),
+  forward_protected: bad("message has protected content and can't be forwarded"),
+  copy_protected: bad("message has protected content and can't be copied"),
+  message_ids_empty: bad('message identifiers are not specified'),
+  too_many_message_ids: bad('too many message identifiers specified'),
+  nothing_to_forward: bad('there are no messages to forward'),
   message_to_delete_not_found: bad('message to delete not found'),
   message_cant_be_deleted: bad("message can't be deleted"),
   message_not_found: { code: 404, text: 'Not Found: message not found' },
@@ -83,6 +99,11 @@ export const catalogue = {
   file_type_mismatch: bad("can't use file of type {name} as {what}"),
   file_empty: bad('file must be non-empty'),
   photo_invalid: bad('IMAGE_PROCESS_FAILED'),
+
+  // Posts
+  reaction_invalid: bad('invalid reaction specified'),
+  too_many_reactions: bad('too many reactions'),
+  post_not_found: { code: 404, text: 'Not Found: post not found' },
 
   // Updates
   poll_while_webhook: conflict(

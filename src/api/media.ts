@@ -1,8 +1,9 @@
 /** Media as calls give them: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4). */
 import { fail } from '../errors.js';
-import type { MediaFile, MediaType } from '../files/file_id.js';
+import type { MediaFile } from '../files/file_id.js';
 import { type Described, type Files, wasRefused } from '../files/files.js';
 import { limits } from '../limits.js';
+import type { MediaType } from '../store/codec.js';
 import type { UploadedFile } from './params.js';
 
 /** What a call came with; a method's and an endpoint's context both are one. */

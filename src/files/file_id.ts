@@ -5,11 +5,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import { pack, unpack } from '../store/codec.js';
-
-/** In the order of their numbers inside an identifier: only ever append. */
-export const mediaTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
-export type MediaType = (typeof mediaTypes)[number];
+import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/codec.js';
 
 /** A file that was uploaded (`key`) or that is only referred to (`url`). What is not known is absent. */
 export interface MediaFile {
@@ -47,6 +43,7 @@ const tag_bytes = 16;
 const id_length_max = 4 * (limits.media_url_length_max + 4 * limits.file_name_length_max);
 
 type Fields = [
+  /** its place in `mediaTypes`, to which one may only append */
   type: number,
   place: Buffer | string,
   size?: number,
@@ -121,5 +118,16 @@ export function createFileIds(pepper: string): FileIds {
         return fail('wrong_file_id');
       }
     },
+  };
+}
+
+/** A file as a message shows it. */
+export function mediaOf(ids: FileIds, file: MediaFile, spoiler = false): Media {
+  const { key: _, ...shown } = file;
+  return {
+    ...shown,
+    id: ids.idOf(file),
+    unique: ids.uniqueIdOf(file),
+    ...(spoiler && { spoiler }),
   };
 }

@@ -1,6 +1,7 @@
 /** Where a bot downloads a file from: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
 import { fail } from '../errors.js';
-import type { FileIds, MediaFile, MediaType } from './file_id.js';
+import type { MediaType } from '../store/codec.js';
+import type { FileIds, MediaFile } from './file_id.js';
 
 const folders: Readonly<Record<MediaType, string>> = {
   photo: 'photos',

@@ -2,8 +2,9 @@
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
+import type { MediaType } from '../store/codec.js';
 import { type BlobStore, newKey } from './blob_store.js';
-import { createFileIds, type FileIds, type MediaFile, type MediaType } from './file_id.js';
+import { createFileIds, type FileIds, type MediaFile } from './file_id.js';
 import type { Measured } from './measure.js';
 import type { Measurer } from './measurer.js';
 

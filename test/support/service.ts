@@ -13,14 +13,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
-import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;
@@ -220,14 +218,9 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
   }) as Front;
 }
 
-function environment(
-  redisUrl: string,
-  databaseUrl: string,
-  adminToken: string,
-  filesDir: string,
-): Record<string, string> {
+function environment(redisUrl: string, databaseUrl: string, adminToken: string): Record<string, string> {
   return {
-    FILES_DIR: filesDir,
+    FILES_DIR: temporaryFolder(),
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
     REDIS_URL: redisUrl,
@@ -249,8 +242,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     options.redis ?? freshRedis(),
     options.database ?? freshDatabase(),
   ]);
-  const filesDir = await mkdtemp(join(tmpdir(), 'petrel-files-'));
-  const env = { ...environment(redis.url, database.url, adminToken, filesDir), ...extraEnv };
+  const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
   const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
@@ -267,7 +259,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
-    await Promise.all([redis.stop(), database.drop(), rm(filesDir, { recursive: true, force: true })]);
+    await Promise.all([
+      redis.stop(),
+      database.drop(),
+      rm(env.FILES_DIR as string, { recursive: true, force: true }),
+    ]);
   }
 
   try {
