@@ -30,8 +30,14 @@ import { editMessageText } from '../methods/edits/editMessageText.js';
 import { getFile } from '../methods/files/getFile.js';
 import { getMe } from '../methods/identity/getMe.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { sendAnimation } from '../methods/messages/sendAnimation.js';
+import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendDocument } from '../methods/messages/sendDocument.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVideo } from '../methods/messages/sendVideo.js';
+import { sendVoice } from '../methods/messages/sendVoice.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
@@ -55,6 +61,12 @@ export const methods: readonly Method[] = [
   getMyCommands,
   deleteMyCommands,
   getFile,
+  sendPhoto,
+  sendVideo,
+  sendAudio,
+  sendDocument,
+  sendAnimation,
+  sendVoice,
 ];
 
 export const endpoints: readonly Endpoint[] = [
