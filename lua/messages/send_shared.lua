@@ -2,6 +2,7 @@
 @summary Puts a message into a group.
 @why     Membership at this instant, sequence, message, journal and the updates for the group's bots move together.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -71,5 +72,5 @@ journal_image(journal_key, version, 'msg:' .. chat .. ':' .. id, record)
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'n', id)
 local forward = post_update(outbox_key, version, ms, c.bots, sender, 'message', chat, id, record, from, c.profile, reply or '', '')
-redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id .. ' ' .. seconds)
 return ok(id, seconds, c.profile, reply, forward and 1 or 0)

@@ -5,8 +5,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
 import type { Store } from '../store/store.js';
-import { replied } from './endpoint.js';
-import { Described, type Method, Prepared, parseWith } from './method.js';
+import { type Endpoint, replied } from './endpoint.js';
+import { answerOnce, holdReply, type Outcome } from './idempotency.js';
+import { changesState, Described, type Method, Prepared, parseWith } from './method.js';
 import { parseParams } from './params.js';
 import { endpoints, methods } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
@@ -39,6 +40,12 @@ function refuse(request: ApiRequest, error: unknown): number {
   return error.code;
 }
 
+/** A refusal as a reply; throws what is none. */
+function refused(error: unknown): Outcome {
+  if (!(error instanceof ApiError)) throw error;
+  return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };
+}
+
 /** Splits `/bot<token>/<method>`. Clients may write the colon of the token as %3A. */
 function splitBotPath(path: string): { readonly token: string; readonly name: string } {
   const slash = path.indexOf('/', 4);
@@ -63,15 +70,23 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
   message_to_delete_not_found: 'message_not_found',
 };
 
+/** Stands for a reply that went out in another form than JSON: the key is given back. */
+const notKept: Outcome = { status: 500, body: '' };
+
+interface EndpointCall {
+  readonly endpoint: Endpoint;
+  readonly segments: Readonly<Record<string, string>>;
+  /** Null for operators. */
+  readonly user: { readonly id: number } | null;
+}
+
+type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
+
 export function createDispatch({ store, adminToken, own, onCall }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
 
-  function run(
-    request: ApiRequest,
-    method: Method,
-    bot: NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>,
-  ): unknown {
-    const context = { bot, store, onGone: (listener: () => void) => request.onAbort(listener) };
+  function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
+    const context = { bot, store: on, onGone: (listener: () => void) => request.onAbort(listener) };
     const params = method.params === null ? null : parseWith(method.params, parseParams(request).values);
     return method.handler(context, params as never);
   }
@@ -79,6 +94,20 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
   function finish(request: ApiRequest, method: Method, result: unknown): void {
     request.reply(200, envelope(result));
     onCall?.(method.name, 200);
+  }
+
+  /** A call with an `Idempotency-Key`. */
+  async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
+    const keyed = { store, request, caller: { kind: 'bot', id: bot.id }, method: method.name } as const;
+    const { status, body, retryAfter } = await answerOnce(keyed, async (on) => {
+      try {
+        return { status: 200, body: envelope(await run(request, method, bot, on)) };
+      } catch (error) {
+        return refused(error);
+      }
+    }).catch(refused);
+    request.reply(status, body, retryAfter);
+    onCall?.(method.name, status);
   }
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
@@ -98,8 +127,9 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
     if (bot === null) return fail('unauthorized');
     const method = byName.get(name.toLowerCase());
     if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
+    if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {
-      const result = run(request, method, bot);
+      const result = run(request, method, bot, store);
       if (!(result instanceof Promise)) return finish(request, method, result);
       return result.then(
         (value) => finish(request, method, value),
@@ -122,9 +152,38 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
       fail('unauthorized');
     const user =
       endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
-    const params = parseWith(endpoint.params, { ...parseParams(request).values, ...segments });
-    const result = await endpoint.handler({ user, store, request } as never, params as never);
+    const call = { endpoint, segments, user };
+    if (request.idempotencyKey !== '' && endpoint.verb !== 'GET') return callEndpointOnce(request, call);
+    const result = await runEndpoint(request, call, store);
     if (result !== replied) request.reply(200, envelope(result));
+  }
+
+  async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
+    const { endpoint, segments, user } = call;
+    const params = parseWith(endpoint.params, { ...parseParams(request).values, ...segments });
+    return endpoint.handler({ user, store: on, request } as never, params as never);
+  }
+
+  /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */
+  async function callEndpointOnce(request: ApiRequest, call: EndpointCall): Promise<void> {
+    const { endpoint, segments, user } = call;
+    const caller =
+      user === null ? ({ kind: 'admin', id: 0 } as const) : ({ kind: 'user', id: user.id } as const);
+    const method = `${endpoint.verb} ${endpoint.path}`;
+    const own = holdReply(request);
+    let sent = false;
+    const outcome = await answerOnce({ store, request, caller, method, segments }, async (on) => {
+      try {
+        const result = await runEndpoint(own.request, call, on);
+        if (result !== replied) return { status: 200, body: envelope(result) };
+      } catch (error) {
+        return refused(forPeople(error));
+      }
+      const held = own.held();
+      sent = held === undefined;
+      return held ?? notKept;
+    });
+    if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 
   function callApplication(request: ApiRequest): void | Promise<void> {

@@ -21,6 +21,9 @@ export interface Method {
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
+/** Whether a call may change anything: by the custom of bot interfaces, what only tells is called get… */
+export const changesState = (method: Method): boolean => !method.name.startsWith('get');
+
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
   readonly result: unknown;
