@@ -3,9 +3,9 @@
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
+import { ApiError, errorEnvelope, fail } from '../errors.js';
 import type { Store } from '../store/store.js';
-import { type Endpoint, replied } from './endpoint.js';
+import { type Endpoint, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith } from './method.js';
 import { parseParams } from './params.js';
@@ -63,12 +63,6 @@ function sameText(a: string, b: string): boolean {
   const [x, y] = [Buffer.from(a), Buffer.from(b)];
   return x.length === y.length && timingSafeEqual(x, y);
 }
-
-const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
-  chat_not_found: 'unknown_chat',
-  message_to_edit_not_found: 'message_not_found',
-  message_to_delete_not_found: 'message_not_found',
-};
 
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
@@ -140,10 +134,10 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
     }
   }
 
-  /** What a path names and is not there is 404 for people, while bots get the texts that their libraries know. */
   function forPeople(error: unknown): unknown {
-    const kind = error instanceof ApiError ? unknownToPeople[error.kind] : undefined;
-    return kind === undefined ? error : new ApiError(kind);
+    if (!(error instanceof ApiError)) return error;
+    const kind = kindForPeople(error.kind);
+    return kind === error.kind ? error : new ApiError(kind);
   }
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {

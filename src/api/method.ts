@@ -18,6 +18,8 @@ export interface Method {
   readonly params: z.ZodType | null;
   /** Answers of the catalogue that belong to this method, besides those that every method can give. */
   readonly errors: readonly ErrorName[];
+  /** What the envelope carries; of `results.ts`. */
+  readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
@@ -49,6 +51,7 @@ export function defineMethod<P extends z.ZodType | null>(method: {
   readonly summary: string;
   readonly params: P;
   readonly errors?: readonly ErrorName[];
+  readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => unknown;
 }): Method {
   return { errors: [], ...method } as Method;

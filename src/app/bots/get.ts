@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
+import { ownedBot } from '../../api/results.js';
 import { viewBot } from '../../view/bots.js';
 
 export const getBot = defineEndpoint({
@@ -9,5 +10,6 @@ export const getBot = defineEndpoint({
   summary: 'A bot of the caller.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
+  result: ownedBot,
   handler: async ({ user, store }, p) => viewBot(await store.bots.owned(user.id, p.bot_id)),
 });

@@ -4,6 +4,7 @@ import { chatOfUser, textContent, userSender } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, appMessageId, pageSize } from '../../api/fields.js';
 import { personViewer, readableChat } from '../../api/reading.js';
+import { done, message, messageList } from '../../api/results.js';
 import { integer, messageText, optional, parseMode } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -17,6 +18,7 @@ export const listMessages = defineEndpoint({
   summary: 'Messages of a chat, newest first.',
   params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
+  result: messageList,
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     const [messages, viewer] = await Promise.all([
@@ -45,6 +47,7 @@ export const postMessage = defineEndpoint({
     'entities_unparsable',
     'reply_not_found',
   ],
+  result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     const sent = await store.messages.send(chat, userSender(user), {
@@ -75,6 +78,7 @@ export const editMessage = defineEndpoint({
     'message_not_modified',
     'text_empty',
   ],
+  result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
@@ -92,6 +96,7 @@ export const deleteMessage = defineEndpoint({
   summary: 'Deletes a message.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId }),
   errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  result: done,
   handler: async ({ user, store }, p) => {
     await store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id);
     return true;
