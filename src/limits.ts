@@ -21,6 +21,7 @@ export const limits = {
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
   delete_age_ms_max: 48 * 3_600_000,
+  messages_batch_max: 100,
 
   bots_per_chat_max: 50,
   bots_per_owner_max: 1_000,

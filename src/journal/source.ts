@@ -12,9 +12,18 @@ const empty = Buffer.alloc(0);
 /** Entries that are not shaped like an entry of the journal keep their version and get no entity: quarantine. */
 function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
   const version = Number(id.toString('latin1', 0, id.indexOf('-')));
-  const shaped = fields.length === 4 && fields[0]?.toString() === 'k' && fields[2]?.toString() === 'i';
-  const entity = shaped ? (fields[1] as Buffer).toString() : '';
-  return { partition, version, entity, image: (fields[3] as Buffer | undefined) ?? empty };
+  const [k, name, i, image, s, state] = fields;
+  const shaped =
+    k?.toString() === 'k' &&
+    i?.toString() === 'i' &&
+    (fields.length === 4 || (fields.length === 6 && s?.toString() === 's'));
+  return {
+    partition,
+    version,
+    entity: shaped ? (name as Buffer).toString() : '',
+    image: image ?? empty,
+    state: shaped && state !== undefined ? state.toString() : '',
+  };
 }
 
 async function readFrom(
