@@ -23,7 +23,7 @@ export const listMessages = defineEndpoint({
     const chat = await readableChat(store, user, p.chat_id);
     const [messages, viewer] = await Promise.all([
       store.history.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
-      personViewer(store, chat),
+      personViewer(store, chat, user),
     ]);
     return (messages ?? fail('chat_not_found')).map((message) => viewMessage(message, viewer));
   },
@@ -66,7 +66,7 @@ export const postMessage = defineEndpoint({
     if (p.photo === undefined && !uploads.has('photo')) {
       const content = await textContent(store, { ...p, text: p.text ?? fail('text_empty') });
       const sent = await store.messages.send(chat, sender, { content, ...rest });
-      return viewMessage(sent, await personViewer(store, chat));
+      return viewMessage(sent, await personViewer(store, chat, user));
     }
     const words = await captionContent(store, { caption: p.text, parse_mode: p.parse_mode });
     const taken = await takeMedia(context, 'photo', 'photo', p.photo);
@@ -76,7 +76,7 @@ export const postMessage = defineEndpoint({
         ...rest,
       }),
     );
-    return viewMessage(sent, await personViewer(store, chat));
+    return viewMessage(sent, await personViewer(store, chat, user));
   },
 });
 
@@ -104,7 +104,7 @@ export const editMessage = defineEndpoint({
       content: await textContent(store, p),
       markup: null,
     });
-    return viewMessage(edited, await personViewer(store, chat));
+    return viewMessage(edited, await personViewer(store, chat, user));
   },
 });
 
