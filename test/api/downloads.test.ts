@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { RawClient } from '../http/fixture.js';
 import {
   type Front,
@@ -117,7 +118,7 @@ test('downloads: ranges, conditions, HEAD, and what is unknown', async () => {
   }
 });
 
-test('a large file goes to slow readers without being held in memory, and readers that go leave nothing behind', async () => {
+test('a large file goes to as many slow readers as a bot may have without being held in memory, and they leave nothing behind', async () => {
   const large = Buffer.alloc(49 * 1024 * 1024);
   large.write('start');
   const file_id = await upload(large, 'large.bin');
@@ -126,7 +127,7 @@ test('a large file goes to slow readers without being held in memory, and reader
   const memory = async () => Number((await run('ps', ['-o', 'rss=', '-p', String(front.pid)])).stdout) * 1024;
   const before = await memory();
   const readers = await Promise.all(
-    Array.from({ length: 20 }, async () => {
+    Array.from({ length: limits.downloads_per_caller_max }, async () => {
       const reader = new RawClient(front.port);
       reader.socket.removeAllListeners('data');
       reader.socket.pause();
@@ -134,9 +135,15 @@ test('a large file goes to slow readers without being held in memory, and reader
     }),
   );
   await sleep(1_000);
-  // Twenty whole copies would be a gigabyte.
+  // As many whole copies would be three gigabytes.
   expect((await memory()) - before).toBeLessThan(120 * 1024 * 1024);
+  const denied = await fetch(fileUrl(file_path));
+  expect([denied.status, denied.headers.get('retry-after')]).toEqual([429, '1']);
+  const mine = { authorization: `Bearer ${user.token}`, range: 'bytes=0-4' };
+  const others = await fetch(`${root(1)}/api/files/${file_id}`, { headers: mine });
+  expect(await others.text()).toBe('start');
   for (const reader of readers) reader.destroy();
+  await sleep(200);
   const answer = await fetch(fileUrl(file_path));
   expect(Buffer.from(await answer.arrayBuffer()).equals(large)).toBe(true);
   const { stdout } = await run('ls', ['-l', `/proc/${front.pid}/fd`]);
