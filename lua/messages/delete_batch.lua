@@ -2,6 +2,7 @@
 @summary Deletes messages of any chat, all or none, leaving tombstones until Postgres has them; skips what is not there.
 @why     Who may delete is judged on the records and the membership of this instant.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -74,5 +75,5 @@ for _, each in ipairs(found) do
   c.changed = ('%.0f'):format(version)
 end
 if version then touch_chat(chat_key, c, version) end
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok()

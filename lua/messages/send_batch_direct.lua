@@ -2,6 +2,7 @@
 @summary Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another.
 @why     Another's message must not come between them, and a batch must not end halfway.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -70,5 +71,5 @@ for _, tail in ipairs(tails) do
   if q then push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '') end
 end
 touch_chat(chat_key, c, last)
-redis.call('SET', request_key, first .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, first .. ' ' .. seconds)
 return ok(first, seconds, c.profile, reply)

@@ -2,6 +2,7 @@
 @summary Puts several messages into a group or a channel, all or none, with ids that follow one another.
 @why     Another's message must not come between them, and a batch must not end halfway.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -77,5 +78,5 @@ for _, tail in ipairs(tails) do
   end
 end
 touch_chat(chat_key, c, last)
-redis.call('SET', request_key, first .. ' ' .. seconds .. ' ' .. first_post, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, first .. ' ' .. seconds .. ' ' .. first_post)
 return ok(first, seconds, c.profile, reply, forward and 1 or 0, first_post)

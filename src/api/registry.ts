@@ -20,6 +20,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
@@ -28,6 +29,7 @@ import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { getFile } from '../methods/files/getFile.js';
 import { close } from '../methods/identity/close.js';
 import { getMe } from '../methods/identity/getMe.js';
 import { getMyDescription } from '../methods/identity/getMyDescription.js';
@@ -43,8 +45,14 @@ import { deleteMessage } from '../methods/messages/deleteMessage.js';
 import { deleteMessages } from '../methods/messages/deleteMessages.js';
 import { forwardMessage } from '../methods/messages/forwardMessage.js';
 import { forwardMessages } from '../methods/messages/forwardMessages.js';
+import { sendAnimation } from '../methods/messages/sendAnimation.js';
+import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendDocument } from '../methods/messages/sendDocument.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVideo } from '../methods/messages/sendVideo.js';
+import { sendVoice } from '../methods/messages/sendVoice.js';
 import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
@@ -82,6 +90,13 @@ export const methods: readonly Method[] = [
   getMyCommands,
   deleteMyCommands,
   setMessageReaction,
+  getFile,
+  sendPhoto,
+  sendVideo,
+  sendAudio,
+  sendDocument,
+  sendAnimation,
+  sendVoice,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -109,4 +124,5 @@ export const endpoints: readonly Endpoint[] = [
   deleteMessageEndpoint,
   pressButton,
   openStream,
+  downloadFile,
 ];

@@ -36,7 +36,7 @@ function assertBatch(size: number): void {
 }
 
 export function createBatches(
-  { db, scripts, keys }: StoreContext,
+  { db, scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ): Batches {
@@ -98,7 +98,7 @@ export function createBatches(
   return {
     async sendMany(chat, sender, messages) {
       assertBatch(messages.length);
-      const request = uniqueText();
+      const request = requestId();
       const { replyTo, allowMissingReply } = messages[0] as NewMessage;
       let result = await trySend(chat, sender, messages, replyTo, request);
       if (result.status === 'reply_missing' && (await readBack.message(chat, replyTo, result.ticket))) {
@@ -111,7 +111,7 @@ export function createBatches(
     },
 
     async removeMany(chat, who, ids) {
-      const at = sharedKeys(keys, chat, uniqueText(), who.id);
+      const at = sharedKeys(keys, chat, requestId(), who.id);
       const args = { chat: chatText(chat), who: String(who.id), direct: isDirect(chat), token: uniqueText() };
       let left = [...new Set(ids)];
       assertBatch(left.length);

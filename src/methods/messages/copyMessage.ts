@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
 import { forwardingErrors, type Overrides, readSources, resend } from '../../api/forwarding.js';
 import { defineMethod } from '../../api/method.js';
+import { messageReference } from '../../api/results.js';
 import {
   boolean,
   chatId,
@@ -50,6 +51,7 @@ export const copyMessage = defineMethod({
     'button_type_invalid',
     'reply_not_found',
   ],
+  result: messageReference,
   handler: async ({ bot, store }, p) => {
     const caption = p.caption ?? undefined;
     const words = caption === undefined ? null : await captionContent(store, { ...p, caption });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { forwardingErrors, resendMany } from '../../api/forwarding.js';
 import { defineMethod } from '../../api/method.js';
+import { messageReferences } from '../../api/results.js';
 import { boolean, chatId, messageIds, optional } from '../../api/schema.js';
 
 /** Copies up to 100 messages in one step, in the order given; missing ones are left out (behaviour §6). */
@@ -22,5 +23,6 @@ export const copyMessages = defineMethod({
     'nothing_to_forward',
     'copy_protected',
   ],
+  result: messageReferences,
   handler: (context, p) => resendMany(context, 'copy', p),
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { chatId, messageIds } from '../../api/schema.js';
 
 /** Deletes up to 100 messages in one step: missing ones are skipped, one that may not be deleted keeps them all. */
@@ -18,6 +19,7 @@ export const deleteMessages = defineMethod({
     'too_many_message_ids',
     'message_cant_be_deleted',
   ],
+  result: done,
   handler: async ({ bot, store }, p) => {
     await store.messages.removeMany(chatOfBot(bot.id, p.chat_id), botSender(bot), p.message_ids);
     return true;

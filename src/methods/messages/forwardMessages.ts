@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { forwardingErrors, resendMany } from '../../api/forwarding.js';
 import { defineMethod } from '../../api/method.js';
+import { messageReferences } from '../../api/results.js';
 import { boolean, chatId, messageIds, optional } from '../../api/schema.js';
 
 /** Forwards up to 100 messages in one step, in the order given; missing ones are left out (behaviour §6). */
@@ -21,5 +22,6 @@ export const forwardMessages = defineMethod({
     'nothing_to_forward',
     'forward_protected',
   ],
+  result: messageReferences,
   handler: (context, p) => resendMany(context, 'forward', p),
 });
