@@ -92,7 +92,7 @@ export const messageIds = json(
     })
     .min(1, { error: answer('message_ids_empty') })
     .max(limits.messages_batch_max, { error: answer('too_many_message_ids') }),
-);
+).describe(`Ids of 1 to ${limits.messages_batch_max} messages of one chat`);
 
 export const parseMode = optional(text).describe(
   '`HTML`, `MarkdownV2` or `Markdown`; without it the text is plain',

@@ -1,4 +1,4 @@
-/** Forwarding, copying and deleting many (interface §4.3, §7, §8; behaviour §6), over HTTP. */
+/** Forwarding and copying (interface §4.3, §7, §8; behaviour §6), over HTTP. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/codec.js';
@@ -315,29 +315,6 @@ test('behaviour §6: the bot must be able to read the source and to write to the
   }
 });
 
-describe('behaviour §4 deleteMessages', () => {
-  test('deletes what is there and skips what is not', async () => {
-    const ids = [(await send(user.id)).message_id, (await say('x')).message_id];
-    const message_ids = [...ids, ids[0], 999_999];
-    expect(await result('deleteMessages', { chat_id: user.id, message_ids })).toBe(true);
-    const left = (await shown(bot.id, 10)).map((message) => message.message_id);
-    for (const id of ids) expect(left).not.toContain(id);
-    expect(await result('deleteMessages', { chat_id: user.id, message_ids })).toBe(true);
-  });
-
-  test("another's message keeps them all", async () => {
-    const own = (await send(group)).message_id;
-    const other = await resultOf(service.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'mine' }));
-    const message_ids = [own, other.message_id];
-    await refused(
-      'deleteMessages',
-      { chat_id: group, message_ids },
-      400,
-      "Bad Request: message can't be deleted",
-    );
-  });
-});
-
 test('what is cold is read back: sources, chats and members', async () => {
   const ids: number[] = [];
   for (let i = 0; i < 5; i++) ids.push((await send(group, { text: `cold ${i}` })).message_id);
@@ -356,8 +333,4 @@ test('what is cold is read back: sources, chats and members', async () => {
   expect(await result('forwardMessages', params, 1)).toHaveLength(5);
   const texts = (await shown(bot.id, 5)).map((message) => message.text).toReversed();
   expect(texts).toEqual(ids.map((_, i) => `cold ${i}`));
-  await evict();
-  const message_ids = [...ids, 999_999, 1_000];
-  expect(await result('deleteMessages', { chat_id: group, message_ids })).toBe(true);
-  expect((await shown(group, 1))[0]?.message_id).not.toBe(ids[4]);
 });
