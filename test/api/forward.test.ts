@@ -94,6 +94,9 @@ describe('§4.3.1 a forward keeps attribution, media and text', () => {
       forward_origin: { type: 'user', sender_user: { id: bot.id, is_bot: true } },
     });
     expect(sent).not.toHaveProperty('reply_markup');
+    // What another wrote is not the forwarder's to change.
+    const change = { chat_id: user.id, message_id: sent.message_id, text: 'y' };
+    await refused('editMessageText', change, 400, "Bad Request: message can't be edited");
   });
 
   test('from a channel: the channel and the message there; and a forward of the forward keeps it', async () => {
