@@ -158,6 +158,20 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
+  /** Deletes messages of any chat, all or none, leaving tombstones until Postgres has them; skips what is not there. */
+  'messages/delete_batch': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string };
+    args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'messages_missing'; cold: string[]; tickets: string[] }
+      | { status: 'not_member'; kind: string }
+      | { status: 'cant_be_deleted' };
+  };
   /** Replaces the text or the keyboard of a message in a direct chat. */
   'messages/edit_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
@@ -201,6 +215,17 @@ export interface Scripts {
     result:
       | { status: 'ok'; filled: boolean };
   };
+  /** Reads messages that a member of a chat asks for by their ids, as far as they are hot. */
+  'messages/read_many': {
+    keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; message: string };
+    args: { direct: boolean; token: string; ids: readonly (string)[] };
+    result:
+      | { status: 'ok'; newest: number; peer: Buffer; rows: unknown }
+      | { status: 'stale_run' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string };
+  };
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
     keys: { chat: string; message: string };
@@ -208,6 +233,36 @@ export interface Scripts {
     result:
       | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
       | { status: 'chat_missing' };
+  };
+  /** Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another. */
+  'messages/send_batch_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; message: string };
+    args: { chat: string; reply_to: string; from: Buffer | string; token: string; tails: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' }
+      | { status: 'queue_missing' };
+  };
+  /** Puts several messages into a group or a channel, all or none, with ids that follow one another. */
+  'messages/send_batch_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
+    args: { chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string; tails: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean; post: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' };
   };
   /** Puts a message into the direct chat of a bot and a user. */
   'messages/send_direct': {

@@ -74,6 +74,40 @@ function originOf(from: Profile | null, replyTo: number): Origin {
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
+/** A new message as it will be stored, answering `replyTo` (0 for nothing), without what the script adds. */
+export function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
+  const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
+  return {
+    sender: sender.id,
+    kind: message.content.media === undefined ? messageKinds.text : messageKinds.media,
+    flags: message.flags,
+    content: message.content,
+    markup: message.markup,
+    origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
+  };
+}
+
+type SendRefusal =
+  | { readonly status: 'reply_missing' | 'reply_not_found' | 'blocked' | 'not_allowed' | 'outbox_full' }
+  | { readonly status: 'not_member'; readonly kind: string };
+
+/** Answers what a script refused to send. */
+export function sendRefused(sender: Sender, refusal: SendRefusal): never {
+  switch (refusal.status) {
+    case 'reply_missing':
+    case 'reply_not_found':
+      return fail('reply_not_found');
+    case 'blocked':
+      return fail('bot_blocked');
+    case 'not_member':
+      return notMember(sender, refusal.kind);
+    case 'not_allowed':
+      return fail('posting_not_allowed');
+    case 'outbox_full':
+      return later();
+  }
+}
+
 export function createMessages(
   { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
@@ -91,17 +125,7 @@ export function createMessages(
   ) {
     const partition = partitionOf(chat);
     const direct = isDirect(chat);
-    const fixed = {
-      sender: sender.id,
-      kind: message.content.media === undefined ? messageKinds.text : messageKinds.media,
-      flags: message.flags,
-      content: message.content,
-      markup: message.markup,
-      origin:
-        message.origin === undefined
-          ? originOf(direct ? null : sender.profile, replyTo)
-          : { ...originOf(direct ? null : sender.profile, replyTo), ...message.origin },
-    };
+    const fixed = newRecord(chat, sender, message, replyTo);
     const name = chatText(chat);
     const tail = packMessageTail(fixed);
     const reply_to = replyTo === 0 ? '' : String(replyTo);
@@ -150,21 +174,7 @@ export function createMessages(
     ) {
       result = await trySend(chat, sender, message, 0, request);
     }
-    switch (result.status) {
-      case 'ok':
-        return result.sent;
-      case 'reply_missing':
-      case 'reply_not_found':
-        return fail('reply_not_found');
-      case 'blocked':
-        return fail('bot_blocked');
-      case 'not_member':
-        return notMember(sender, result.kind);
-      case 'not_allowed':
-        return fail('posting_not_allowed');
-      case 'outbox_full':
-        return later();
-    }
+    return result.status === 'ok' ? result.sent : sendRefused(sender, result);
   }
 
   async function edit(

@@ -3,6 +3,7 @@ import type { Database } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Auth, createAuth } from './auth.js';
+import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
 import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
@@ -26,7 +27,7 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly chats: Chats;
-  readonly messages: Messages;
+  readonly messages: Messages & Batches;
   readonly history: History;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
@@ -65,7 +66,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => ({
     callbacks: createCallbacks(own, readBack, forwarder),
-    messages: createMessages(own, readBack, forwarder),
+    messages: { ...createMessages(own, readBack, forwarder), ...createBatches(own, readBack, forwarder) },
   });
   const store: Store = {
     ...changing(shared),
