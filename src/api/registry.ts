@@ -18,9 +18,13 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
+import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
+import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
+import { unpinChatMessage } from '../methods/chats/unpinChatMessage.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
@@ -49,6 +53,9 @@ export const methods: readonly Method[] = [
   getWebhookInfo,
   answerCallbackQuery,
   getChat,
+  pinChatMessage,
+  unpinChatMessage,
+  unpinAllChatMessages,
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
@@ -76,5 +83,7 @@ export const endpoints: readonly Endpoint[] = [
   editMessage,
   deleteMessageEndpoint,
   pressButton,
+  pinMessage,
+  unpinMessage,
   openStream,
 ];

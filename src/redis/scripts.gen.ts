@@ -126,7 +126,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
   };
-  /** Deletes a message of any chat, leaving a tombstone until Postgres has it. */
+  /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
@@ -141,7 +141,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Replaces the text or the keyboard of a message in a direct chat. */
+  /** Replaces the text, caption, media or keyboard of a message in a direct chat. */
   'messages/edit_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -155,10 +155,12 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
+      | { status: 'no_caption' }
+      | { status: 'no_media' }
       | { status: 'not_modified' }
       | { status: 'too_often' };
   };
-  /** Replaces the text or the keyboard of a message in a group or a channel. */
+  /** Replaces the text, caption, media or keyboard of a message in a group or a channel. */
   'messages/edit_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; outbox: string; member: string; member_ticket: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -174,6 +176,8 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
+      | { status: 'no_caption' }
+      | { status: 'no_media' }
       | { status: 'not_modified' }
       | { status: 'too_often' };
   };
@@ -184,6 +188,38 @@ export interface Scripts {
     result:
       | { status: 'ok'; filled: boolean };
   };
+  /** Pins a message of a direct chat in place of the one that was pinned, and says so with a service message. */
+  'messages/pin_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
+    args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'queue_missing' }
+      | { status: 'blocked' }
+      | { status: 'not_found' }
+      | { status: 'service' };
+  };
+  /** Pins a message of a group or channel in place of the one that was pinned, and says so with a service message. */
+  'messages/pin_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; sibling: string };
+    args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
+    result:
+      | { status: 'ok'; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
+      | { status: 'not_found' }
+      | { status: 'service' };
+  };
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
     keys: { chat: string; message: string };
@@ -191,6 +227,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
       | { status: 'chat_missing' };
+  };
+  /** Reads messages of a chat by their ids, as far as they are hot. */
+  'messages/read_some': {
+    keys: { message: string };
+    args: { ids: readonly (string)[] };
+    result:
+      | { status: 'ok'; rows: unknown };
   };
   /** Puts a message into the direct chat of a bot and a user. */
   'messages/send_direct': {
@@ -221,6 +264,20 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' };
+  };
+  /** Unpins the pinned message of any chat. */
+  'messages/unpin': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
+    args: { chat: string; message_id: string; direct: boolean; token: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
+      | { status: 'not_found' };
   };
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {

@@ -12,9 +12,11 @@ import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
+import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
+import { createRecords } from './records.js';
 import type { Secrets } from './secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
@@ -26,6 +28,7 @@ export interface Store {
   readonly users: Users;
   readonly chats: Chats;
   readonly messages: Messages;
+  readonly pins: Pins;
   readonly history: History;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
@@ -54,6 +57,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const chats = createChats(shared, control);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, onError);
+  const records = createRecords(shared);
   const readBack = createReadBack(shared, { chats, control, queues });
   return {
     auth,
@@ -61,12 +65,13 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     queues,
     forwarder,
     callbacks: createCallbacks(shared, readBack, forwarder),
-    history: createHistory(shared, chats),
+    history: createHistory(shared, chats, records),
     bots: createBots(shared, control, auth, queues),
     users: createUsers(shared, control, auth),
     messages: createMessages(shared, readBack, forwarder),
+    pins: createPins(shared, readBack, forwarder),
     polls: createPolls(shared, hints, queues),
-    streams: createStreams(shared, hints, chats),
+    streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
   };
 }

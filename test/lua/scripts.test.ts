@@ -8,6 +8,7 @@ import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
 import { journalCases } from './journal.cases.js';
 import { messageCases } from './messages.cases.js';
+import { pinCases } from './pins.cases.js';
 import { updateCases } from './updates.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
@@ -15,6 +16,7 @@ let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
 const cases: readonly Case[] = [
   ...messageCases,
+  ...pinCases,
   ...updateCases,
   ...authCases,
   ...chatCases,
