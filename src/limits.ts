@@ -9,6 +9,8 @@ export const limits = {
   entities_max: 100,
   callback_answer_length_max: 200,
   bot_name_length_max: 64,
+  bot_description_length_max: 512,
+  bot_short_description_length_max: 120,
   username_length_min: 3,
   username_length_max: 32,
   person_name_length_max: 64,

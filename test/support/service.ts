@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
+import { freshCluster } from './cluster.js';
 import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -119,7 +120,7 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis to use instead of a private one; `stop` ends it all the same. */
+  /** A Redis or a cluster to use instead of a private one (which is a cluster where PETREL_TEST_REDIS=cluster); `stop` ends it all the same. */
   readonly redis?: FreshRedis;
   /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
   readonly database?: FreshDatabase;
@@ -217,11 +218,11 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
   }) as Front;
 }
 
-function environment(redisUrl: string, databaseUrl: string, adminToken: string): Record<string, string> {
+function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
-    REDIS_URL: redisUrl,
+    ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
     DATABASE_URL: databaseUrl,
     ADMIN_TOKEN: adminToken,
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),
@@ -237,10 +238,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
   const adminToken = randomBytes(24).toString('base64url');
   const [redis, database] = await Promise.all([
-    options.redis ?? freshRedis(),
+    options.redis ?? (process.env.PETREL_TEST_REDIS === 'cluster' ? freshCluster() : freshRedis()),
     options.database ?? freshDatabase(),
   ]);
-  const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
+  const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
   const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
