@@ -30,6 +30,7 @@ import { unpinChatMessage } from '../methods/chats/unpinChatMessage.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
+import { editMessageCaption } from '../methods/edits/editMessageCaption.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
 import { close } from '../methods/identity/close.js';
@@ -64,6 +65,7 @@ export const methods: readonly Method[] = [
   logOut,
   sendMessage,
   editMessageText,
+  editMessageCaption,
   editMessageReplyMarkup,
   deleteMessage,
   sendChatAction,
