@@ -23,6 +23,7 @@ export const catalogue = {
   method_not_found: { code: 404, text: 'Not Found: method not found' },
   method_not_allowed: { code: 405, text: 'Method Not Allowed' },
   too_large: { code: 413, text: 'Request Entity Too Large' },
+  range_not_satisfiable: { code: 416, text: 'Range Not Satisfiable' },
   too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
   internal: { code: 500, text: 'Internal Server Error' },
   unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
@@ -95,6 +96,12 @@ export const catalogue = {
   button_not_found: bad('button not found'),
   callback_answer_too_long: bad('MESSAGE_TOO_LONG'),
   query_too_old: bad('query is too old and response timeout expired or query ID is invalid'),
+
+  // Files
+  wrong_file_id: bad('wrong file identifier/HTTP URL specified'),
+  file_type_mismatch: bad("can't use file of type {name} as {what}"),
+  file_empty: bad('file must be non-empty'),
+  photo_invalid: bad('IMAGE_PROCESS_FAILED'),
 
   // Posts
   reaction_invalid: bad('invalid reaction specified'),

@@ -49,6 +49,16 @@ export const limits = {
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
+  file_name_length_max: 128,
+  media_url_length_max: 2_048,
+  measure_ms_max: 2_000,
+  measure_wait_ms_max: 6_000,
+  measure_waiting_max: 64,
+  measure_waiting_bytes_max: 256 * 1024 * 1024,
+  downloads_max: 512,
+  downloads_per_caller_max: 64,
+  download_chunk_bytes: 64 * 1024,
+
   id_max: 10_000_000_000_000,
   partitions_max: 1_000,
 

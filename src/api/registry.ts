@@ -21,6 +21,7 @@ import {
   postMessage,
 } from '../app/chats/messages.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
+import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
@@ -33,6 +34,7 @@ import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageCaption } from '../methods/edits/editMessageCaption.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { getFile } from '../methods/files/getFile.js';
 import { close } from '../methods/identity/close.js';
 import { getMe } from '../methods/identity/getMe.js';
 import { getMyDescription } from '../methods/identity/getMyDescription.js';
@@ -43,8 +45,14 @@ import { setMyDescription } from '../methods/identity/setMyDescription.js';
 import { setMyName } from '../methods/identity/setMyName.js';
 import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { sendAnimation } from '../methods/messages/sendAnimation.js';
+import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendDocument } from '../methods/messages/sendDocument.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVideo } from '../methods/messages/sendVideo.js';
+import { sendVoice } from '../methods/messages/sendVoice.js';
 import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
@@ -81,6 +89,13 @@ export const methods: readonly Method[] = [
   getMyCommands,
   deleteMyCommands,
   setMessageReaction,
+  getFile,
+  sendPhoto,
+  sendVideo,
+  sendAudio,
+  sendDocument,
+  sendAnimation,
+  sendVoice,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -110,4 +125,5 @@ export const endpoints: readonly Endpoint[] = [
   pinMessage,
   unpinMessage,
   openStream,
+  downloadFile,
 ];

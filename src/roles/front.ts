@@ -10,7 +10,7 @@ import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export async function startFront({ config, log, store, runner, connection }: Backends): Promise<Role> {
+export async function startFront({ config, log, store, files, runner, connection }: Backends): Promise<Role> {
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
@@ -44,7 +44,7 @@ export async function startFront({ config, log, store, runner, connection }: Bac
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
-    handler: createDispatch({ store, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
+    handler: createDispatch({ store, files, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
     onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>

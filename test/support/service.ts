@@ -13,12 +13,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
-import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;
@@ -220,6 +221,7 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
 
 function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
   return {
+    FILES_DIR: temporaryFolder(),
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
     ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
@@ -258,7 +260,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
-    await Promise.all([redis.stop(), database.drop()]);
+    await Promise.all([
+      redis.stop(),
+      database.drop(),
+      rm(env.FILES_DIR as string, { recursive: true, force: true }),
+    ]);
   }
 
   try {
