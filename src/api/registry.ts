@@ -32,6 +32,7 @@ import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageCaption } from '../methods/edits/editMessageCaption.js';
+import { editMessageMedia } from '../methods/edits/editMessageMedia.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
 import { getFile } from '../methods/files/getFile.js';
@@ -74,6 +75,7 @@ export const methods: readonly Method[] = [
   sendMessage,
   editMessageText,
   editMessageCaption,
+  editMessageMedia,
   editMessageReplyMarkup,
   deleteMessage,
   sendChatAction,

@@ -30,6 +30,7 @@ const edited = async (from: TestBot) => {
   const updates = await resultOf(call('getUpdates', { timeout: 2 }, 0, from));
   return updates.flatMap((update: { edited_message?: object }) => update.edited_message ?? []);
 };
+const wrongFile = 'Bad Request: wrong file identifier/HTTP URL specified';
 const cantEdit = "Bad Request: message can't be edited";
 
 test('interface §8: of 50 edits at once on two fronts one goes through, the others get 429 with retry_after', async () => {
@@ -117,4 +118,46 @@ test('behaviour §7: captions and media of a text, service messages, no such mes
   await refused(call('editMessageCaption', missing), 400, 'Bad Request: message to edit not found');
   const long = { ...at, caption: 'x'.repeat(1_025) };
   await refused(call('editMessageCaption', long), 400, 'Bad Request: message caption is too long');
+});
+
+test('interface §2, §4.3.5: media by URL with a caption; media of another kind; behaviour §7: the errors of types', async () => {
+  const photo = 'https://example.org/a.jpg';
+  const sent = await resultOf(call('sendPhoto', { chat_id: user.id, photo, caption: 'first' }));
+  const at = { chat_id: user.id, message_id: sent.message_id };
+  const noText = 'Bad Request: there is no text in the message to edit';
+  await refused(call('editMessageText', { ...at, text: 'x' }), 400, noText);
+  const same = { type: 'photo', media: photo, caption: 'first' };
+  const unchanged = await call('editMessageMedia', { ...at, media: same });
+  expect(unchanged.body.description).toMatch(/^Bad Request: message is not modified/);
+  const media = {
+    type: 'video',
+    media: 'https://example.org/b.mp4',
+    caption: '<b>new</b>',
+    parse_mode: 'HTML',
+  };
+  // What changed nothing did not count: this comes within the same second.
+  const changed = await resultOf(call('editMessageMedia', { ...at, media: JSON.stringify(media) }, 1));
+  expect(changed).toMatchObject({
+    ...{ message_id: sent.message_id, caption: 'new', video: { width: 0, duration: 0 } },
+    caption_entities: [{ type: 'bold', offset: 0, length: 3 }],
+  });
+  expect([changed.photo, typeof changed.edit_date]).toEqual([undefined, 'number']);
+  const tooOften = await call('editMessageCaption', { ...at, caption: 'too soon' });
+  expect([tooOften.status, tooOften.headers['retry-after']]).toEqual([429, '1']);
+  await sleep(1_050);
+  const recaptioned = await resultOf(call('editMessageCaption', { ...at, caption: 'last' }));
+  expect(recaptioned).toMatchObject({ caption: 'last', video: changed.video });
+  await sleep(1_050);
+  expect(await resultOf(call('editMessageCaption', at))).not.toHaveProperty('caption');
+  const message_id = await send(user.id, 'words');
+  await refused(
+    call('editMessageMedia', { chat_id: user.id, message_id, media }),
+    400,
+    "Bad Request: message media can't be edited",
+  );
+  const ftp = { ...media, media: 'ftp://example.org/b.mp4' };
+  await refused(call('editMessageMedia', { ...at, media: ftp }), 400, wrongFile);
+  const kinds = 'Bad Request: parameter "media.type" must be one of: ';
+  const { body } = await call('editMessageMedia', { ...at, media: { ...media, type: 'sticker' } });
+  expect(body.description.startsWith(kinds)).toBe(true);
 });
