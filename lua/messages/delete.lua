@@ -2,6 +2,7 @@
 @summary Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned.
 @why     Who may delete is judged on the record and the membership of this instant, and no chat keeps a pin of nothing.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -65,5 +66,5 @@ if c.pin == message_id then
   c.changed = ('%.0f'):format(version)
   set_pin({meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}, c, chat, '0', '')
 end
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok()

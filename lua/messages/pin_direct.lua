@@ -2,6 +2,7 @@
 @summary Pins a message of a direct chat in place of the one that was pinned, and says so with a service message.
 @why     One message is pinned at any instant, whoever pins at once, and every swap has its service message and update.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -64,5 +65,5 @@ set_pin(at, c, chat, message_id, notify)
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
   bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok()

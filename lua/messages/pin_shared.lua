@@ -2,6 +2,7 @@
 @summary Pins a message of a group or channel in place of the one that was pinned, and says so with a service message.
 @why     One message is pinned at any instant, whoever pins at once; the right to pin is judged at that instant.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -67,5 +68,5 @@ set_pin(at, c, chat, message_id, notify)
 local kind = is_channel(c) and 'channel_post' or 'message'
 -- Every bot hears of it, the one that pinned too.
 local forward = post_update(outbox_key, version, ms, c.bots, '', kind, chat, id, service, from, c.profile, record, '')
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok(forward and 1 or 0)

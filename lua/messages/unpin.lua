@@ -2,6 +2,7 @@
 @summary Unpins the pinned message of any chat.
 @why     The right to pin and what is pinned are judged at the instant at which it is unpinned.
 @include partition
+@include request
 @include message
 @include chat
 @include changes
@@ -44,5 +45,5 @@ if c.pin == '0' or (message_id ~= '' and message_id ~= c.pin) then return refuse
 if why then return refuse('journal_full') end
 
 set_pin({meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}, c, chat, '0', '')
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok()

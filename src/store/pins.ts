@@ -24,12 +24,16 @@ export interface Pins {
   unpinAll(chat: ChatRef, who: Sender): Promise<void>;
 }
 
-export function createPins({ scripts, keys }: StoreContext, readBack: ReadBack, forwarder: Forwarder): Pins {
+export function createPins(
+  { scripts, keys, requestId }: StoreContext,
+  readBack: ReadBack,
+  forwarder: Forwarder,
+): Pins {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
   async function pin(chat: ChatRef, who: Sender, messageId: number, notify: boolean): Promise<void> {
     const partition = partitionOf(chat);
-    const request = uniqueText();
+    const request = requestId();
     const service = { pinned: messageId };
     const args = {
       pin: pack([chatText(chat), String(messageId), String(who.id), uniqueText()]),
@@ -75,7 +79,7 @@ export function createPins({ scripts, keys }: StoreContext, readBack: ReadBack, 
 
   /** False when it, or any, is not pinned. */
   async function take(chat: ChatRef, who: Sender, messageId: number | null): Promise<boolean> {
-    const at = sharedKeys(keys, chat, uniqueText(), who.id);
+    const at = sharedKeys(keys, chat, requestId(), who.id);
     const args = {
       chat: chatText(chat),
       message_id: messageId === null ? '' : String(messageId),
