@@ -36,7 +36,7 @@ function assertBatch(size: number): void {
 }
 
 export function createBatches(
-  { db, scripts, keys }: StoreContext,
+  { db, scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ): Batches {

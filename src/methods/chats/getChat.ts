@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { chatOfBot } from '../../api/compose.js';
+import { botSender, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { chatInfo } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { isDirect } from '../../store/keys.js';
+import { viewMessage } from '../../view/messages.js';
 import { viewChat } from '../../view/users.js';
 
 /** What every member may do in a group. */
@@ -30,9 +31,14 @@ export const getChat = defineMethod({
     const found = await store.chats.find(chat);
     if (!found) return fail('chat_not_found');
     const view = viewChat(found.profile);
-    if (isDirect(chat)) return view;
+    const pinned = async () => {
+      const message = await store.history.pinned(found);
+      const viewer = { isBot: true, bot: botSender(bot).profile };
+      return message ? { pinned_message: viewMessage(message, viewer) } : {};
+    };
+    if (isDirect(chat)) return { ...view, ...(await pinned()) };
     const { status } = await store.chats.member(chat, bot.id);
     if (!present.includes(status)) fail('not_group_member');
-    return { ...view, permissions, member_count: found.profile.m };
+    return { ...view, ...(await pinned()), permissions, member_count: found.profile.m };
   },
 });
