@@ -7,6 +7,7 @@ import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
+import { namesChat, withChatIds } from './chat_names.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
@@ -91,7 +92,9 @@ export function createDispatch({ store, files, adminToken, own, onCall }: Dispat
     }
     const { values, files: uploads } = parseParams(request);
     const context = { bot, store: on, files, uploads, onGone };
-    return method.handler(context, parseWith(method.params, values) as never);
+    const params = parseWith(method.params, values);
+    if (!namesChat(params)) return method.handler(context, params as never);
+    return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
   }
 
   function finish(request: ApiRequest, method: Method, result: unknown): void {

@@ -1,6 +1,7 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
 import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
@@ -12,6 +13,7 @@ import { updateBot } from '../app/bots/update.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
+import { joinChat, leaveChat as leaveChatEndpoint } from '../app/chats/join.js';
 import { listChats } from '../app/chats/list.js';
 import { listMembers, putMember, removeMember } from '../app/chats/members.js';
 import {
@@ -25,6 +27,10 @@ import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
+import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
+import { getChatMember } from '../methods/chats/getChatMember.js';
+import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
+import { leaveChat } from '../methods/chats/leaveChat.js';
 import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
 import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
 import { unpinChatMessage } from '../methods/chats/unpinChatMessage.js';
@@ -87,6 +93,10 @@ export const methods: readonly Method[] = [
   pinChatMessage,
   unpinChatMessage,
   unpinAllChatMessages,
+  getChatMember,
+  getChatAdministrators,
+  getChatMemberCount,
+  leaveChat,
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
@@ -113,9 +123,13 @@ export const endpoints: readonly Endpoint[] = [
   regenerateToken,
   showBot,
   startBot,
+  blockBot,
+  unblockBot,
   listChats,
   createChat,
   getChatEndpoint,
+  joinChat,
+  leaveChatEndpoint,
   listMembers,
   putMember,
   removeMember,

@@ -62,10 +62,10 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const shared: StoreContext = { ...context, requestId: uniqueText };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
-  const chats = createChats(shared, control);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, onError);
   const records = createRecords(shared);
+  const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => ({
