@@ -5,7 +5,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
 import type { Store } from '../store/store.js';
-import { replied } from './endpoint.js';
+import { Flat, replied } from './endpoint.js';
 import { Described, type Method, Prepared, parseWith } from './method.js';
 import { parseParams } from './params.js';
 import { endpoints, methods } from './registry.js';
@@ -25,6 +25,7 @@ export interface DispatchOptions {
 const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
 function envelope(result: unknown): string {
+  if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
   if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });

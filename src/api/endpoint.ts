@@ -15,6 +15,15 @@ export interface EndpointContext<U> {
 /** Returned by a handler that has replied by itself. */
 export const replied: unique symbol = Symbol('replied');
 
+/** A body that is no `result` of an envelope: its fields stand beside `ok` (interface §2). */
+export class Flat {
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(fields: Readonly<Record<string, unknown>>) {
+    this.fields = fields;
+  }
+}
+
 export interface Endpoint {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a segment that is a parameter. */

@@ -19,6 +19,8 @@ import {
   postMessage,
 } from '../app/chats/messages.js';
 import { getSelf } from '../app/me/get.js';
+import { getPostEndpoint, listPosts } from '../app/posts/get.js';
+import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
@@ -30,6 +32,9 @@ import { getMe } from '../methods/identity/getMe.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { createPost } from '../methods/posts/createPost.js';
+import { editPost } from '../methods/posts/editPost.js';
+import { getPost } from '../methods/posts/getPost.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
@@ -52,6 +57,9 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  createPost,
+  editPost,
+  getPost,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -77,4 +85,11 @@ export const endpoints: readonly Endpoint[] = [
   deleteMessageEndpoint,
   pressButton,
   openStream,
+  listPosts,
+  getPostEndpoint,
+  addReaction,
+  removeReactions,
+  listReactions,
+  addLike,
+  removeLike,
 ];

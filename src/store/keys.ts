@@ -52,6 +52,13 @@ export interface Keys {
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
+  /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
+  acted(post: number): string;
+  memberRoot(partition: number): string;
+  /** ZSET: posts whose counts bots have still to hear of, by when (ms). Bounded by posts that change within a second. */
+  duePosts(partition: number): string;
+  /** CHANNEL: hints that a post's reactions changed. */
+  postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
   chat(chat: ChatRef): string;
   /** Prefix of the STRING of each message of a chat. Evicted. */
@@ -114,6 +121,10 @@ export function makeKeys(count: number): Keys {
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
+    acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    memberRoot: (p) => `${at(p)}:member:`,
+    duePosts: (p) => `${at(p)}:due_posts`,
+    postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
     message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,

@@ -13,6 +13,7 @@ import { createHistory, type History } from './history.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPolls, type Polls } from './polls.js';
+import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import type { Secrets } from './secrets.js';
@@ -33,6 +34,7 @@ export interface Store {
   readonly polls: Polls;
   readonly streams: Streams;
   readonly sweep: Sweep;
+  readonly posts: Posts;
 }
 
 export interface StoreOptions {
@@ -65,6 +67,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     bots: createBots(shared, control, auth, queues),
     users: createUsers(shared, control, auth),
     messages: createMessages(shared, readBack, forwarder),
+    posts: createPosts(shared, { chats, control }, hints),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats),
     sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),

@@ -8,6 +8,7 @@ import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
 import { journalCases } from './journal.cases.js';
 import { messageCases } from './messages.cases.js';
+import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
@@ -20,6 +21,7 @@ const cases: readonly Case[] = [
   ...chatCases,
   ...controlCases,
   ...journalCases,
+  ...postCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

@@ -5,8 +5,11 @@ import { chatTitle } from '../../api/fields.js';
 export const createChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats',
-  summary: 'Creates a group of which the caller is the creator.',
-  params: z.object({ type: z.literal('group', { error: 'one of: group' }), title: chatTitle }),
+  summary: 'Creates a group or a channel of which the caller is the creator.',
+  params: z.object({
+    type: z.enum(['group', 'channel'], { error: 'one of: group, channel' }),
+    title: chatTitle,
+  }),
   errors: ['title_invalid', 'too_many_chats'],
   handler: async ({ user, store }, p) => {
     const chat = await store.chats.create(p.type, p.title, user.id);
