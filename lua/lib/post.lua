@@ -3,12 +3,12 @@
 ]]
 -- Fields: c channel, m message id, v version of the last journaled change, u users with a reaction on it, x once it is
 -- deleted; by emoji n: count, f: version of the first use, l: the latest reactors, newest first, 16 bytes of external id
--- each; g and gp generations of those who acted lately, gt when g began (ms), told when bots last heard of it (ms).
+-- each; g and gp generations of those who acted lately, gt when g began (ms).
 local function read_post(post)
-  local p = redis.call('HMGET', post, 'c', 'm', 'x', 'u', 'g', 'gp', 'gt', 'told')
+  local p = redis.call('HMGET', post, 'c', 'm', 'x', 'u', 'g', 'gp', 'gt')
   if not p[1] then return nil end
   return {chat = p[1], message = p[2], deleted = p[3], users = tonumber(p[4]), now = p[5] or '0', before = p[6] or nil,
-    since = tonumber(p[7] or 0), told = tonumber(p[8] or 0)}
+    since = tonumber(p[7] or 0)}
 end
 
 -- Why a user or bot cannot see the post now: the name of the refusal, a ticket and the

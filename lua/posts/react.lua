@@ -13,7 +13,6 @@
 @key     post          {NN}:post:<post>                   HASH
 @key     post_ticket   {NN}:post:<post>:ticket            STRING
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
-@key     due           {NN}:due_posts                     ZSET
 @key     channel       {NN}:on_post:<post>                CHANNEL
 @derived acted         {NN}:acted:<post>:<generation>     HASH
 @derived chat          {NN}:chat:<chat>                   HASH
@@ -97,7 +96,4 @@ end
 redis.call('HSET', post_key, 'u', users, 'v', ('%.0f'):format(version))
 redis.call('PERSIST', post_key)
 redis.call('SPUBLISH', channel_key, '')
-if c.bots ~= '' then
-  redis.call('ZADD', due_key, 'NX', ('%.0f'):format(math.max(ms, p.told + LIMITS.reaction_update_interval_ms)), post)
-end
 return ok(1, new, redis.call('HGETALL', post_key))

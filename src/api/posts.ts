@@ -72,7 +72,8 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
     if (view[name] !== undefined) shown[name] = view[name];
   }
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
-  if (media !== undefined) shown.media = { type: media.type, ...([viewMedia(media)].flat()[0] as object) };
+  if (media !== undefined)
+    shown.media = { type: media.type, ...([viewMedia(media, viewer !== null)].flat()[0] as object) };
   return {
     ...shown,
     reactions: viewReactions(state, viewer),

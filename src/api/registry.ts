@@ -4,9 +4,11 @@ import { createUser, createUserToken, removeUserTokens } from '../app/admin/user
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
+import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
 import { showToken } from '../app/bots/token.js';
+import { updateBot } from '../app/bots/update.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
@@ -18,6 +20,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
@@ -28,13 +31,29 @@ import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { getFile } from '../methods/files/getFile.js';
+import { close } from '../methods/identity/close.js';
 import { getMe } from '../methods/identity/getMe.js';
+import { getMyDescription } from '../methods/identity/getMyDescription.js';
+import { getMyName } from '../methods/identity/getMyName.js';
+import { getMyShortDescription } from '../methods/identity/getMyShortDescription.js';
+import { logOut } from '../methods/identity/logOut.js';
+import { setMyDescription } from '../methods/identity/setMyDescription.js';
+import { setMyName } from '../methods/identity/setMyName.js';
+import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { sendAnimation } from '../methods/messages/sendAnimation.js';
+import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendDocument } from '../methods/messages/sendDocument.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVideo } from '../methods/messages/sendVideo.js';
+import { sendVoice } from '../methods/messages/sendVoice.js';
 import { createPost } from '../methods/posts/createPost.js';
 import { editPost } from '../methods/posts/editPost.js';
 import { getPost } from '../methods/posts/getPost.js';
+import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
@@ -44,6 +63,14 @@ import type { Method } from './method.js';
 
 export const methods: readonly Method[] = [
   getMe,
+  setMyName,
+  getMyName,
+  setMyDescription,
+  getMyDescription,
+  setMyShortDescription,
+  getMyShortDescription,
+  close,
+  logOut,
   sendMessage,
   editMessageText,
   editMessageReplyMarkup,
@@ -60,6 +87,14 @@ export const methods: readonly Method[] = [
   createPost,
   editPost,
   getPost,
+  setMessageReaction,
+  getFile,
+  sendPhoto,
+  sendVideo,
+  sendAudio,
+  sendDocument,
+  sendAnimation,
+  sendVoice,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -70,8 +105,10 @@ export const endpoints: readonly Endpoint[] = [
   listBots,
   createBot,
   getBot,
+  updateBot,
   showToken,
   regenerateToken,
+  showBot,
   startBot,
   listChats,
   createChat,
@@ -92,4 +129,5 @@ export const endpoints: readonly Endpoint[] = [
   listReactions,
   addLike,
   removeLike,
+  downloadFile,
 ];

@@ -47,6 +47,8 @@ export interface Keys {
   memberships(user: number): string;
   /** STRING: the control record of a bot's commands. Evicted. */
   commands(bot: number): string;
+  /** STRING: the control record of what a bot says of itself besides its name. Evicted. */
+  descriptions(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
@@ -55,8 +57,6 @@ export interface Keys {
   /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
   acted(post: number): string;
   memberRoot(partition: number): string;
-  /** ZSET: posts whose counts bots have still to hear of, by when (ms). Bounded by posts that change within a second. */
-  duePosts(partition: number): string;
   /** CHANNEL: hints that a post's reactions changed. */
   postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
@@ -118,12 +118,12 @@ export function makeKeys(count: number): Keys {
     user: (user) => `${near(user)}:user:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,
     commands: (bot) => `${near(bot)}:commands:${bot}`,
+    descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
     acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
     memberRoot: (p) => `${at(p)}:member:`,
-    duePosts: (p) => `${at(p)}:due_posts`,
     postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,

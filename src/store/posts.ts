@@ -88,7 +88,6 @@ export function createPosts(
       acted: keys.acted(post),
       chat: keys.chatRoot(partition),
       member: keys.memberRoot(partition),
-      due: keys.duePosts(partition),
       channel: keys.postChannel(post),
     };
   }

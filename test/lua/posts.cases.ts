@@ -23,7 +23,7 @@ const at = {
     post: key,
     post_ticket: keys.ticket(key),
   },
-  ...{ user_ticket: userTicket, due: keys.duePosts(partition), channel: keys.postChannel(post) },
+  ...{ user_ticket: userTicket, channel: keys.postChannel(post) },
   ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
 };
 const open = seeds.open(partition);
@@ -67,11 +67,6 @@ const reactCases: readonly Case[] = [
       const entries = await client.xrange(keys.journal(partition), '-', '+');
       expect(entries.map(([, fields]) => fields[1]?.split(':')[0])).toEqual(['react', 'tally']);
     },
-  }),
-  react('bots of the channel are to hear of it', {
-    seeds: [open, chat({ b: '100001' }), fresh],
-    answer: ['ok', 1],
-    changes: [...written, `acted:${post}:0`, 'due_posts'],
   }),
   react('what is set already changes nothing', {
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
