@@ -259,3 +259,30 @@ test('refuses what is no reaction, no post or no person', async () => {
     'Bad Request: too many reactions',
   ]);
 });
+
+test('a stream that asks for a post shows its reactions, merged to four a second', async () => {
+  const post = await newPost();
+  const leaving = new AbortController();
+  const open = (name: string) =>
+    fetch(`${service.fronts[0].url}/api/stream?post=${name}`, {
+      headers: { authorization: `Bearer ${ann.token}` },
+      signal: leaving.signal,
+    });
+  expect((await open('1001')).status).toBe(404);
+  const stream = await open(post.external_id);
+  let seen = '';
+  const reading = (async () => {
+    for await (const chunk of stream.body ?? []) seen += Buffer.from(chunk).toString();
+  })().catch(() => undefined);
+  const shown = () =>
+    [...seen.matchAll(/event: post_reactions\ndata: (.*)\n/g)].map((match) => JSON.parse(match[1] as string));
+  while (shown().length === 0) await sleep(20);
+  expect(shown()[0]).toMatchObject({ post_id: post.id, external_id: post.external_id, reactions: [] });
+  const many = Array.from({ length: 20 }, (_, i) => String.fromCodePoint(0x1f600 + i));
+  const began = Date.now();
+  for (const emoji of many) await service.app(ben, 'POST', reactions(post), { emoji });
+  while (shown().at(-1).reactions.length < many.length) await sleep(20);
+  expect(shown().length - 1).toBeLessThanOrEqual(Math.ceil((Date.now() - began) / 250));
+  leaving.abort();
+  await reading;
+});

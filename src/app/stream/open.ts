@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { defineEndpoint, replied } from '../../api/endpoint.js';
+import { postName, postOf } from '../../api/posts.js';
 import { personViewer } from '../../api/reading.js';
+import { optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import type { Profile } from '../../store/codec.js';
 import { messageFlags } from '../../store/codec.js';
 import { type ChatRef, isDirect } from '../../store/keys.js';
 import type { Change } from '../../store/streams.js';
 import { viewMessage } from '../../view/messages.js';
+import { watchReactions } from './post_reactions.js';
 
 /** How a person names a chat. */
 const nameOf = (chat: ChatRef) => chat.id;
@@ -39,16 +42,22 @@ function eventOf(
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
-  summary: 'Server-sent events of the chats of the caller.',
-  params: z.object({}),
-  handler: async ({ user, store, request }) => {
+  summary: 'Server-sent events of the chats of the caller, and of the reactions on a `post`.',
+  params: z.object({ post: optional(postName) }),
+  errors: ['post_not_found'],
+  handler: async ({ user, store, request }, p) => {
+    const post = p.post === undefined ? null : postOf(store, p.post);
+    // Refused before the stream begins, when the caller cannot see it.
+    if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
     const stream = request.openStream();
     let stop: (() => void) | undefined;
+    let unwatch: (() => void) | undefined;
     let ended = false;
     const end = () => {
       ended = true;
       clearInterval(keepAlive);
       stop?.();
+      unwatch?.();
     };
     const write = (text: string) => {
       if (ended || stream.write(text)) return;
@@ -91,7 +100,12 @@ export const openStream = defineEndpoint({
         });
       },
     });
-    if (ended) stop();
+    if (post !== null) {
+      unwatch = await watchReactions(store, user, post, (data) => {
+        inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));
+      });
+    }
+    if (ended) end();
     return replied;
   },
 });
