@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint, replied } from '../../api/endpoint.js';
+import { watchReactions } from '../../api/post_stream.js';
 import { postName, postOf } from '../../api/posts.js';
 import { personViewer } from '../../api/reading.js';
 import { optional } from '../../api/schema.js';
@@ -9,7 +10,6 @@ import { messageFlags } from '../../store/codec.js';
 import { type ChatRef, isDirect } from '../../store/keys.js';
 import type { Change } from '../../store/streams.js';
 import { viewMessage } from '../../view/messages.js';
-import { watchReactions } from './post_reactions.js';
 
 /** How a person names a chat. */
 const nameOf = (chat: ChatRef) => chat.id;

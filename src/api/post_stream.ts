@@ -1,8 +1,9 @@
 /** The reactions on one post, shown to a stream that asked for them (interface §6, behaviour §8). */
-import { viewReactions } from '../../api/posts.js';
-import { limits } from '../../limits.js';
-import type { User } from '../../store/control.js';
-import type { Store } from '../../store/store.js';
+
+import { limits } from '../limits.js';
+import type { User } from '../store/control.js';
+import type { Store } from '../store/store.js';
+import { viewReactions } from './posts.js';
 
 /**
  * Shows all reactions on a post now, and again after changes, which are merged to four a second. The returned function
