@@ -25,6 +25,8 @@ import {
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
+import { getPostEndpoint, listPosts } from '../app/posts/get.js';
+import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
 import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
@@ -60,6 +62,9 @@ import { sendMessage } from '../methods/messages/sendMessage.js';
 import { sendPhoto } from '../methods/messages/sendPhoto.js';
 import { sendVideo } from '../methods/messages/sendVideo.js';
 import { sendVoice } from '../methods/messages/sendVoice.js';
+import { createPost } from '../methods/posts/createPost.js';
+import { editPost } from '../methods/posts/editPost.js';
+import { getPost } from '../methods/posts/getPost.js';
 import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
@@ -100,6 +105,9 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  createPost,
+  editPost,
+  getPost,
   setMessageReaction,
   getFile,
   sendPhoto,
@@ -141,5 +149,12 @@ export const endpoints: readonly Endpoint[] = [
   pinMessage,
   unpinMessage,
   openStream,
+  listPosts,
+  getPostEndpoint,
+  addReaction,
+  removeReactions,
+  listReactions,
+  addLike,
+  removeLike,
   downloadFile,
 ];
