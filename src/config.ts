@@ -17,6 +17,25 @@ const url = (protocols: readonly string[]) =>
     error: `a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`,
   });
 
+/** Seeds of a cluster as URLs; what the first one says of protocol and password holds for those that are bare. */
+const seeds = z.string().transform((text, ctx) => {
+  const parts = text.split(',').map((part) => part.trim());
+  const [first = ''] = parts;
+  const model = new URL(URL.canParse(first) && first.includes('://') ? first : 'redis://seed:6379');
+  const urls = parts.map((part) => {
+    if (part.includes('://')) return part;
+    const auth = model.password || model.username ? `${model.username}:${model.password}@` : '';
+    return `${model.protocol}//${auth}${part}`;
+  });
+  const usable = (given: string) =>
+    URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol) && new URL(given).hostname !== '';
+  if (!urls.every(usable)) {
+    ctx.addIssue({ code: 'custom', message: 'host:port or redis:// or rediss:// URLs, separated by commas' });
+    return z.NEVER;
+  }
+  return urls;
+});
+
 const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
@@ -42,6 +61,9 @@ export const settings = {
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()
     .describe('Redis to use; `dev` starts a private one without it'),
+  REDIS_CLUSTER: seeds
+    .optional()
+    .describe('Redis Cluster to use instead: addresses of some of its servers, the rest is found'),
   DATABASE_URL: url(['postgres:', 'postgresql:'])
     .optional()
     .describe('PostgreSQL to use; `dev` starts a private one without it'),
@@ -108,6 +130,15 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 }
 
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
+
+/** The Redis of a configuration: the URL of one server, or seeds of a cluster. Throws a ConfigError unless one is set. */
+export function redisOf({ REDIS_URL, REDIS_CLUSTER }: Config): string | readonly string[] {
+  if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
+    throw new ConfigError('REDIS_URL and REDIS_CLUSTER exclude each other');
+  const given = REDIS_CLUSTER ?? REDIS_URL;
+  if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
+  return given;
+}
 
 /** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {

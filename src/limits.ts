@@ -9,6 +9,8 @@ export const limits = {
   entities_max: 100,
   callback_answer_length_max: 200,
   bot_name_length_max: 64,
+  bot_description_length_max: 512,
+  bot_short_description_length_max: 120,
   username_length_min: 3,
   username_length_max: 32,
   person_name_length_max: 64,
@@ -21,6 +23,7 @@ export const limits = {
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
   delete_age_ms_max: 48 * 3_600_000,
+  messages_batch_max: 100,
 
   bots_per_chat_max: 50,
   bots_per_owner_max: 1_000,

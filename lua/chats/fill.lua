@@ -9,9 +9,11 @@
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
 @arg     run      text
 @arg     token    text
-@arg     sequence bytes   msgpack array of text: last message id in Postgres, its version, incarnation of the sequence
+@arg     sequence bytes   msgpack array of text: last message id in Postgres, version of the last change, incarnation of
+                          the sequence, id of the pinned message or 0
 @arg     profile  bytes
 @arg     profile_version int
+@arg     kind     text    direct, blocked, group, channel or private
 @arg     bots     text    ids of a group's bots, comma-separated
 @arg     ttl_ms   int
 @ok      filled   flag
@@ -24,9 +26,9 @@ local copied_under = redis.call('HGET', chat_key, 'pi')
 if copied_under and tonumber(copied_under) == inc then return ok(0) end
 redis.call('DEL', ticket_key)
 if redis.call('EXISTS', chat_key) == 0 then
-  local seq, version, seq_inc = unpack(cmsgpack.unpack(sequence))
-  redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version)
+  local seq, version, seq_inc, pin = unpack(cmsgpack.unpack(sequence))
+  redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
   redis.call('PEXPIRE', chat_key, ttl_ms)
 end
-redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 'b', bots, 'pi', inc)
+redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'pi', inc)
 return ok(1)

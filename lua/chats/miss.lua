@@ -12,6 +12,8 @@
 @ok      seq     int
 @ok      profile bytes
 @ok      bots    text
+@ok      kind    text
+@ok      pin     int     id of the pinned message or 0
 @err     stale_run
 @err     missing ticket text
 ]]
@@ -19,4 +21,4 @@ local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('missing', leave_ticket(ticket_key, token)) end
-return ok(c.seq, c.profile, c.bots)
+return ok(c.seq, c.profile, c.bots, c.kind, c.pin)

@@ -6,12 +6,13 @@
 @key     channel {NN}:on_chat:<chat>       CHANNEL
 @arg     profile          bytes
 @arg     profile_version  int
+@arg     kind             text    direct, blocked, group, channel or private
 @arg     bots             text
 @ok      refreshed  flag
 ]]
 redis.call('DEL', ticket_key)
 local present = redis.call('HGET', chat_key, 'pv')
 if not present or tonumber(present) >= tonumber(profile_version) then return ok(0) end
-redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 'b', bots)
+redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots)
 redis.call('SPUBLISH', channel_key, '')
 return ok(1)

@@ -2,13 +2,20 @@
 @summary A chat's record in Redis: its message sequence and the copies that messages need. Needs partition.
 ]]
 -- Fields: s last message id, i incarnation of s, v version of the last journaled change, c version of the last logged
--- change, p profile of the user or the chat, pv its version, b bots of a group (ids, comma-separated), pi incarnation
--- under which p and b were copied. Nil when the chat is not here, or when its copies were made under another incarnation:
+-- change, pin id of the pinned message, p profile of the user or the chat, pv its version, t what kind of chat it is,
+-- b bots of a group or channel (ids, comma-separated), pi incarnation under which p, t and b were copied. Nil when the chat is not here, or when its copies were made under another incarnation:
 -- a Redis that lost its tail may name a bot that was removed.
 local function read_chat(chat, inc)
-  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b', 'pi')
+  local c = redis.call('HMGET', chat, 's', 'i', 'c', 'p', 'b', 'pi', 't', 'pin')
   if not c[1] or tonumber(c[6]) ~= inc then return nil end
-  return {seq = tonumber(c[1]), inc = tonumber(c[2]), changed = c[3], profile = c[4], bots = c[5] or ''}
+  return {seq = tonumber(c[1]), inc = tonumber(c[2]), changed = c[3], profile = c[4], bots = c[5] or '', kind = c[7],
+    pin = c[8] or '0'}
+end
+
+-- A direct chat is 'direct', or 'blocked' once its user has blocked the bot; the others are 'group', 'channel', and
+-- 'private' for a channel that only its members see.
+local function is_channel(c)
+  return c.kind == 'channel' or c.kind == 'private'
 end
 
 -- The id of the next message. After an incarnation was raised, ids that may have been lost are skipped.

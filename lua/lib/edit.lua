@@ -21,12 +21,13 @@ local function edited_record(record, version_of, now_ms, editor, may_edit_others
   return write_record(header, new_content, new_markup, origin)
 end
 
--- The record that this one answers, for the edited message as it is shown; '' when it is not here.
+-- The record that this one answers or tells of, for the message as it is shown; '' when it is not here.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)
   if origin == '' then return '' end
-  local fields = cmsgpack.unpack(origin)
-  if not fields.reply then return '' end
-  return redis.call('GET', message_prefix .. ('%.0f'):format(fields.reply)) or ''
+  local _, fields = cmsgpack.unpack_one(origin)
+  local id = fields.reply or (fields.service and fields.service.pinned)
+  if not id then return '' end
+  return redis.call('GET', message_prefix .. ('%.0f'):format(id)) or ''
 end

@@ -27,7 +27,12 @@ local function trusted_incarnation(meta, run)
   return incarnation_of(m[2])
 end
 
--- Tells Postgres of the whole new image of an entity; an empty image is a tombstone.
-local function journal_image(journal, version, entity, image)
-  redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', entity, 'i', image)
+-- Tells Postgres of the whole new image of an entity; an empty image is a tombstone. `state`, if given, names the HASH
+-- that may leave Redis once this version, which its field v then has, is in Postgres.
+local function journal_image(journal, version, entity, image, state)
+  if state then
+    redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', entity, 'i', image, 's', state)
+  else
+    redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', entity, 'i', image)
+  end
 end

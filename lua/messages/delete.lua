@@ -30,7 +30,7 @@
 @err     chat_missing     ticket text
 @err     member_missing   ticket text
 @err     message_missing  ticket text
-@err     not_member
+@err     not_member       kind text
 @err     not_found
 @err     cant_be_deleted
 ]]
@@ -47,7 +47,7 @@ if header[6] == KIND_DELETED then return refuse('not_found') end
 if not direct then
   local member = read_member(member_key, inc)
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-  if not is_member(member) then return refuse('not_member') end
+  if not is_member(member) then return refuse('not_member', c.kind) end
   local own = ('%.0f'):format(header[5]) == who
   if not own and not has_right(member, 'can_delete_messages') then return refuse('cant_be_deleted') end
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Replaces the text or the keyboard of a message in a group.
+@summary Replaces the text or the keyboard of a message in a group or a channel.
 @why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
 @include partition
 @include request
@@ -37,7 +37,7 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     member_missing   ticket text
-@err     not_member
+@err     not_member       kind text
 @err     outbox_full
 @err     not_found
 @err     cant_be_edited
@@ -58,7 +58,7 @@ if redis.call('EXISTS', request_key) == 1 then
 end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-if not is_member(member) then return refuse('not_member') end
+if not is_member(member) then return refuse('not_member', c.kind) end
 if why then return refuse('journal_full') end
 if outbox_full(outbox_key) then return refuse('outbox_full') end
 local _, ms = now()
@@ -75,6 +75,7 @@ journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, edited)
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
-local forward = post_update(outbox_key, version, ms, c.bots, editor, 'edited_message', chat, message_id, edited, from, c.profile, reply, '')
+local kind = is_channel(c) and 'edited_channel_post' or 'edited_message'
+local forward = post_update(outbox_key, version, ms, c.bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
 remember(request_key, 1)
 return ok(edited, c.profile, reply, forward and 1 or 0)

@@ -7,6 +7,7 @@
 @include message
 @include chat
 @include changes
+@include append
 @include queue
 @key     meta         {NN}:meta                          HASH
 @key     journal      {NN}:journal                       STREAM
@@ -32,6 +33,7 @@
 @err     stale_run
 @err     journal_full
 @err     chat_missing   ticket text
+@err     blocked
 @err     reply_missing  ticket text
 @err     reply_not_found
 @err     queue_missing
@@ -40,6 +42,8 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local by_bot = from == ''
+if by_bot and c.kind == 'blocked' then return refuse('blocked') end
 local reply = false
 if reply_to ~= '' then
   if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
@@ -54,23 +58,19 @@ if done then
 end
 if why then return refuse('journal_full') end
 local q
-if from ~= '' then
+if not by_bot then
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
 end
 
 local seconds, ms = now()
-local version = next_version(meta_key)
-local id = next_message_id(c, version)
-local record = new_message(version, seconds, tail)
-redis.call('SET', message_key(id), record)
-journal_image(journal_key, version, 'msg:' .. chat .. ':' .. id, record)
+local id, record, version = append_message({meta = meta_key, journal = journal_key, changes = changes_key,
+  channel = channel_key, message_prefix = message_prefix}, c, chat, seconds, tail)
 touch_chat(chat_key, c, version)
-log_change(changes_key, channel_key, version, c.changed, 'n', id)
 if q then
-  local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
+  local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
     bot = chat:match('^%d+')}
-  push_update(q, at, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
+  push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
 end
 remember(request_key, id .. ' ' .. seconds)
 return ok(id, seconds, c.profile, reply)

@@ -1,5 +1,5 @@
 --[[
-@summary Puts a message into a group.
+@summary Puts a message into a group or a channel, where it becomes a post.
 @why     Membership at this instant, sequence, message, journal and the updates for the group's bots move together.
 @include partition
 @include request
@@ -7,6 +7,7 @@
 @include message
 @include chat
 @include changes
+@include append
 @include control
 @include outbox
 @key     meta           {NN}:meta                       HASH
@@ -20,24 +21,28 @@
 @key     channel        {NN}:on_chat:<chat>             CHANNEL
 @key     outbox         {NN}:outbox                     STREAM
 @derived message        {NN}:msg:<chat>:<message_id>    STRING
+@derived post           {NN}:post:<post>                HASH
 @arg     run       text
 @arg     chat      text
 @arg     tail      bytes   the record behind version and date
 @arg     sender    text    id of the user or bot
 @arg     reply_to  text    message id, or nothing
 @arg     from      bytes   the sender's profile
+@arg     partition text    the chat's
 @arg     token     text    ticket to leave if something must be read back
 @ok      message_id  int
 @ok      date        int     s
 @ok      peer        bytes   the chat's profile
 @ok      reply       bytes?  record of the replied message
 @ok      forward     flag    the outbox holds something new
+@ok      post        int     id of the post; 0 in a group
 @err     stale_run
 @err     journal_full
 @err     outbox_full
 @err     chat_missing    ticket text
 @err     member_missing  ticket text
-@err     not_member
+@err     not_member      kind text
+@err     not_allowed
 @err     reply_missing   ticket text
 @err     reply_not_found
 ]]
@@ -47,7 +52,8 @@ local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-if not is_member(member) then return refuse('not_member') end
+if not is_member(member) then return refuse('not_member', c.kind) end
+if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
 local reply = false
 if reply_to ~= '' then
   if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
@@ -57,20 +63,18 @@ if reply_to ~= '' then
 end
 local done = redis.call('GET', request_key)
 if done then
-  local id, at = done:match('(%d+) (%d+)')
-  return ok(id, at, c.profile, reply, 0)
+  local id, at, post = done:match('(%d+) (%d+) (%d+)')
+  return ok(id, at, c.profile, reply, 0, post)
 end
 if why then return refuse('journal_full') end
 if outbox_full(outbox_key) then return refuse('outbox_full') end
 
 local seconds, ms = now()
-local version = next_version(meta_key)
-local id = next_message_id(c, version)
-local record = new_message(version, seconds, tail)
-redis.call('SET', message_key(id), record)
-journal_image(journal_key, version, 'msg:' .. chat .. ':' .. id, record)
+local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
+  message_prefix = message_prefix, partition = partition, post_prefix = is_channel(c) and post_prefix}
+local id, record, version, post = append_message(at, c, chat, seconds, tail)
 touch_chat(chat_key, c, version)
-log_change(changes_key, channel_key, version, c.changed, 'n', id)
-local forward = post_update(outbox_key, version, ms, c.bots, sender, 'message', chat, id, record, from, c.profile, reply or '', '')
-remember(request_key, id .. ' ' .. seconds)
-return ok(id, seconds, c.profile, reply, forward and 1 or 0)
+local kind = is_channel(c) and 'channel_post' or 'message'
+local forward = post_update(outbox_key, version, ms, c.bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
+remember(request_key, id .. ' ' .. seconds .. ' ' .. post)
+return ok(id, seconds, c.profile, reply, forward and 1 or 0, post)

@@ -7,6 +7,7 @@
 @arg     run          text          the run id of the Redis the caller speaks to; the runner adds it
 @arg     expected     text          the run id for which the incarnation was registered
 @arg     incarnation  int           registered in Postgres; 0 only asks
+@arg     post         int           number of the last post that Postgres has
 @arg     high_water   int           entries of the journal above which changes are refused
 @err     behind       incarnation int
 @err     moved
@@ -14,7 +15,7 @@
 ]]
 if run ~= expected then return refuse('moved') end
 
-local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw')
+local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw', 'post')
 if known[1] == run then
   if known[3] ~= high_water then redis.call('HSET', meta_key, 'hw', high_water) end
   return ok()
@@ -33,5 +34,6 @@ end
 
 local raised = tonumber(incarnation)
 if incarnation_of(highest) >= raised then return refuse('behind', incarnation_of(highest)) end
-redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water)
+redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water,
+  'post', ('%.0f'):format(math.max(tonumber(post), tonumber(known[4] or 0))))
 return ok()

@@ -4,9 +4,11 @@ import { createUser, createUserToken, removeUserTokens } from '../app/admin/user
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
+import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
 import { showToken } from '../app/bots/token.js';
+import { updateBot } from '../app/bots/update.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
@@ -26,10 +28,19 @@ import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { close } from '../methods/identity/close.js';
 import { getMe } from '../methods/identity/getMe.js';
+import { getMyDescription } from '../methods/identity/getMyDescription.js';
+import { getMyName } from '../methods/identity/getMyName.js';
+import { getMyShortDescription } from '../methods/identity/getMyShortDescription.js';
+import { logOut } from '../methods/identity/logOut.js';
+import { setMyDescription } from '../methods/identity/setMyDescription.js';
+import { setMyName } from '../methods/identity/setMyName.js';
+import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
@@ -39,6 +50,14 @@ import type { Method } from './method.js';
 
 export const methods: readonly Method[] = [
   getMe,
+  setMyName,
+  getMyName,
+  setMyDescription,
+  getMyDescription,
+  setMyShortDescription,
+  getMyShortDescription,
+  close,
+  logOut,
   sendMessage,
   editMessageText,
   editMessageReplyMarkup,
@@ -52,6 +71,7 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  setMessageReaction,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -62,8 +82,10 @@ export const endpoints: readonly Endpoint[] = [
   listBots,
   createBot,
   getBot,
+  updateBot,
   showToken,
   regenerateToken,
+  showBot,
   startBot,
   listChats,
   createChat,

@@ -76,9 +76,37 @@ export const forwardOrigin = z
   ])
   .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message was written.' });
 
+const file = {
+  file_id: z.string().describe('Sends the same file again'),
+  file_unique_id: z.string().describe('The same for the same file; opens nothing'),
+  file_size: z.int().min(0).optional().describe('Bytes'),
+};
+const named = { file_name: z.string().optional(), mime_type: z.string().optional() };
+const pixels = {
+  width: z.int().min(0).describe('Pixels; 0 where it is not known'),
+  height: z.int().min(0).describe('Pixels; 0 where it is not known'),
+};
+const duration = z.int().min(0).describe('Seconds; 0 where it is not known');
+
+export const photoSize = z.strictObject({ ...file, ...pixels }).meta({ id: 'PhotoSize' });
+export const video = z.strictObject({ ...file, ...pixels, duration, ...named }).meta({ id: 'Video' });
+export const animation = z.strictObject({ ...file, ...pixels, duration, ...named }).meta({ id: 'Animation' });
+export const audio = z
+  .strictObject({
+    ...file,
+    duration,
+    performer: z.string().optional(),
+    title: z.string().optional(),
+    ...named,
+  })
+  .meta({ id: 'Audio' });
+export const voice = z.strictObject({ ...file, duration, ...named }).meta({ id: 'Voice' });
+export const document = z.strictObject({ ...file, ...named }).meta({ id: 'Document' });
+
 const messageFields = {
   message_id: z.int().positive().describe('Unique in its chat'),
   from: user.optional(),
+  sender_chat: chat.optional().describe('Of posts: the channel'),
   chat,
   date: unixSeconds,
   edit_date: unixSeconds.optional(),
@@ -91,11 +119,20 @@ const messageFields = {
   forward_origin: forwardOrigin.optional(),
   forward_from: user.optional(),
   forward_from_chat: chat.optional(),
+  forward_from_message_id: z.int().optional(),
+  forward_date: unixSeconds.optional(),
+  media_group_id: z.string().optional().describe('The same for all of an album'),
+  photo: z.array(photoSize).optional(),
+  video: video.optional(),
+  animation: animation.optional(),
+  audio: audio.optional(),
+  voice: voice.optional(),
+  document: document.optional(),
   get reply_to_message() {
     return message.optional().describe('The message that this one answers, without its own');
   },
   get pinned_message() {
-    return message.optional().describe('Of the service message of a pin');
+    return z.union([message, messageReference]).optional().describe('Of the service message of a pin');
   },
 };
 
@@ -198,6 +235,31 @@ export const ownedBot = z
   .meta({ id: 'OwnedBot', description: 'A bot as its owner sees it.' });
 
 export const ownedBotList = z.array(ownedBot);
+
+const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
+
+export const ownedBotSettings = ownedBot
+  .extend({
+    texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
+  })
+  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
+
+export const botPage = z
+  .strictObject({
+    id: z.int().positive(),
+    username: z.string(),
+    name: z.string(),
+    description: z.string(),
+    short_description: z.string(),
+    commands: botCommandList.optional(),
+  })
+  .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });
+
+export const botName = z.strictObject({ name: z.string() }).meta({ id: 'BotName' });
+export const botDescription = z.strictObject({ description: z.string() }).meta({ id: 'BotDescription' });
+export const botShortDescription = z
+  .strictObject({ short_description: z.string() })
+  .meta({ id: 'BotShortDescription' });
 
 export const issuedToken = z
   .strictObject({ token: z.string() })

@@ -8,6 +8,8 @@ export interface JournalEntry {
   readonly entity: string;
   /** The whole new record; empty for a tombstone. */
   readonly image: Buffer;
+  /** The HASH that may leave Redis once its field `v`, which this entry's step set, is in Postgres; '' for none. */
+  readonly state: string;
 }
 
 /** A contiguous run of a partition's journal, from its start. */

@@ -48,7 +48,8 @@ const raiseIncarnations = statement(
      incarnation = greatest(p.incarnation, excluded.incarnation - 1, (p.flushed_version >> 40)::int) + 1,
      run_id = excluded.run_id
    where p.incarnation = (select seen from wanted w where w.partition = p.partition)
-   returning partition, incarnation`,
+   returning partition, incarnation,
+     coalesce((select last_number from post_sequences s where s.partition = p.partition), 0) as post`,
 );
 
 interface Behind {
@@ -60,6 +61,8 @@ interface Behind {
 interface Raised {
   partition: number;
   incarnation: number;
+  /** number of the partition's last post that Postgres has */
+  post: number;
 }
 
 /** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
@@ -67,24 +70,24 @@ export function createRecovery({ pool, keys, highWater, runner }: RecoveryOption
   const underWay = new Map<string, Promise<void>>();
 
   /** Applies an incarnation, 0 to ask only. Null: nothing is left to do here. */
-  async function apply(partition: number, runId: string, incarnation: number): Promise<Behind | null> {
+  async function apply({ partition, incarnation, post }: Raised, runId: string): Promise<Behind | null> {
     const result = await runner().call(
       'partition/recover',
       partition,
       { meta: keys.meta(partition), journal: keys.journal(partition) },
-      { expected: runId, incarnation, high_water: highWater },
+      { expected: runId, incarnation, post, high_water: highWater },
     );
     return result.status === 'behind' ? { partition, incarnation: result.incarnation } : null;
   }
 
   async function applyAll(wanted: readonly Raised[], runId: string): Promise<Behind[]> {
-    const found = await Promise.all(wanted.map((w) => apply(w.partition, runId, w.incarnation)));
+    const found = await Promise.all(wanted.map((w) => apply(w, runId)));
     return found.filter((behind) => behind !== null);
   }
 
   const ask = (partitions: readonly number[], runId: string) =>
     applyAll(
-      partitions.map((partition) => ({ partition, incarnation: 0 })),
+      partitions.map((partition) => ({ partition, incarnation: 0, post: 0 })),
       runId,
     );
 
@@ -109,7 +112,7 @@ export function createRecovery({ pool, keys, highWater, runner }: RecoveryOption
     let closed = (await ask(partitions, runId)).map((b) => b.partition);
     for (let tries = 1; closed.length > 0; tries++) {
       if (tries > raceTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
-      const { rows } = await pool.query<Raised>(seenIncarnations, [closed]);
+      const { rows } = await pool.query<Behind>(seenIncarnations, [closed]);
       const seen = new Map(rows.map((row) => [row.partition, row.incarnation]));
       // Asked after the look at the rows: who raised before it has applied by now, or is told apart below.
       const behind = await ask(closed, runId);

@@ -18,6 +18,14 @@ function add(to: Map<number, Settled>, partition: number, entity: string, versio
   to.set(partition, settled);
 }
 
+/** Entries that name their state. Superseded ones count as well: each may have been the last of its state. */
+function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
+  const named = prefixes.flatMap(({ entries }) => entries.filter(({ state }) => state !== ''));
+  if (named.length === 0) return named;
+  const stored = new Set(written.changes.map(({ entry }) => entry.entity));
+  return named.filter(({ entity }) => stored.has(entity));
+}
+
 /**
  * Settles the prefixes of a batch that is committed: one script a partition. Returns the entries left in each
  * journal. What went to quarantine is not among `written`: its entity must stay in Redis, Postgres lacks it.
@@ -36,7 +44,10 @@ export async function settlePrefixes(
   }
   for (const { table, partition, key, version } of written.sequences) {
     // A bisected batch has a sequence in several parts: only the greatest version can match.
-    if (table.sequence) add(states, partition, table.sequence.state(keys, key), version);
+    if (table.sequence?.state) add(states, partition, table.sequence.state(keys, key), version);
+  }
+  for (const { partition, state, version } of namedStates(prefixes, written)) {
+    add(states, partition, state, version);
   }
   const lengths = new Map<number, number>();
   await Promise.all(

@@ -17,8 +17,8 @@ export interface JournalTable {
     readonly table: string;
     readonly columns: readonly string[];
     readonly last: string;
-    /** The HASH whose field `v` is the version of the last entry of the sequence. */
-    state(keys: Keys, key: readonly number[]): string;
+    /** The HASH whose field `v` is the version of the last entry of the sequence, where one is evicted with it. */
+    state?(keys: Keys, key: readonly number[]): string;
   };
 }
 
@@ -45,7 +45,23 @@ const deadUpdates: JournalTable = {
   pattern: /^dead:(\d+):(\d+)$/,
 };
 
-export const journalTables: readonly JournalTable[] = [messages, deadUpdates];
+/** The pin is kept in the chat's own HASH, which its entries name as their state. */
+const pins: JournalTable = {
+  kind: 'pin',
+  table: 'chat_pins',
+  columns: ['chat_id', 'user_id'],
+  pattern: /^pin:(-?\d+)(?:\.(\d+))?$/,
+};
+
+const posts: JournalTable = {
+  kind: 'post',
+  table: 'posts',
+  columns: ['partition', 'number'],
+  pattern: /^post:(\d+):(\d+)$/,
+  sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
+};
+
+export const journalTables: readonly JournalTable[] = [messages, deadUpdates, pins, posts];
 
 const byKind = new Map(journalTables.map((table) => [table.kind, table]));
 

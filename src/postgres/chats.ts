@@ -64,13 +64,16 @@ export function openDirectChat(db: Database, bot: number, user: number, partitio
   });
 }
 
-export async function loadDirectChat(
-  sql: Sql,
-  bot: number,
-  user: number,
-): Promise<{ incarnation: number } | null> {
-  const [row] = await sql.query<{ incarnation: number }>(
-    'select incarnation from direct_chats where bot_id = $1 and user_id = $2',
+export interface DirectChatRow {
+  readonly incarnation: number;
+  /** by its user */
+  readonly blocked: boolean;
+  readonly version: number;
+}
+
+export async function loadDirectChat(sql: Sql, bot: number, user: number): Promise<DirectChatRow | null> {
+  const [row] = await sql.query<DirectChatRow>(
+    'select incarnation, blocked, version from direct_chats where bot_id = $1 and user_id = $2',
     [bot, user],
   );
   return row ?? null;
@@ -189,6 +192,19 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
 export async function loadSequence(sql: Sql, chat: number, user: number): Promise<SequenceRow | null> {
   const [row] = await sql.query<SequenceRow>(
     'select last_message_id, version from chat_sequences where chat_id = $1 and user_id = $2',
+    [chat, user],
+  );
+  return row ?? null;
+}
+
+/** The pin of a chat; the record is null where none is pinned any more. */
+export async function loadPin(
+  sql: Sql,
+  chat: number,
+  user: number,
+): Promise<{ readonly version: number; readonly record: Buffer | null } | null> {
+  const [row] = await sql.query<{ version: number; record: Buffer | null }>(
+    'select version, record from chat_pins where chat_id = $1 and user_id = $2',
     [chat, user],
   );
   return row ?? null;

@@ -34,7 +34,7 @@ export interface Scripts {
   /** Puts a chat that was read back from Postgres where it was missed. */
   'chats/fill': {
     keys: { meta: string; chat: string; ticket: string };
-    args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; bots: string; ttl_ms: number | string };
+    args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; kind: string; bots: string; ttl_ms: number | string };
     result:
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
@@ -44,7 +44,7 @@ export interface Scripts {
     keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
     result:
-      | { status: 'ok'; seq: number; profile: Buffer; bots: string }
+      | { status: 'ok'; seq: number; profile: Buffer; bots: string; kind: string; pin: number }
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
@@ -69,7 +69,7 @@ export interface Scripts {
   /** Refreshes the control copy in a chat's record after a committed change of its profile or its bots. */
   'chats/refresh': {
     keys: { chat: string; ticket: string; channel: string };
-    args: { profile: Buffer | string; profile_version: number | string; bots: string };
+    args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string };
     result:
       | { status: 'ok'; refreshed: boolean };
   };
@@ -154,7 +154,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
-      | { status: 'not_member' }
+      | { status: 'not_member'; kind: string }
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
@@ -175,7 +175,7 @@ export interface Scripts {
       | { status: 'not_modified' }
       | { status: 'too_often' };
   };
-  /** Replaces the text or the keyboard of a message in a group. */
+  /** Replaces the text or the keyboard of a message in a group or a channel. */
   'messages/edit_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; outbox: string; member: string; member_ticket: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -186,7 +186,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
-      | { status: 'not_member' }
+      | { status: 'not_member'; kind: string }
       | { status: 'outbox_full' }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
@@ -218,29 +218,31 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' }
       | { status: 'queue_missing' };
   };
-  /** Puts a message into a group. */
+  /** Puts a message into a group or a channel, where it becomes a post. */
   'messages/send_shared': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string };
-    args: { chat: string; tail: Buffer | string; sender: string; reply_to: string; from: Buffer | string; token: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
+    args: { chat: string; tail: Buffer | string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string };
     result:
-      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean }
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean; post: number }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'outbox_full' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
-      | { status: 'not_member' }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' };
   };
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
-    args: { expected: string; incarnation: number | string; high_water: number | string };
+    args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string };
     result:
       | { status: 'ok' }
       | { status: 'behind'; incarnation: number }

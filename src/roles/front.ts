@@ -32,9 +32,10 @@ export async function startFront({ config, log, store, runner, connection }: Bac
   const own = {
     ...referencePages(config.BASE_URL),
     '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
-    // Without Redis or a lease on what it remembers, a front can answer nobody.
+    // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
+    // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
     '/readyz': (request: ApiRequest) => {
-      const ready = !leaving && connection.runId() !== null && store.auth.stats.leased;
+      const ready = !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
       request.reply(ready ? 200 : 503, `{"ok":${ready},"result":${ready}}`);
     },
     '/metrics': async (request: ApiRequest) =>

@@ -14,7 +14,13 @@ export interface ChatState {
   /** of the user of a direct chat, of the chat otherwise */
   readonly profile: Profile;
   readonly bots: readonly number[];
+  readonly kind: ChatKind;
+  /** id of the pinned message; 0 for none */
+  readonly pinned: number;
 }
+
+/** `private` is a channel that only its members see; `blocked` a direct chat whose user blocked the bot. */
+export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
 export interface Chats {
   /** Reads a chat, filling its record if it was cold. Null when there is no such chat. */
@@ -73,9 +79,9 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
         rows.loadDirectChat(db, chat.id, chat.user),
         control.read('user', chat.user),
       ]);
-      return (
-        row && user && { incarnation: row.incarnation, profile: userProfile(user), version: 1, bots: '' }
-      );
+      if (!row || !user) return null;
+      const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
+      return { ...row, profile: userProfile(user), kind, bots: '' };
     }
     const row = await rows.loadChat(db, chat.id);
     if (!row) return null;
@@ -86,12 +92,24 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
       m: row.member_count,
       ...(row.username === null ? {} : { u: row.username }),
     };
-    return { incarnation: row.incarnation, profile, version: row.version, bots: row.bots.join(',') };
+    const kind: ChatKind = row.type === 'channel' && row.private ? 'private' : row.type;
+    return {
+      incarnation: row.incarnation,
+      profile,
+      version: row.version,
+      kind,
+      bots: row.bots.join(','),
+    };
   }
 
   async function fill(chat: ChatRef, ticket: string): Promise<boolean> {
-    const [row, sequence] = await Promise.all([load(chat), rows.loadSequence(db, chat.id, chat.user)]);
+    const [row, sequence, pin] = await Promise.all([
+      load(chat),
+      rows.loadSequence(db, chat.id, chat.user),
+      rows.loadPin(db, chat.id, chat.user),
+    ]);
     if (!row) return false;
+    const changed = Math.max(sequence?.version ?? 0, pin?.version ?? 0);
     await scripts.call(
       'chats/fill',
       partitionOf(chat),
@@ -100,11 +118,13 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
         token: ticket,
         sequence: pack([
           String(sequence?.last_message_id ?? 0),
-          String(sequence?.version ?? 0),
+          String(changed),
           String(Math.max(row.incarnation, incarnation(sequence?.version ?? 0))),
+          String(pin?.record ? unpack<[number]>(pin.record)[0] : 0),
         ]),
         profile: pack(row.profile),
         profile_version: row.version,
+        kind: row.kind,
         bots: row.bots,
         ttl_ms: hotTtlMs,
       },
@@ -119,7 +139,7 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
       'chats/refresh',
       partitionOf(chat),
       { ...keysOf(chat), channel: keys.chatChannel(chat) },
-      { profile: pack(row.profile), profile_version: row.version, bots: row.bots },
+      { profile: pack(row.profile), profile_version: row.version, kind: row.kind, bots: row.bots },
     );
   }
 
@@ -138,7 +158,11 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
         );
         if (found.status === 'ok') {
           const bots = found.bots === '' ? [] : found.bots.split(',').map(Number);
-          return { chat, newest: found.seq, profile: unpack<Profile>(found.profile), bots };
+          const kind = found.kind as ChatKind;
+          return {
+            ...{ chat, newest: found.seq, profile: unpack<Profile>(found.profile), bots, kind },
+            pinned: found.pin,
+          };
         }
         if (!(await fill(chat, found.ticket))) return null;
       }

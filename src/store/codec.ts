@@ -1,6 +1,7 @@
 /**
  * Records as Redis and Postgres keep them. A message record is one msgpack array of small header fields, which scripts
- * read and write, followed by segments that scripts only move: content, keyboard, and what never changes.
+ * read and write, followed by segments that scripts only move: content, keyboard, and what never changes. A message that
+ * is a post ends in the post's id, which the script that makes it adds.
  */
 import { Packr } from 'msgpackr';
 
@@ -52,10 +53,57 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** What an edit of the text replaces. */
+export const mediaTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
+export type MediaType = (typeof mediaTypes)[number];
+
+/** A file that a message shows. What is not known of media that are kept by reference is left out. */
+export interface Media {
+  readonly type: MediaType;
+  /** `file_id`: sends the same file again */
+  readonly id: string;
+  /** `file_unique_id`: the same for the same file, opens nothing */
+  readonly unique: string;
+  /** of media that are kept by reference */
+  readonly url?: string;
+  /** bytes */
+  readonly size?: number;
+  readonly mime?: string;
+  readonly name?: string;
+  /** pixels */
+  readonly width?: number;
+  readonly height?: number;
+  /** seconds */
+  readonly duration?: number;
+  readonly title?: string;
+  readonly performer?: string;
+  /** the sender asked to cover it */
+  readonly spoiler?: true;
+}
+
+/** What an edit replaces: a text, or media with their caption. */
 export interface Content {
+  /** of a message with media, the caption */
   readonly text?: string;
   readonly entities?: readonly Entity[];
+  readonly media?: Media;
+}
+
+/** Where a forwarded message was first sent. */
+export interface ForwardOrigin {
+  /** the person or bot who wrote it; absent for a channel */
+  readonly from?: Profile;
+  /** the channel and the message there */
+  readonly chat?: Profile;
+  readonly message?: number;
+  /** Unix time in seconds of the first sending */
+  readonly date: number;
+}
+
+/** What a service message tells. */
+export interface Service {
+  /** id of a message that was pinned; views show it as it was at the time of the update */
+  readonly pinned?: number;
+  readonly [key: string]: unknown;
 }
 
 /** What never changes after the message was made. */
@@ -64,11 +112,13 @@ export interface Origin {
   readonly from?: Profile;
   /** message that this one answers */
   readonly reply?: number;
-  /** what a service message tells */
-  readonly service?: Readonly<Record<string, unknown>>;
+  readonly forward?: ForwardOrigin;
+  /** the album that it belongs to */
+  readonly group?: string;
+  readonly service?: Service;
 }
 
-export const messageKinds = { deleted: 0, text: 1, service: 2 } as const;
+export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3 } as const;
 export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
 /** Bits of the header's flags. */
@@ -90,6 +140,8 @@ export interface MessageRecord extends MessageHeader {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly origin: Origin;
+  /** id of the post that a message of a channel is; 0 elsewhere */
+  readonly post: number;
 }
 
 const headerLength = 9;
@@ -103,9 +155,23 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
+/** Text and media are packed one after the other, so that a script can replace a caption and leave the media. */
+export function packContent({ media, ...words }: Content): Buffer {
+  return media === undefined ? pack(words) : Buffer.concat([pack(words), pack(media)]);
+}
+
+function unpackContent(bytes: Buffer, kind: number): Content {
+  if (bytes.length === 0) return {};
+  if (kind !== messageKinds.media) return unpack<Content>(bytes);
+  const [words, media] = packr.unpackMultiple(bytes) as [Content, Media];
+  return { ...words, media };
+}
+
 /** The parts of a new message that the script does not make: everything behind version and date. */
-export function packMessageTail(message: Omit<MessageRecord, 'version' | 'date' | 'editedAt'>): Buffer {
-  const content = pack(message.content);
+export function packMessageTail(
+  message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>,
+): Buffer {
+  const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
   // One array of the six numbers is packed faster than six numbers; its lead byte is left out.
@@ -129,6 +195,7 @@ export function packMessage(message: MessageRecord): Buffer {
     pack(message.date),
     edited,
     tail.subarray(1),
+    message.post === 0 ? noBytes : pack(message.post),
   ]);
 }
 
@@ -142,6 +209,9 @@ export function unpackMessage(bytes: Buffer): MessageRecord {
   const start = headerSize(bytes);
   const markupStart = start + contentLength;
   const originStart = markupStart + markupLength;
+  const [origin = {}, post = 0] = (
+    originStart >= bytes.length ? [] : packr.unpackMultiple(bytes.subarray(originStart))
+  ) as [Origin?, number?];
   return {
     version,
     date,
@@ -149,9 +219,10 @@ export function unpackMessage(bytes: Buffer): MessageRecord {
     sender,
     kind,
     flags,
-    content: contentLength === 0 ? {} : unpack<Content>(bytes.subarray(start, markupStart)),
+    content: unpackContent(bytes.subarray(start, markupStart), kind),
     markup: markupLength === 0 ? null : unpack<InlineKeyboard>(bytes.subarray(markupStart, originStart)),
-    origin: originStart >= bytes.length ? {} : unpack<Origin>(bytes.subarray(originStart)),
+    origin,
+    post,
   };
 }
 

@@ -1,4 +1,5 @@
 /** The only place that spells a Redis key. Every key carries the tag of its partition; `bound` says what limits it. */
+import { limits } from '../limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
 
 /** A chat as the store addresses it: a direct chat by its bot and its user, any other by its id (negative). */
@@ -30,9 +31,15 @@ export interface Caller {
 
 export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 
+/** Ids of posts end in the partition of their channel, so that the id alone finds the post. */
+export const partitionOfPost = (post: number): number => post % limits.partitions_max;
+export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
+export const postId = (partition: number, number: number): number =>
+  number * limits.partitions_max + partition;
+
 export interface Keys {
   readonly partitions: Partitions;
-  /** HASH: run, ver, hw. One a partition, never evicted. */
+  /** HASH: run, ver, hw, post, post_inc. One a partition, never evicted. */
   meta(partition: number): string;
   /** STREAM of `version-0`: k entity, i image. Bounded by JOURNAL_HIGH_WATER. */
   journal(partition: number): string;
@@ -48,9 +55,14 @@ export interface Keys {
   memberships(user: number): string;
   /** STRING: the control record of a bot's commands. Evicted. */
   commands(bot: number): string;
+  /** STRING: the control record of what a bot says of itself besides its name. Evicted. */
+  descriptions(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
-  /** HASH: a chat's sequence and the copies its messages need. Evicted. */
+  /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
+  post(post: number): string;
+  postRoot(partition: number): string;
+  /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
   chat(chat: ChatRef): string;
   /** Prefix of the STRING of each message of a chat. Evicted. */
   messages(chat: ChatRef): string;
@@ -113,7 +125,10 @@ export function makeKeys(count: number): Keys {
     user: (user) => `${near(user)}:user:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,
     commands: (bot) => `${near(bot)}:commands:${bot}`,
+    descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
+    post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
+    postRoot: (p) => `${at(p)}:post:`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
     message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,

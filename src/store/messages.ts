@@ -7,6 +7,7 @@ import {
   type Origin,
   type Profile,
   pack,
+  packContent,
   packMarkup,
   packMessageTail,
 } from './codec.js';
@@ -29,6 +30,8 @@ export interface NewMessage {
   readonly flags: number;
   /** id of the message that this one answers; 0 for none */
   readonly replyTo: number;
+  /** what else never changes */
+  readonly origin?: Pick<Origin, 'forward' | 'group'>;
   /** sends without the reply when its target is gone */
   readonly allowMissingReply: boolean;
 }
@@ -38,7 +41,10 @@ export type Edit =
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
 export interface Messages {
-  /** Errors: `chat_not_found`, `cant_initiate`, `not_group_member`, `not_chat_member`, `reply_not_found`. */
+  /**
+   * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`,
+   * `posting_not_allowed`, `reply_not_found`.
+   */
   send(chat: ChatRef, sender: Sender, message: NewMessage): Promise<StoredMessage>;
   /** Refusals in the order of behaviour §7. */
   edit(chat: ChatRef, editor: Sender, messageId: number, edit: Edit): Promise<StoredMessage>;
@@ -56,7 +62,11 @@ const editErrors = {
 const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 const later = (): never => fail('too_many_requests', { retry_after: 1 });
-const notMember = (who: Sender): never => fail(who.isBot ? 'not_group_member' : 'not_chat_member');
+/** The refusal of one who is not in a group or channel. */
+export function notMember(who: { readonly isBot: boolean }, kind: string): never {
+  if (!who.isBot) return fail('not_chat_member');
+  return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
+}
 
 /** A direct chat knows its two sides; elsewhere a message carries a copy of its sender. */
 function originOf(from: Profile | null, replyTo: number): Origin {
@@ -83,11 +93,14 @@ export function createMessages(
     const direct = isDirect(chat);
     const fixed = {
       sender: sender.id,
-      kind: messageKinds.text,
+      kind: message.content.media === undefined ? messageKinds.text : messageKinds.media,
       flags: message.flags,
       content: message.content,
       markup: message.markup,
-      origin: originOf(direct ? null : sender.profile, replyTo),
+      origin:
+        message.origin === undefined
+          ? originOf(direct ? null : sender.profile, replyTo)
+          : { ...originOf(direct ? null : sender.profile, replyTo), ...message.origin },
     };
     const name = chatText(chat);
     const tail = packMessageTail(fixed);
@@ -111,12 +124,14 @@ export function createMessages(
             sender: String(sender.id),
             reply_to,
             from,
+            partition: String(partition),
             token: uniqueText(),
           }),
         );
     if (result.status !== 'ok') return result;
     if ('forward' in result && result.forward) forwarder.forward(partition);
-    const record = { ...fixed, version: 0, date: result.date, editedAt: 0 };
+    const post = 'post' in result ? (result.post as number) : 0;
+    const record = { ...fixed, version: 0, date: result.date, editedAt: 0, post };
     return {
       status: 'ok' as const,
       sent: storedMessage(chat, result.message_id, record, result.peer, result.reply),
@@ -141,8 +156,12 @@ export function createMessages(
       case 'reply_missing':
       case 'reply_not_found':
         return fail('reply_not_found');
+      case 'blocked':
+        return fail('bot_blocked');
       case 'not_member':
-        return notMember(sender);
+        return notMember(sender, result.kind);
+      case 'not_allowed':
+        return fail('posting_not_allowed');
       case 'outbox_full':
         return later();
     }
@@ -158,7 +177,7 @@ export function createMessages(
     const request = requestId();
     const args = {
       edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, uniqueText()]),
-      content: change.what === 'text' ? pack(change.content) : nothing,
+      content: change.what === 'text' ? packContent(change.content) : nothing,
       markup: packMarkup(change.markup),
     };
     const place = { chat, who: editor, message: { id: messageId, absent: editErrors.not_found } };
@@ -184,7 +203,7 @@ export function createMessages(
         if ('forward' in result && result.forward) forwarder.forward(partition);
         return storedMessage(chat, messageId, result.record, result.peer, result.reply);
       case 'not_member':
-        return notMember(editor);
+        return notMember(editor, result.kind);
       case 'outbox_full':
       case 'too_often':
         return later();
@@ -210,7 +229,7 @@ export function createMessages(
       case 'ok':
         return;
       case 'not_member':
-        return notMember(who);
+        return notMember(who, result.kind);
       case 'not_found':
         return fail('message_to_delete_not_found');
       case 'cant_be_deleted':

@@ -40,6 +40,7 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
     member,
     member_ticket: keys.ticket(member),
     message: keys.messages(chat),
+    post: keys.postRoot(partition),
   };
 }
 

@@ -8,6 +8,7 @@ export interface StoredMessage {
   readonly record: MessageRecord;
   /** of the user of a direct chat, of the chat otherwise */
   readonly peer: Profile;
+  /** the message that this one answers, or tells to be pinned */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
@@ -20,7 +21,7 @@ export function storedMessage(
   reply: Buffer | null,
 ): StoredMessage {
   const record = Buffer.isBuffer(bytes) ? unpackMessage(bytes) : bytes;
-  const replyId = record.origin.reply;
+  const replyId = record.origin.reply ?? record.origin.service?.pinned;
   const replied = reply !== null && reply.length > 0 && replyId !== undefined ? unpackMessage(reply) : null;
   return {
     chat,

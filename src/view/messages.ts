@@ -1,6 +1,7 @@
 /** Messages as the wire shows them. */
-import type { MessageRecord, Profile } from '../store/codec.js';
+import type { ForwardOrigin, MessageRecord, Profile } from '../store/codec.js';
 import type { StoredMessage } from '../store/stored_message.js';
+import { viewMedia } from './media.js';
 import { viewChat, viewPerson, viewUser } from './users.js';
 
 /** Who looks: each side of a direct chat names it by the other side. */
@@ -11,8 +12,36 @@ export interface Viewer {
 }
 
 const protectedFlag = 1;
+const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
+
+/** Behaviour §6, with the fields that older libraries read. */
+function viewForward(
+  { from, chat, message, date }: ForwardOrigin,
+  user: (profile: Profile) => object,
+): MessageView {
+  if (chat === undefined) {
+    const sender = from && user(from);
+    return {
+      ...{ forward_origin: { type: 'user', sender_user: sender, date }, forward_from: sender },
+      forward_date: date,
+    };
+  }
+  return {
+    forward_origin: { type: 'channel', chat: viewChat(chat), message_id: message, date },
+    ...{ forward_from_chat: viewChat(chat), forward_from_message_id: message, forward_date: date },
+  };
+}
+
+/** What a service message tells (behaviour §5). */
+function viewService(message: StoredMessage, viewer: Viewer): MessageView {
+  const { pinned, ...told } = message.record.origin.service ?? {};
+  if (pinned === undefined) return told;
+  const { reply } = message;
+  const shown = reply ? viewRecord(message, reply.id, reply.record, viewer) : { message_id: pinned };
+  return { ...told, pinned_message: shown };
+}
 
 function viewRecord(message: StoredMessage, id: number, record: MessageRecord, viewer: Viewer): MessageView {
   const { chat, peer } = message;
@@ -28,19 +57,25 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   });
   const view: Record<string, unknown> = { message_id: id };
   if (from !== undefined) view.from = user(from);
+  if (peer.t === 'channel') view.sender_chat = viewChat(peer);
   view.chat = viewChat(other);
   view.date = record.date;
+  if (record.origin.forward) Object.assign(view, viewForward(record.origin.forward, user));
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
-  if (content.text !== undefined) view.text = content.text;
-  if (entities !== undefined && entities.length > 0) view.entities = entities;
+  if (record.origin.group !== undefined) view.media_group_id = record.origin.group;
+  if (content.media !== undefined) view[content.media.type] = viewMedia(content.media);
+  const [words, marks] = content.media === undefined ? ['text', 'entities'] : ['caption', 'caption_entities'];
+  if (content.text !== undefined) view[words] = content.text;
+  if (entities !== undefined && entities.length > 0) view[marks] = entities;
   if (markup !== null) view.reply_markup = markup;
   return view;
 }
 
-/** A Message (interface §2). A replied message is shown one level deep. */
+/** A Message (interface §2). A replied or pinned message is shown one level deep. */
 export function viewMessage(message: StoredMessage, viewer: Viewer): MessageView {
   const view = viewRecord(message, message.id, message.record, viewer);
+  if (message.record.kind === serviceKind) return { ...view, ...viewService(message, viewer) };
   if (!message.reply) return view;
   return { ...view, reply_to_message: viewRecord(message, message.reply.id, message.reply.record, viewer) };
 }

@@ -73,6 +73,7 @@ describe('recovery', () => {
       run: runId(),
       ver: `${limits.versions_per_incarnation}`,
       hw: `${highWater}`,
+      post: '0',
     });
     expect(await registered()).toEqual([{ partition: partition(), incarnation: 1, run_id: runId() }]);
     expect(await putMessage(node, chat, 1, 'x')).toBe(limits.versions_per_incarnation + 1);
@@ -83,7 +84,7 @@ describe('recovery', () => {
     const version = await putMessage(node, chat, 1, 'x');
     await node.connection.client.hset(node.keys.meta(partition()), 'hw', 7);
     await node.recovery.recover(partition(), runId());
-    expect(await meta()).toEqual({ run: runId(), ver: `${version}`, hw: `${highWater}` });
+    expect(await meta()).toEqual({ run: runId(), ver: `${version}`, hw: `${highWater}`, post: '0' });
     expect((await registered())[0]?.incarnation).toBe(1);
   });
 
@@ -208,7 +209,7 @@ describe('recovery', () => {
     });
     const before = await meta();
     const at = { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) };
-    const args = { expected: runId(), incarnation: 4, high_water: highWater };
+    const args = { expected: runId(), incarnation: 4, post: 0, high_water: highWater };
     expect(await node.runner.call('partition/recover', partition(), at, args)).toEqual({
       status: 'behind',
       incarnation: 4,

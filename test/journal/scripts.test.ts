@@ -35,7 +35,7 @@ const calls = {
       'partition/recover',
       partition(),
       { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) },
-      { expected, incarnation, high_water: 500 },
+      { expected, incarnation, post: 0, high_water: 500 },
     ),
   heartbeat: (id: string, leaving = false) =>
     node.runner.call(
@@ -88,6 +88,7 @@ describe('partition/recover', () => {
       run: runId(),
       ver: `${version}`,
       hw: '500',
+      post: '0',
     });
   });
 });

@@ -216,6 +216,7 @@ export async function putMessage(
     content: deleted ? {} : { text },
     markup: null,
     origin: {},
+    post: 0,
   });
   const version = await node.connection.client.eval(
     change,

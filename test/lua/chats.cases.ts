@@ -23,9 +23,10 @@ const fill = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'chats/fill', what, keys: chatAt },
   args: {
     token: 'T',
-    sequence: pack(['9', `${base + 4}`, `${incarnation}`]),
+    sequence: pack(['9', `${base + 4}`, `${incarnation}`, '3']),
     profile: 'new',
     profile_version: '5',
+    kind: 'direct',
     bots: '1,2',
     ttl_ms: '60000',
     ...args,
@@ -44,7 +45,7 @@ const action = (what: string, more: More, args = {}): Case => ({
   args: { direct: false, hint: 'h', token: 'T', ...args },
   ...more,
 });
-const refreshArgs = { profile: 'new', profile_version: '5', bots: '' };
+const refreshArgs = { profile: 'new', profile_version: '5', kind: 'direct', bots: '' };
 const groupOpen = [seeds.open(groupHome), seeds.chat(group)];
 const changesAt = {
   meta: keys.meta(home),
@@ -75,6 +76,8 @@ export const chatCases: Case[] = [
         c: `${base + 4}`,
         p: 'new',
         pv: '5',
+        t: 'direct',
+        pin: '3',
         b: '1,2',
         pi: '95',
       });

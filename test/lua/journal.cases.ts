@@ -63,7 +63,7 @@ const recover = (what: string, more: More, args = {}): Case => ({
     script: 'partition/recover',
     what,
     keys: at,
-    args: { expected: run, incarnation: '96', high_water: '100', ...args },
+    args: { expected: run, incarnation: '96', post: '12', high_water: '100', ...args },
   },
   ...more,
 });
@@ -142,6 +142,7 @@ export const journalCases: Case[] = [
         run,
         ver: `${96 * limits.versions_per_incarnation}`,
         hw: '100',
+        post: '12',
       }),
   }),
   recover('is open', { seeds: [open], answer: ['ok'], changes: [] }),

@@ -29,7 +29,12 @@ const at = (chat: ChatRef) => {
     ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
     ...{ message: keys.message(chat, id), message_ticket: keys.ticket(keys.message(chat, id)) },
     ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
-    ...{ member, member_ticket: keys.ticket(member), sibling: keys.messages(chat) },
+    ...{
+      member,
+      member_ticket: keys.ticket(member),
+      sibling: keys.messages(chat),
+      post: keys.postRoot(partition),
+    },
   };
 };
 const prefixed = (chat: ChatRef) => ({ ...at(chat), message: keys.messages(chat) });
@@ -69,12 +74,56 @@ const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, ar
     sender: `${user}`,
     reply_to: '',
     from: pack({ id: user }),
+    partition: `${partitionOf(group)}`,
     token: 'T',
     ...args,
   },
   ...more,
 });
 const groupReady = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
+
+const poster = member('administrator', { can_post_messages: true });
+const post = 10_001 * limits.partitions_max + partitionOf(group);
+const inChannel = [open(group), seeds.chat(group, { t: 'channel', b: `${bot}` })];
+const channelSends: Case[] = [
+  sendShared('a message of a channel is a post', {
+    seeds: [...inChannel, poster],
+    answer: ['ok', 8, expect.anything(), expect.anything(), null, 1, `${post}`],
+    changes: [...asGroup, 'msg:-100777:8', 'outbox', `post:${post}`],
+    async after(client) {
+      const stored = unpackMessage((await client.getBuffer(keys.message(group, 8))) as Buffer);
+      expect(stored).toMatchObject({ version: base + 1, post, origin: {} });
+      expect(await client.hgetall(keys.post(post))).toEqual({
+        c: '-100777',
+        m: '8',
+        v: `${base + 2}`,
+        u: '0',
+      });
+      const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
+      const names = journal.map(([, [, name, , , , state]]) => [name, state]);
+      expect(names).toEqual([
+        ['msg:-100777:8', undefined],
+        [`post:${partitionOf(group)}:10001`, keys.post(post)],
+      ]);
+      const [update] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      expect(update?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
+    },
+  }),
+  sendShared('numbers of posts count up within an incarnation', {
+    seeds: [...inChannel, seeds.hash(at(group).meta, { post: 41, post_inc: 95 }), poster],
+    answer: ['ok', 8],
+    changes: [
+      ...asGroup,
+      'msg:-100777:8',
+      'outbox',
+      `post:${42 * limits.partitions_max + partitionOf(group)}`,
+    ],
+  }),
+  sendShared('a member of a channel who may not post', {
+    seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
+    answer: ['not_allowed'],
+  }),
+];
 
 const sends: Case[] = [
   sendDirect('a user writes', {
@@ -111,6 +160,11 @@ const sends: Case[] = [
       answer: ['ok', 8],
       changes: [...asDirect, `msg:${chatText(direct)}:8`],
     },
+    { from: '' },
+  ),
+  sendDirect(
+    'a bot that the user blocked',
+    { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
     { from: '' },
   ),
   sendDirect('the first message of a fresh chat skips nothing', {
@@ -193,10 +247,11 @@ const sends: Case[] = [
     changes: [...asGroup, 'msg:-100777:8'],
   }),
   sendShared('a request that was applied', {
-    seeds: [...groupReady, seeds.text(keys.request(partitionOf(group), 'r'), '6 1700000000')],
+    seeds: [...groupReady, seeds.text(keys.request(partitionOf(group), 'r'), '6 1700000000 0')],
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
+  ...channelSends,
   sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
   sendShared('a full outbox', { seeds: [...groupReady, outboxFull], answer: ['outbox_full'] }),
@@ -206,7 +261,10 @@ const sends: Case[] = [
     seeds: [open(group), seeds.chat(group), seeds.member(user, 'member', {}, 94)],
     answer: ['member_missing', 'T'],
   }),
-  sendShared('who left', { seeds: [open(group), seeds.chat(group), member('left')], answer: ['not_member'] }),
+  sendShared('who left', {
+    seeds: [open(group), seeds.chat(group), member('left')],
+    answer: ['not_member', 'group'],
+  }),
   sendShared('a cold reply', { seeds: groupReady, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
   sendShared(
     'an answer to what was deleted',
@@ -304,7 +362,7 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
             seeds: [open(chat), seeds.chat(chat), seeds.message(chat, id, own)],
             answer: ['member_missing', 'T'],
           }),
-          edit('who left', { seeds: [...on(), member('kicked')], answer: ['not_member'] }),
+          edit('who left', { seeds: [...on(), member('kicked')], answer: ['not_member', 'group'] }),
           edit('a full outbox', { seeds: [...on(), outboxFull], answer: ['outbox_full'] }),
         ]),
   ];
@@ -373,7 +431,7 @@ const removals: Case[] = [
   remove(group, 'a cold message', { seeds: groupReady, answer: ['message_missing', 'T'] }),
   remove(group, 'who left', {
     seeds: [...groupMessage({ sender: user }), member('left')],
-    answer: ['not_member'],
+    answer: ['not_member', 'group'],
   }),
   remove(group, 'what was deleted', { seeds: groupMessage(deleted), answer: ['not_found'] }),
   remove(

@@ -9,7 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { limits } from '../../src/limits.js';
 import { readScripts, type Script } from '../../src/redis/contract.js';
-import { type InlineKeyboard, messageKinds, type Origin, pack, packMessage } from '../../src/store/codec.js';
+import {
+  type Content,
+  type InlineKeyboard,
+  messageKinds,
+  type Origin,
+  pack,
+  packMessage,
+} from '../../src/store/codec.js';
 import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../src/store/keys.js';
 import { freePort } from '../journal/support.js';
 
@@ -81,6 +88,7 @@ export const seeds = {
         c: base,
         p: pack({ id: 1, n: 'P' }),
         pv: 3,
+        t: chat.user === 0 ? 'group' : 'direct',
         b: '',
         pi: incarnation,
       },
@@ -128,6 +136,8 @@ export interface MessageSeed {
   readonly flags?: number;
   readonly markup?: InlineKeyboard | null;
   readonly origin?: Origin;
+  readonly content?: Content;
+  readonly post?: number;
 }
 
 export const keyboard = (data: string): InlineKeyboard => ({
@@ -137,7 +147,7 @@ export const keyboard = (data: string): InlineKeyboard => ({
 export const record = (given: MessageSeed = {}): Buffer =>
   packMessage({
     ...{ version: base, date: seconds(), editedAt: 0, sender: bot, kind: messageKinds.text, flags: 0 },
-    ...{ content: { text: 'old' }, markup: null, origin: {}, ...given },
+    ...{ content: { text: 'old' }, markup: null, origin: {}, post: 0, ...given },
   });
 
 /** Every key with its value and whether it expires. */

@@ -4,8 +4,11 @@ import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { clusterSlot } from '../../src/redis/slots.js';
 import {
+  type MessageKind,
   type MessageRecord,
+  mediaTypes,
   messageKinds,
   messageVersion,
   pack,
@@ -15,7 +18,7 @@ import {
   unpackMessage,
 } from '../../src/store/codec.js';
 import { chatText, directChat, parseChat, sharedChat } from '../../src/store/keys.js';
-import { clusterSlot, layPartitions } from '../../src/store/partitions.js';
+import { layPartitions } from '../../src/store/partitions.js';
 import { createSecrets } from '../../src/store/secrets.js';
 import { cursorText, parseCursor } from '../../src/store/streams.js';
 
@@ -31,17 +34,30 @@ const keyboard = fc.record({
     maxLength: 3,
   }),
 });
-const messages: fc.Arbitrary<MessageRecord> = fc.record({
-  version: versions,
-  date: fc.integer({ min: 0, max: 2 ** 33 }),
-  editedAt: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2 ** 42 })),
-  sender: id,
-  kind: fc.constantFrom(...Object.values(messageKinds)),
-  flags: fc.integer({ min: 0, max: 7 }),
-  content: fc.record({ text: words }),
-  markup: fc.oneof(fc.constant(null), keyboard),
-  origin: fc.oneof(fc.constant({}), fc.record({ reply: id, from: fc.record({ id, n: words }) })),
+const media = fc.record({
+  type: fc.constantFrom(...mediaTypes),
+  id: words,
+  unique: words,
+  size: fc.integer({ min: 0, max: 2 ** 31 }),
 });
+const content = (kind: number) =>
+  kind === messageKinds.media ? fc.record({ text: words, media }) : fc.record({ text: words });
+const messages: fc.Arbitrary<MessageRecord> = fc
+  .constantFrom(...Object.values(messageKinds))
+  .chain((kind) => messagesOf(kind));
+const messagesOf = (kind: MessageKind): fc.Arbitrary<MessageRecord> =>
+  fc.record({
+    version: versions,
+    date: fc.integer({ min: 0, max: 2 ** 33 }),
+    editedAt: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2 ** 42 })),
+    sender: id,
+    kind: fc.constant(kind),
+    flags: fc.integer({ min: 0, max: 7 }),
+    content: content(kind),
+    markup: fc.oneof(fc.constant(null), keyboard),
+    origin: fc.oneof(fc.constant({}), fc.record({ reply: id, from: fc.record({ id, n: words }) })),
+    post: fc.oneof(fc.constant(0), id),
+  });
 
 describe('message records', () => {
   let redis: Redis;
@@ -70,7 +86,7 @@ describe('message records', () => {
       return {made, cmsgpack.pack(header) .. rest, ('%.0f'):format(header[2]), ('%.0f'):format(header[5])}`;
     await fc.assert(
       fc.asyncProperty(messages, async (given) => {
-        const message = { ...given, editedAt: 0 };
+        const message = { ...given, editedAt: 0, post: 0 };
         const reply = await redis.callBuffer(
           'EVAL',
           source,

@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
+import { freshCluster } from './cluster.js';
 import { holdEndpoint, holdMethod } from './results.js';
 import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
 
@@ -120,7 +121,7 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis to use instead of a private one; `stop` ends it all the same. */
+  /** A Redis or a cluster to use instead of a private one (which is a cluster where PETREL_TEST_REDIS=cluster); `stop` ends it all the same. */
   readonly redis?: FreshRedis;
   /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
   readonly database?: FreshDatabase;
@@ -218,11 +219,11 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
   }) as Front;
 }
 
-function environment(redisUrl: string, databaseUrl: string, adminToken: string): Record<string, string> {
+function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
-    REDIS_URL: redisUrl,
+    ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
     DATABASE_URL: databaseUrl,
     ADMIN_TOKEN: adminToken,
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),
@@ -238,10 +239,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
   const adminToken = randomBytes(24).toString('base64url');
   const [redis, database] = await Promise.all([
-    options.redis ?? freshRedis(),
+    options.redis ?? (process.env.PETREL_TEST_REDIS === 'cluster' ? freshCluster() : freshRedis()),
     options.database ?? freshDatabase(),
   ]);
-  const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
+  const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
   const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
@@ -311,19 +312,21 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
   }
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
-    const answer = await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
-    holdEndpoint(verb, path, answer.body);
-    return answer;
-  };
+  const app: Service['app'] = async (user, verb, path, body, front = 0) =>
+    holdEndpoint(
+      verb,
+      path,
+      await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` }),
+    );
 
   return {
     app,
     async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      const answer = await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
-      holdMethod(method, answer.body);
-      return answer;
+      return holdMethod(
+        method,
+        await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {}),
+      );
     },
     async newUser(name) {
       const username = `${name}_${++named}`;

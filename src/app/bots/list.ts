@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { ownedBotList } from '../../api/results.js';
+import { botProfile } from '../../store/bots.js';
 import { viewBot } from '../../view/bots.js';
 
 export const listBots = defineEndpoint({
@@ -9,5 +10,6 @@ export const listBots = defineEndpoint({
   summary: 'The bots of the caller.',
   params: z.object({}),
   result: ownedBotList,
-  handler: async ({ user, store }) => (await store.bots.listOf(user.id)).map(viewBot),
+  handler: async ({ user, store }) =>
+    (await store.bots.listOf(user.id)).map((bot) => viewBot(botProfile(bot, user.languageCode))),
 });

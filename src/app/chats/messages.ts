@@ -23,7 +23,7 @@ export const listMessages = defineEndpoint({
     const chat = await readableChat(store, user, p.chat_id);
     const [messages, viewer] = await Promise.all([
       store.history.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
-      personViewer(store, chat),
+      personViewer(store, chat, user),
     ]);
     return (messages ?? fail('chat_not_found')).map((message) => viewMessage(message, viewer));
   },
@@ -57,7 +57,7 @@ export const postMessage = defineEndpoint({
       replyTo: p.reply_to_message_id ?? 0,
       allowMissingReply: false,
     });
-    return viewMessage(sent, await personViewer(store, chat));
+    return viewMessage(sent, await personViewer(store, chat, user));
   },
 });
 
@@ -86,7 +86,7 @@ export const editMessage = defineEndpoint({
       content: await textContent(store, p),
       markup: null,
     });
-    return viewMessage(edited, await personViewer(store, chat));
+    return viewMessage(edited, await personViewer(store, chat, user));
   },
 });
 

@@ -1,0 +1,41 @@
+--[[
+@summary Adding messages at the end of a chat. Needs partition, message, chat and changes.
+]]
+-- The number of the partition's next post. After an incarnation was raised, numbers that may have been lost are skipped.
+local function next_post_number(meta, version)
+  local m = redis.call('HMGET', meta, 'post', 'post_inc')
+  local inc = incarnation_of(version)
+  local step = (tonumber(m[2]) == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
+  local number = tonumber(m[1] or 0) + step
+  redis.call('HSET', meta, 'post', ('%.0f'):format(number), 'post_inc', inc)
+  return number
+end
+
+-- Keeps where a post stands.
+local function new_post(at, number, post, chat, message_id)
+  local version = next_version(at.meta)
+  redis.call('HSET', at.post_prefix .. post, 'c', chat, 'm', message_id, 'v', version, 'u', 0)
+  journal_image(at.journal, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, message_id}),
+    at.post_prefix .. post)
+end
+
+-- Adds a message: sequence, record, journal and change log. `at` names the keys meta, journal, changes and channel and the
+-- prefix of the chat's messages; with a post_prefix and its partition the message becomes a post as well. The caller ends
+-- with touch_chat. Returns the id, the record, its version and the id of the post ('0' for none).
+local function append_message(at, c, chat, seconds, tail)
+  local version = next_version(at.meta)
+  local id = next_message_id(c, version)
+  local record = new_message(version, seconds, tail)
+  local number, post = nil, '0'
+  if at.post_prefix then
+    number = next_post_number(at.meta, version)
+    post = ('%.0f'):format(number * LIMITS.partitions_max + tonumber(at.partition))
+    record = record .. cmsgpack.pack(tonumber(post))
+  end
+  redis.call('SET', at.message_prefix .. id, record)
+  journal_image(at.journal, version, 'msg:' .. chat .. ':' .. id, record)
+  if number then new_post(at, number, post, chat, id) end
+  log_change(at.changes, at.channel, version, c.changed, 'n', id)
+  c.changed = ('%.0f'):format(version)
+  return id, record, version, post
+end
