@@ -42,6 +42,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   offset: 'Confirms all updates below it; -N keeps the last N; 0 confirms nothing',
   payload: 'Comes to the bot behind /start',
   protect_content: 'The message cannot be forwarded or copied',
+  remove_caption: 'Leave the captions of media out',
   reply_to_message_id: 'Id of the message that this one answers, in the same chat',
   rights: 'Of an administrator, each true or false',
   scope: 'Whom the commands are for; without it, all',

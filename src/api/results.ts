@@ -157,6 +157,8 @@ export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
   .meta({ id: 'MessageReference', description: 'The id of a message that was made.' });
 
+export const messageReferences = z.array(messageReference);
+
 export const callbackQuery = z
   .strictObject({
     id: z.string(),
