@@ -3,6 +3,7 @@
  * finds a field that nobody described. A schema with an `id` is a component of that name.
  */
 import { z } from 'zod';
+import { otherFlags, rightNames } from '../rules/rights.js';
 
 const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
@@ -141,7 +142,7 @@ const messageFields = {
     return message.optional().describe('The message that this one answers, without its own');
   },
   get pinned_message() {
-    return message.optional().describe('Of the service message of a pin');
+    return z.union([message, messageReference]).optional().describe('Of the service message of a pin');
   },
 };
 
@@ -168,6 +169,29 @@ export const callbackQuery = z
   })
   .meta({ id: 'CallbackQuery', description: 'A press of an inline button.' });
 
+const flag = z.boolean();
+
+/** Of an administrator there are the rights too; libraries read more flags than there are rights here. */
+export const botChatMember = z
+  .strictObject({
+    user,
+    status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
+    is_anonymous: flag.optional(),
+    until_date: z.int().optional().describe('Of one who was removed; 0: for ever'),
+    ...Object.fromEntries([...rightNames, ...otherFlags].map((name) => [name, flag.optional()])),
+  })
+  .meta({ id: 'BotChatMember', description: 'What someone is and may do in a chat.' });
+
+export const botChatMembers = z.array(botChatMember);
+export const memberCount = z.int().min(0);
+
+export const memberUpdated = z
+  .strictObject({
+    ...{ chat, from: user, date: unixSeconds },
+    ...{ old_chat_member: botChatMember, new_chat_member: botChatMember },
+  })
+  .meta({ id: 'ChatMemberUpdated', description: 'A change of what someone is in a chat.' });
+
 export const update = z
   .strictObject({
     update_id: z.int().positive().describe('Unique for the bot and growing'),
@@ -176,6 +200,8 @@ export const update = z
     channel_post: message.optional(),
     edited_channel_post: message.optional(),
     callback_query: callbackQuery.optional(),
+    my_chat_member: memberUpdated.optional(),
+    chat_member: memberUpdated.optional(),
   })
   .meta({ id: 'Update', description: 'Carries one of its optional fields.' });
 
@@ -215,7 +241,11 @@ export const chatInfo = chat
   .meta({ id: 'ChatInfo', description: 'All that a bot is told of a chat.' });
 
 export const listedChat = chat
-  .extend({ member_count: z.int().min(0).optional(), last_message: message.optional() })
+  .extend({
+    member_count: z.int().min(0).optional(),
+    last_message: message.optional(),
+    pinned_message: message.optional(),
+  })
   .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
 
 export const listedChats = z.array(listedChat);
@@ -246,6 +276,31 @@ export const ownedBot = z
   .meta({ id: 'OwnedBot', description: 'A bot as its owner sees it.' });
 
 export const ownedBotList = z.array(ownedBot);
+
+const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
+
+export const ownedBotSettings = ownedBot
+  .extend({
+    texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
+  })
+  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
+
+export const botPage = z
+  .strictObject({
+    id: z.int().positive(),
+    username: z.string(),
+    name: z.string(),
+    description: z.string(),
+    short_description: z.string(),
+    commands: botCommandList.optional(),
+  })
+  .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });
+
+export const botName = z.strictObject({ name: z.string() }).meta({ id: 'BotName' });
+export const botDescription = z.strictObject({ description: z.string() }).meta({ id: 'BotDescription' });
+export const botShortDescription = z
+  .strictObject({ short_description: z.string() })
+  .meta({ id: 'BotShortDescription' });
 
 export const issuedToken = z
   .strictObject({ token: z.string() })

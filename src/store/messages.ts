@@ -36,8 +36,13 @@ export interface NewMessage {
   readonly allowMissingReply: boolean;
 }
 
+/** The content of a caption is the caption alone; that of media is both. */
 export type Edit =
-  | { readonly what: 'text'; readonly content: Content; readonly markup: InlineKeyboard | null }
+  | {
+      readonly what: 'text' | 'caption' | 'media';
+      readonly content: Content;
+      readonly markup: InlineKeyboard | null;
+    }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
 export interface Messages {
@@ -56,6 +61,8 @@ const editErrors = {
   not_found: 'message_to_edit_not_found',
   cant_be_edited: 'message_cant_be_edited',
   no_text: 'no_text_to_edit',
+  no_caption: 'no_caption_to_edit',
+  no_media: 'media_cant_be_edited',
   not_modified: 'message_not_modified',
 } as const satisfies Record<string, ErrorName>;
 
@@ -187,7 +194,7 @@ export function createMessages(
     const request = requestId();
     const args = {
       edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, uniqueText()]),
-      content: change.what === 'text' ? packContent(change.content) : nothing,
+      content: change.what === 'markup' ? nothing : packContent(change.content),
       markup: packMarkup(change.markup),
     };
     const place = { chat, who: editor, message: { id: messageId, absent: editErrors.not_found } };

@@ -10,6 +10,8 @@ import { idempotencyCases } from './idempotency.cases.js';
 import { journalCases } from './journal.cases.js';
 import { messageBatchCases } from './message_batches.cases.js';
 import { messageCases } from './messages.cases.js';
+import { pinCases } from './pins.cases.js';
+import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
@@ -18,12 +20,14 @@ let client: Redis;
 const cases: readonly Case[] = [
   ...messageCases,
   ...messageBatchCases,
+  ...pinCases,
   ...updateCases,
   ...authCases,
   ...chatCases,
   ...controlCases,
   ...journalCases,
   ...idempotencyCases,
+  ...postCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();
