@@ -10,6 +10,7 @@
 @include control
 @include pin
 @include post
+@include removal
 @key     meta            {NN}:meta                               HASH
 @key     journal         {NN}:journal                            STREAM
 @key     chat            {NN}:chat:<chat>                        HASH
@@ -58,16 +59,9 @@ local seconds = now()
 if seconds - header[3] > LIMITS.delete_age_ms_max / 1000 then return refuse('cant_be_deleted') end
 if why then return refuse('journal_full') end
 
-local version = next_version(meta_key)
-redis.call('SET', message_key, tombstone(header, version))
-redis.call('DEL', message_ticket_key)
-journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
-if is_channel(c) then end_post(post_of(record), {meta = meta_key, journal = journal_key, post_prefix = post_prefix}, chat, message_id) end
-touch_chat(chat_key, c, version)
-log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
-if c.pin == message_id then
-  c.changed = ('%.0f'):format(version)
-  set_pin({meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}, c, chat, '0', '')
-end
+local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
+  message_prefix = message_key:sub(1, -#message_id - 1), post_prefix = post_prefix}
+local version = remove_message(at, c, chat, message_id, record)
+close_removal(at, c, chat, version, c.pin == message_id)
 remember(request_key, 1)
 return ok()

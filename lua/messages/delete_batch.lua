@@ -1,5 +1,5 @@
 --[[
-@summary Deletes messages of any chat, all or none, leaving tombstones until Postgres has them; skips what is not there.
+@summary Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned.
 @why     Who may delete is judged on the records and the membership of this instant.
 @include partition
 @include request
@@ -8,6 +8,9 @@
 @include chat
 @include changes
 @include control
+@include pin
+@include post
+@include removal
 @key     meta            {NN}:meta                               HASH
 @key     journal         {NN}:journal                            STREAM
 @key     chat            {NN}:chat:<chat>                        HASH
@@ -18,6 +21,7 @@
 @key     changes         {NN}:changes:<chat>                     STREAM
 @key     channel         {NN}:on_chat:<chat>                     CHANNEL
 @derived message         {NN}:msg:<chat>:<message_id>            STRING
+@derived post            {NN}:post:<post>                        HASH
 @arg     run         text
 @arg     chat        text
 @arg     who         text    id of the user or bot
@@ -48,7 +52,7 @@ for _, id in ipairs(ids) do
   local record = tonumber(id) <= c.seq and redis.call('GET', message_key(id))
   if record then
     local header = read_header(record)
-    if header[6] ~= KIND_DELETED then found[#found + 1] = {id = id, header = header} end
+    if header[6] ~= KIND_DELETED then found[#found + 1] = {id = id, header = header, record = record} end
   elseif tonumber(id) <= c.seq then
     cold[#cold + 1] = id
     tickets[#tickets + 1] = leave_ticket(message_key(id) .. ':ticket', token)
@@ -64,16 +68,13 @@ for _, each in ipairs(found) do
 end
 if why then return refuse('journal_full') end
 
-local version
+local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
+  message_prefix = message_prefix, post_prefix = post_prefix}
+local version, unpin
 for _, each in ipairs(found) do
-  version = next_version(meta_key)
-  local key = message_key(each.id)
-  redis.call('SET', key, tombstone(each.header, version))
-  redis.call('DEL', key .. ':ticket')
-  journal_image(journal_key, version, 'msg:' .. chat .. ':' .. each.id, '')
-  log_change(changes_key, channel_key, version, c.changed, 'd', each.id)
-  c.changed = ('%.0f'):format(version)
+  version = remove_message(at, c, chat, each.id, each.record)
+  unpin = unpin or c.pin == each.id
 end
-if version then touch_chat(chat_key, c, version) end
+if version then close_removal(at, c, chat, version, unpin) end
 remember(request_key, 1)
 return ok()

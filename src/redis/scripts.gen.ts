@@ -170,9 +170,9 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes messages of any chat, all or none, leaving tombstones until Postgres has them; skips what is not there. */
+  /** Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned. */
   'messages/delete_batch': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string };
     args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
     result:
       | { status: 'ok' }

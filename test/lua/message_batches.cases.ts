@@ -239,6 +239,35 @@ const removals: Case[] = [
     },
     { ids: ['5', '6', '4', '8'] },
   ),
+  remove(group, 'posts of a channel, the pinned one among them', {
+    seeds: [
+      ...[open(group), seeds.chat(group, { t: 'channel', pin: 5 }), member()],
+      ...messages(group, { post: posts[0] as number }, { post: posts[1] as number }),
+    ],
+    answer: ['ok'],
+    changes: [
+      ...[...moved(group), ...messagesOf(group, 5, 6)],
+      ...posts.slice(0, 2).map((post) => `post:${post}`),
+    ],
+    async after(client) {
+      const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
+      expect(journal.map(([version, [, name, , image]]) => [version, name, image])).toEqual([
+        [`${base + 1}-0`, 'msg:-100777:5', ''],
+        [`${base + 2}-0`, `post:${partitionOf(group)}:42`, ''],
+        [`${base + 3}-0`, 'msg:-100777:6', ''],
+        [`${base + 4}-0`, `post:${partitionOf(group)}:43`, ''],
+        [`${base + 5}-0`, 'pin:-100777', ''],
+      ]);
+      expect(await client.hget(keys.post(posts[1] as number), 'x')).toBe('1');
+      expect(await client.hmget(keys.chat(group), 'pin', 'v')).toEqual(['0', `${base + 5}`]);
+      const changes = await client.xrange(keys.changes(group), '-', '+');
+      expect(changes.map(([, [, before, , kind]]) => [before, kind])).toEqual([
+        [`${base}`, 'd'],
+        [`${base + 1}`, 'd'],
+        [`${base + 3}`, 'p'],
+      ]);
+    },
+  }),
   remove(group, 'its own', {
     seeds: [...groupReady, ...messages(group)],
     answer: ['ok'],
