@@ -19,6 +19,7 @@ import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
+import { holdEndpoint, holdMethod } from './results.js';
 import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -115,8 +116,6 @@ type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
 export interface ServiceOptions {
   /** 1 when absent */
   readonly fronts?: number;
-  /** Each front has a port of its own: the only kind there is. */
-  readonly sharedPort?: false;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
@@ -317,14 +316,19 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
   }
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = (user, verb, path, body, front = 0) =>
-    call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
+    const answer = await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+    holdEndpoint(verb, path, answer.body);
+    return answer;
+  };
 
   return {
     app,
-    bot: (bot, method, params, front = 0) => {
+    async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      return call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      const answer = await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      holdMethod(method, answer.body);
+      return answer;
     },
     async newUser(name) {
       const username = `${name}_${++named}`;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
 import { entities, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
@@ -16,6 +17,7 @@ export const editPost = defineMethod({
     entities,
     reply_markup: replyMarkup,
   }),
+  result: post,
   errors: [
     'post_not_found',
     'message_cant_be_edited',
