@@ -12,7 +12,7 @@ export const editPost = defineMethod({
   summary: 'Replaces the text of a post, or its inline keyboard.',
   params: z.object({
     ...postFields,
-    text: optional(text),
+    text: optional(text).describe('The new text; absent to change the keyboard alone'),
     parse_mode: parseMode,
     entities,
     reply_markup: replyMarkup,
