@@ -50,6 +50,7 @@ export const openStream = defineEndpoint({
   path: '/api/stream',
   summary: 'Server-sent events of the chats of the caller, and of the reactions on a `post`.',
   params: z.object({ post: optional(postName) }),
+  contentType: 'text/event-stream',
   errors: ['post_not_found'],
   contentType: 'text/event-stream',
   handler: async ({ user, store, request }, p) => {
