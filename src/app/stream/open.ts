@@ -52,7 +52,6 @@ export const openStream = defineEndpoint({
   params: z.object({ post: optional(postName) }),
   contentType: 'text/event-stream',
   errors: ['post_not_found'],
-  contentType: 'text/event-stream',
   handler: async ({ user, store, request }, p) => {
     const post = p.post === undefined ? null : postOf(store, p.post);
     // Refused before the stream begins, when the caller cannot see it.
