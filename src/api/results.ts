@@ -150,6 +150,18 @@ export const message: z.ZodType = z
   .strictObject(messageFields)
   .meta({ id: 'Message', description: 'A message (interface §2).' });
 
+export const fileInfo = z
+  .strictObject({
+    file_id: z.string(),
+    file_unique_id: z.string(),
+    file_size: z.int().min(0).optional().describe('bytes'),
+    file_path: z
+      .string()
+      .optional()
+      .describe('Below `/file/bot<token>/`; absent of media that are kept as a URL'),
+  })
+  .meta({ id: 'File', description: 'Where a file is downloaded from.' });
+
 export const messageList = z.array(message);
 
 /** What a copy or a forward of many answers with. */

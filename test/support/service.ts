@@ -3,11 +3,8 @@
  *
  *   const service = await startService({ fronts: 2 });
  *   const owner = await service.newUser('olga');
- *   const bot = await service.newBot(owner, 'echo');
- *   await service.openChat(owner, bot);
- *   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'hi' }, 1));
+ *   await resultOf(service.bot(await service.newBot(owner, 'echo'), 'getMe', {}, 1));
  *   await service.fronts[1].kill();
- *   await service.fronts[1].start();
  *   await service.stop();
  */
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { fileInfo } from '../../api/results.js';
 import { text } from '../../api/schema.js';
 import { filePath } from '../../files/file_path.js';
 
@@ -7,8 +8,9 @@ import { filePath } from '../../files/file_path.js';
 export const getFile = defineMethod({
   name: 'getFile',
   summary: 'Tells where a file can be downloaded: `file_path` below `/file/bot<token>/`.',
-  params: z.object({ file_id: text }),
+  params: z.object({ file_id: text.describe('Of a message that the bot sent or heard') }),
   errors: ['wrong_file_id'],
+  result: fileInfo,
   handler: ({ files }, { file_id }) => {
     const file = files.fileOf(file_id);
     const path = filePath(files, file);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { optional, text } from '../../api/schema.js';
 import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
 
@@ -11,9 +12,10 @@ export const sendAudio = defineMethod({
     ...mediaParams,
     audio: media,
     duration: amount,
-    performer: optional(text),
-    title: optional(text),
+    performer: optional(text).describe('Who plays'),
+    title: optional(text).describe('Of the piece'),
   }),
   errors: mediaErrors,
+  result: message,
   handler: (context, p) => sendMedia(context, 'audio', p.audio, p),
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
 
 /** Sends a voice message (behaviour §4). */
@@ -8,5 +9,6 @@ export const sendVoice = defineMethod({
   summary: 'Sends a voice message.',
   params: z.object({ ...mediaParams, voice: media, duration: amount }),
   errors: mediaErrors,
+  result: message,
   handler: (context, p) => sendMedia(context, 'voice', p.voice, p),
 });
