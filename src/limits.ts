@@ -24,6 +24,9 @@ export const limits = {
   messages_batch_max: 100,
 
   bots_per_chat_max: 50,
+  administrators_per_chat_max: 100,
+  member_events_batch_max: 100,
+  member_event_mark_ms: 24 * 3_600_000,
   bots_per_owner_max: 1_000,
   chats_per_user_max: 5_000,
   page_size_max: 100,

@@ -5,6 +5,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
 import type { Store } from '../store/store.js';
+import { namesChat, withChatIds } from './chat_names.js';
 import { replied } from './endpoint.js';
 import { Described, type Method, Prepared, parseWith } from './method.js';
 import { parseParams } from './params.js';
@@ -73,6 +74,8 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
   ): unknown {
     const context = { bot, store, onGone: (listener: () => void) => request.onAbort(listener) };
     const params = method.params === null ? null : parseWith(method.params, parseParams(request).values);
+    if (params !== null && namesChat(params))
+      return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
     return method.handler(context, params as never);
   }
 

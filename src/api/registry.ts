@@ -1,6 +1,7 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
 import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
@@ -10,6 +11,7 @@ import { showToken } from '../app/bots/token.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
+import { joinChat, leaveChat as leaveChatEndpoint } from '../app/chats/join.js';
 import { listChats } from '../app/chats/list.js';
 import { listMembers, putMember, removeMember } from '../app/chats/members.js';
 import {
@@ -21,6 +23,10 @@ import {
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
+import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
+import { getChatMember } from '../methods/chats/getChatMember.js';
+import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
+import { leaveChat } from '../methods/chats/leaveChat.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
@@ -49,6 +55,10 @@ export const methods: readonly Method[] = [
   getWebhookInfo,
   answerCallbackQuery,
   getChat,
+  getChatMember,
+  getChatAdministrators,
+  getChatMemberCount,
+  leaveChat,
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
@@ -65,9 +75,13 @@ export const endpoints: readonly Endpoint[] = [
   showToken,
   regenerateToken,
   startBot,
+  blockBot,
+  unblockBot,
   listChats,
   createChat,
   getChatEndpoint,
+  joinChat,
+  leaveChatEndpoint,
   listMembers,
   putMember,
   removeMember,

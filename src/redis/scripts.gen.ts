@@ -48,6 +48,17 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
+  /** Tells the bots of a chat that a member's standing changed: the bot whose own it was, and the others. */
+  'chats/post_member_event': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; outbox: string };
+    args: { chat: string; event: string; own: string; record: Buffer | string; from: Buffer | string; token: string };
+    result:
+      | { status: 'ok'; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string };
+  };
   /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
   'chats/publish_action': {
     keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; channel: string };
@@ -57,7 +68,8 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
-      | { status: 'not_member' };
+      | { status: 'not_member'; kind: string }
+      | { status: 'blocked' };
   };
   /** Reads what changed in some chats of one partition after a version, for an event stream. */
   'chats/read_changes': {

@@ -4,6 +4,7 @@
  */
 import { loadBot, loadCommands } from '../postgres/bots.js';
 import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.js';
+import { loadAdministrators } from '../postgres/members.js';
 import type { Sql } from '../postgres/sql.js';
 import { loadUser } from '../postgres/users.js';
 import { pack, unpack } from './codec.js';
@@ -45,6 +46,10 @@ export interface Member {
   readonly status: MemberStatus | 'none';
   readonly rights: Readonly<Record<string, boolean>>;
   readonly isBot: boolean;
+}
+
+export interface Administrator extends Member {
+  readonly id: number;
 }
 
 export interface UserChats {
@@ -92,6 +97,19 @@ const member: Kind<Member> = {
   read: ([status, rights, isBot]) => ({ status, rights, isBot }) as Member,
 };
 
+const administrators: Kind<readonly Administrator[]> = {
+  key: (keys, chat) => keys.administrators(chat),
+  async load(sql, chat) {
+    const found = await loadAdministrators(sql, chat);
+    const list = found?.rows.map((row) => [row.member_id, row.status, row.rights, row.is_bot]);
+    return found && { version: found.version, fields: [list] };
+  },
+  read: ([list]) =>
+    (list as Array<[number, Member['status'], Member['rights'], boolean]>).map(
+      ([id, status, rights, isBot]) => ({ id, status, rights, isBot }),
+    ),
+};
+
 const chats: Kind<UserChats> = {
   key: (keys, id) => keys.memberships(id),
   async load(sql, id) {
@@ -110,7 +128,7 @@ const commands: Kind<Commands> = {
   read: ([value]) => value as Commands,
 };
 
-const kinds = { bot, user, member, chats, commands };
+const kinds = { bot, user, member, administrators, chats, commands };
 export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 

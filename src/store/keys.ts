@@ -49,6 +49,10 @@ export interface Keys {
   commands(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
+  /** STRING: the creator and administrators of a group or channel. Evicted. Bounded by limits.administrators_per_chat_max. */
+  administrators(chat: number): string;
+  /** STRING: the public chat that a lower-cased username names, or none. Evicted. */
+  name(partition: number, username: string): string;
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
@@ -112,6 +116,8 @@ export function makeKeys(count: number): Keys {
     memberships: (user) => `${near(user)}:memberships:${user}`,
     commands: (bot) => `${near(bot)}:commands:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
+    administrators: (chat) => `${near(chat)}:administrators:${chat}`,
+    name: (p, username) => `${at(p)}:name:${username}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,

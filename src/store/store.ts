@@ -51,9 +51,9 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const shared: StoreContext = context;
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
-  const chats = createChats(shared, control);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, onError);
+  const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
   return {
     auth,

@@ -48,7 +48,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary)\.ts$/;
+  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary|bot_chats)\.ts$/;
 const handlers = /^(rules|view|store|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
