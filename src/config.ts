@@ -1,6 +1,6 @@
 /** The only reader of the environment. */
 import { homedir } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { limits } from './limits.js';
 
@@ -16,6 +16,25 @@ const url = (protocols: readonly string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
     error: `a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`,
   });
+
+/** Seeds of a cluster as URLs; what the first one says of protocol and password holds for those that are bare. */
+const seeds = z.string().transform((text, ctx) => {
+  const parts = text.split(',').map((part) => part.trim());
+  const [first = ''] = parts;
+  const model = new URL(URL.canParse(first) && first.includes('://') ? first : 'redis://seed:6379');
+  const urls = parts.map((part) => {
+    if (part.includes('://')) return part;
+    const auth = model.password || model.username ? `${model.username}:${model.password}@` : '';
+    return `${model.protocol}//${auth}${part}`;
+  });
+  const usable = (given: string) =>
+    URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol) && new URL(given).hostname !== '';
+  if (!urls.every(usable)) {
+    ctx.addIssue({ code: 'custom', message: 'host:port or redis:// or rediss:// URLs, separated by commas' });
+    return z.NEVER;
+  }
+  return urls;
+});
 
 const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
@@ -42,6 +61,9 @@ export const settings = {
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()
     .describe('Redis to use; `dev` starts a private one without it'),
+  REDIS_CLUSTER: seeds
+    .optional()
+    .describe('Redis Cluster to use instead: addresses of some of its servers, the rest is found'),
   DATABASE_URL: url(['postgres:', 'postgresql:'])
     .optional()
     .describe('PostgreSQL to use; `dev` starts a private one without it'),
@@ -64,6 +86,21 @@ export const settings = {
   TOKEN_KEYS: keyRing
     .optional()
     .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
+  FILES_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Folder of uploaded files, `files` in PETREL_HOME by default; with several machines a folder that all of them mount',
+    ),
+  FILES_S3_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('S3-compatible storage to keep uploaded files in, instead of a folder'),
+  FILES_S3_BUCKET: z.string().min(3).optional().describe('Bucket of uploaded files; it must exist'),
+  FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of that storage'),
+  FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of that storage'),
+  FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),
+  FILES_S3_PATH_STYLE: flag.default(true).describe('1: the bucket stands in the path, 0: in the host name'),
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
     'How long an entity stays in Redis after it was flushed and last touched',
   ),
@@ -85,7 +122,7 @@ export const settings = {
 } as const;
 
 const schema = z.object(settings);
-export type Config = Readonly<z.output<typeof schema>>;
+export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
 /** A setting that cannot be used; its message names the variable and what is allowed. */
 export class ConfigError extends Error {}
@@ -101,13 +138,22 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     throw new ConfigError(lines.join('\n'));
   }
   const config = parsed.data;
-  return Object.freeze({
-    ...config,
-    PETREL_HOME: resolve(config.PETREL_HOME.replace(/^~(?=\/|$)/, homedir())),
-  });
+  const folder = (path: string) => resolve(path.replace(/^~(?=\/|$)/, homedir()));
+  const PETREL_HOME = folder(config.PETREL_HOME);
+  const FILES_DIR = config.FILES_DIR === undefined ? join(PETREL_HOME, 'files') : folder(config.FILES_DIR);
+  return Object.freeze({ ...config, PETREL_HOME, FILES_DIR });
 }
 
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
+
+/** The Redis of a configuration: the URL of one server, or seeds of a cluster. Throws a ConfigError unless one is set. */
+export function redisOf({ REDIS_URL, REDIS_CLUSTER }: Config): string | readonly string[] {
+  if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
+    throw new ConfigError('REDIS_URL and REDIS_CLUSTER exclude each other');
+  const given = REDIS_CLUSTER ?? REDIS_URL;
+  if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
+  return given;
+}
 
 /** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {

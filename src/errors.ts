@@ -23,6 +23,7 @@ export const catalogue = {
   method_not_found: { code: 404, text: 'Not Found: method not found' },
   method_not_allowed: { code: 405, text: 'Method Not Allowed' },
   too_large: { code: 413, text: 'Request Entity Too Large' },
+  range_not_satisfiable: { code: 416, text: 'Range Not Satisfiable' },
   too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
   internal: { code: 500, text: 'Internal Server Error' },
   unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
@@ -33,6 +34,8 @@ export const catalogue = {
   username_taken: bad('username is already taken'),
   name_invalid: bad('name is invalid'),
   name_too_long: bad('name is too long'),
+  description_too_long: bad('description is too long'),
+  short_description_too_long: bad('short description is too long'),
   title_invalid: bad('title is invalid'),
   too_many_bots: bad('too many bots'),
   command_invalid: bad('BOT_COMMAND_INVALID'),
@@ -94,10 +97,17 @@ export const catalogue = {
   nothing_to_forward: bad('there are no messages to forward'),
   message_to_delete_not_found: bad('message to delete not found'),
   message_cant_be_deleted: bad("message can't be deleted"),
+  bots_cant_react: bad("bots can't set reactions"),
   message_not_found: { code: 404, text: 'Not Found: message not found' },
   button_not_found: bad('button not found'),
   callback_answer_too_long: bad('MESSAGE_TOO_LONG'),
   query_too_old: bad('query is too old and response timeout expired or query ID is invalid'),
+
+  // Files
+  wrong_file_id: bad('wrong file identifier/HTTP URL specified'),
+  file_type_mismatch: bad("can't use file of type {name} as {what}"),
+  file_empty: bad('file must be non-empty'),
+  photo_invalid: bad('IMAGE_PROCESS_FAILED'),
 
   // Posts
   reaction_invalid: bad('invalid reaction specified'),

@@ -4,17 +4,21 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
+import { fileAtPath } from '../files/file_path.js';
+import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
 import { namesChat, withChatIds } from './chat_names.js';
+import { createDownloads } from './downloads.js';
 import { replied } from './endpoint.js';
 import { Described, type Method, Prepared, parseWith } from './method.js';
-import { parseParams } from './params.js';
+import { noFiles, parseParams } from './params.js';
 import { endpoints, methods } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
 
 export interface DispatchOptions {
   readonly store: Store;
+  readonly files: Files;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
@@ -64,19 +68,24 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
   message_to_delete_not_found: 'message_not_found',
 };
 
-export function createDispatch({ store, adminToken, own, onCall }: DispatchOptions): RequestHandler {
+export function createDispatch({ store, files, adminToken, own, onCall }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
+  const downloads = createDownloads(files);
 
   function run(
     request: ApiRequest,
     method: Method,
     bot: NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>,
   ): unknown {
-    const context = { bot, store, onGone: (listener: () => void) => request.onAbort(listener) };
-    const params = method.params === null ? null : parseWith(method.params, parseParams(request).values);
-    if (params !== null && namesChat(params))
-      return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
-    return method.handler(context, params as never);
+    const onGone = (listener: () => void) => request.onAbort(listener);
+    if (method.params === null) {
+      return method.handler({ bot, store, files, uploads: noFiles, onGone }, null as never);
+    }
+    const { values, files: uploads } = parseParams(request);
+    const context = { bot, store, files, uploads, onGone };
+    const params = parseWith(method.params, values);
+    if (!namesChat(params)) return method.handler(context, params as never);
+    return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
   }
 
   function finish(request: ApiRequest, method: Method, result: unknown): void {
@@ -125,13 +134,23 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
       fail('unauthorized');
     const user =
       endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
-    const params = parseWith(endpoint.params, { ...parseParams(request).values, ...segments });
-    const result = await endpoint.handler({ user, store, request } as never, params as never);
+    const { values, files: uploads } = parseParams(request);
+    const params = parseWith(endpoint.params, { ...values, ...segments });
+    const context = { user, store, files, uploads, downloads, request };
+    const result = await endpoint.handler(context as never, params as never);
     if (result !== replied) request.reply(200, envelope(result));
   }
 
+  /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
+  async function callFile(request: ApiRequest): Promise<void> {
+    const { token, name } = splitBotPath(request.path.slice('/file'.length));
+    const bot = (await store.auth.bot(token)) ?? fail('unauthorized');
+    if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+    await downloads.send(request, fileAtPath(files, name), bot.id);
+  }
+
   function callApplication(request: ApiRequest): void | Promise<void> {
-    const match = find(request.method, request.path);
+    const match = find(request.method === 'HEAD' ? 'GET' : request.method, request.path);
     if (match === null) return fail('not_found');
     if (match === 'other_verb') return fail('method_not_allowed');
     return callEndpoint(request, match).catch((error) => {
@@ -142,6 +161,7 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
   return (request) => {
     const { path } = request;
     if (path.startsWith('/bot')) return callBot(request);
+    if (path.startsWith('/file/bot')) return callFile(request);
     if (path.startsWith('/api/')) return callApplication(request);
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
     return answer ? answer(request) : fail('not_found');

@@ -1,14 +1,21 @@
 /** An endpoint of the application API is a value, as a method is. */
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
+import type { Files } from '../files/files.js';
 import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
+import type { Downloads } from './downloads.js';
+import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
 export interface EndpointContext<U> {
   /** The caller; null for operators. */
   readonly user: U;
   readonly store: Store;
+  readonly files: Files;
+  /** Files that came with the call, by the name of the form field. */
+  readonly uploads: ReadonlyMap<string, UploadedFile>;
+  readonly downloads: Downloads;
   readonly request: ApiRequest;
 }
 

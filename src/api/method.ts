@@ -1,12 +1,17 @@
 /** A bot method is a value: routing, parsing, and documents read the same object. */
 import type { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
+import type { Files } from '../files/files.js';
 import type { Bot } from '../store/control.js';
 import type { Store } from '../store/store.js';
+import type { UploadedFile } from './params.js';
 
 export interface MethodContext {
   readonly bot: Bot;
   readonly store: Store;
+  readonly files: Files;
+  /** Files that came with the call, by the name of the form field. */
+  readonly uploads: ReadonlyMap<string, UploadedFile>;
   /** Calls `listener` when the client has gone. */
   readonly onGone: (listener: () => void) => void;
 }

@@ -5,9 +5,11 @@ import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
+import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
 import { showToken } from '../app/bots/token.js';
+import { updateBot } from '../app/bots/update.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
@@ -20,6 +22,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
@@ -32,10 +35,26 @@ import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { getFile } from '../methods/files/getFile.js';
+import { close } from '../methods/identity/close.js';
 import { getMe } from '../methods/identity/getMe.js';
+import { getMyDescription } from '../methods/identity/getMyDescription.js';
+import { getMyName } from '../methods/identity/getMyName.js';
+import { getMyShortDescription } from '../methods/identity/getMyShortDescription.js';
+import { logOut } from '../methods/identity/logOut.js';
+import { setMyDescription } from '../methods/identity/setMyDescription.js';
+import { setMyName } from '../methods/identity/setMyName.js';
+import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { sendAnimation } from '../methods/messages/sendAnimation.js';
+import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendDocument } from '../methods/messages/sendDocument.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVideo } from '../methods/messages/sendVideo.js';
+import { sendVoice } from '../methods/messages/sendVoice.js';
+import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
@@ -45,6 +64,14 @@ import type { Method } from './method.js';
 
 export const methods: readonly Method[] = [
   getMe,
+  setMyName,
+  getMyName,
+  setMyDescription,
+  getMyDescription,
+  setMyShortDescription,
+  getMyShortDescription,
+  close,
+  logOut,
   sendMessage,
   editMessageText,
   editMessageReplyMarkup,
@@ -62,6 +89,14 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  setMessageReaction,
+  getFile,
+  sendPhoto,
+  sendVideo,
+  sendAudio,
+  sendDocument,
+  sendAnimation,
+  sendVoice,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -72,8 +107,10 @@ export const endpoints: readonly Endpoint[] = [
   listBots,
   createBot,
   getBot,
+  updateBot,
   showToken,
   regenerateToken,
+  showBot,
   startBot,
   blockBot,
   unblockBot,
@@ -91,4 +128,5 @@ export const endpoints: readonly Endpoint[] = [
   deleteMessageEndpoint,
   pressButton,
   openStream,
+  downloadFile,
 ];

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import type { Pool } from '../postgres/pool.js';
-import type { RedisConnection } from '../redis/connection.js';
+import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/keys.js';
 import { createLeases } from './leases.js';
@@ -21,7 +21,7 @@ import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from 
 export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface FlusherOptions {
-  readonly connection: RedisConnection;
+  readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly pool: Pool;
   readonly keys: Keys;
@@ -106,7 +106,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     for (const partition of caughtUpAt.keys()) if (!known.has(partition)) caughtUpAt.delete(partition);
     for (const partition of lengths.keys()) if (!known.has(partition)) lengths.delete(partition);
     for (const partition of held) if (!caughtUpAt.has(partition)) caughtUpAt.set(partition, at);
-    return { ...(await readPrefixes(connection.client, keys, held, cursors)), at };
+    return { ...(await readPrefixes(connection, keys, held, cursors)), at };
   }
 
   function caughtUp(partitions: readonly number[], at: number): void {
@@ -156,6 +156,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
   /** One turn. True when nothing was found and nothing is in flight. */
   async function turn(): Promise<boolean> {
     const batch = await read();
+    if (batch.failure) onError(batch.failure);
     const prepared = prepareBatch(batch.prefixes);
     await inFlight.at(-1)?.committed;
     while (inFlight.length >= 2) await inFlight.shift()?.settled;
@@ -165,7 +166,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     if (batch.prefixes.length > 0) return false;
     caughtUp(batch.ends, batch.at);
     for (const partition of batch.ends) lengths.set(partition, 0);
-    return true;
+    return batch.failure === null;
   }
 
   async function giveUp(error: Error): Promise<void> {

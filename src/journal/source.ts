@@ -1,6 +1,7 @@
 /** Reads the starts of journals, a fair share of each, up to one batch. */
 import { limits } from '../limits.js';
-import type { RedisConnection } from '../redis/connection.js';
+import type { RedisServers } from '../redis/connection.js';
+import { unavailable } from '../redis/waiting.js';
 import type { Keys } from '../store/keys.js';
 import type { JournalEntry, JournalPrefix } from './batch.js';
 
@@ -25,9 +26,29 @@ function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
   };
 }
 
+async function readFrom(
+  servers: RedisServers,
+  keys: Keys,
+  partition: number,
+  start: string,
+  count: number,
+): Promise<ReadonlyArray<readonly unknown[]>> {
+  const node = servers.at(partition);
+  if (node === null) throw unavailable();
+  try {
+    return await node.client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
+  } catch (error) {
+    // The next read goes where the slot is now. While it is being moved, its journal waits.
+    servers.redirect(node, (error as Error).message);
+    throw error;
+  }
+}
+
 export interface ReadResult {
   /** Of each partition that had entries. */
   readonly prefixes: readonly JournalPrefix[];
+  /** What failed: the partitions of one server that is away. Those of others were read. */
+  readonly failure: Error | null;
   /** Partitions of which nothing was left to read. */
   readonly ends: readonly number[];
   /** Whether the batch is full: there may be more to read at once. */
@@ -37,9 +58,10 @@ export interface ReadResult {
 /**
  * Reads each journal from its start, or behind the version that `after` names: what lies before it is being written
  * by the caller. First every partition gives an equal share, then those with more fill what is left of the batch.
+ * Errors: what Redis is unavailable with, where no partition can be read.
  */
 export async function readPrefixes(
-  client: RedisConnection['client'],
+  servers: RedisServers,
   keys: Keys,
   partitions: readonly number[],
   after: ReadonlyMap<number, number>,
@@ -48,12 +70,19 @@ export async function readPrefixes(
   const found = new Map<number, JournalEntry[]>();
   const ends: number[] = [];
   let left = entriesMax;
+  let failure: Error | null = null;
+  let readable = 0;
 
   async function readMore(partition: number, count: number): Promise<boolean> {
     const known = found.get(partition) ?? [];
     const last = known.at(-1)?.version ?? after.get(partition);
     const start = last === undefined ? '-' : `(${last}-0`;
-    const raw = await client.xrangeBuffer(keys.journal(partition), start, '+', 'COUNT', count);
+    const raw = await readFrom(servers, keys, partition, start, count).catch((error: Error) => {
+      failure = error;
+      return null;
+    });
+    if (raw === null) return false;
+    readable++;
     for (const entry of raw) known.push(decode(partition, entry as unknown as RawEntry));
     if (raw.length > 0) found.set(partition, known);
     left -= raw.length;
@@ -67,6 +96,7 @@ export async function readPrefixes(
     const more = await Promise.all(open.map((partition) => readMore(partition, share)));
     open = open.filter((_, i) => more[i]);
   }
+  if (failure !== null && readable === 0) throw failure;
   const atEnd = new Set(ends);
   const prefixes = [...found].map(([partition, entries]) => ({
     partition,
@@ -74,5 +104,5 @@ export async function readPrefixes(
     last: (entries.at(-1) as JournalEntry).version,
     whole: atEnd.has(partition),
   }));
-  return { prefixes, ends, full: open.length > 0 };
+  return { prefixes, ends, failure, full: open.length > 0 };
 }

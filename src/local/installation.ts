@@ -150,7 +150,7 @@ export class Installation {
 
   async #startRedis(): Promise<void> {
     const since = performance.now();
-    const given = this.#config.REDIS_URL;
+    const given = this.#config.REDIS_CLUSTER ?? this.#config.REDIS_URL;
     if (given === undefined) {
       await ensureRedis(this.#say);
       const dir = join(this.#home, 'redis');
@@ -160,12 +160,14 @@ export class Installation {
       this.#redis = this.#keep('redis', server, start);
       this.#redisUrl = server.url;
     } else {
-      this.#redisUrl = given;
+      this.#redisUrl = typeof given === 'string' ? given : (given[0] as string);
     }
     try {
-      const { version, warnings } = await checkRedis(this.#redisUrl);
+      const { version, warnings } = await checkRedis(given ?? this.#redisUrl);
       for (const warning of warnings) this.#say(`  Warning: ${warning}`);
-      this.#say(`  Redis ${version} ${given ? 'of REDIS_URL' : 'runs'} (${seconds(since)})`);
+      this.#say(
+        `  Redis ${version} ${given ? `of REDIS_${typeof given === 'string' ? 'URL' : 'CLUSTER'}` : 'runs'} (${seconds(since)})`,
+      );
     } catch (error) {
       throw error instanceof RedisCheckError ? new Refusal(error.message) : error;
     }
@@ -209,7 +211,7 @@ export class Installation {
       HOST: this.#host,
       SHARE_PORT: '1',
       PETREL_HOME: this.#home,
-      REDIS_URL: this.#redisUrl,
+      REDIS_URL: this.#config.REDIS_CLUSTER ? undefined : this.#redisUrl,
       DATABASE_URL: this.#databaseUrl,
       // Read by the HTTP engine itself: the bound of a request's head, in bytes.
       UWS_HTTP_MAX_HEADERS_SIZE: '65536',

@@ -1,5 +1,7 @@
-/** Tells whether a Redis can carry Petrel before anything is written to it. */
+/** Tells whether a Redis, or each master of a cluster, can carry Petrel before anything is written to it. */
 import { Redis } from 'ioredis';
+import { viewFrom } from './cluster.js';
+import { clusterSlots, shownUrl } from './slots.js';
 
 const version_min = 7;
 
@@ -12,14 +14,45 @@ export interface RedisCheck {
 /** A Redis that cannot be used; the message says why and what to change. */
 export class RedisCheckError extends Error {}
 
-/** The address without its password, for messages. */
-function shown(url: string): string {
-  const { protocol, hostname, port } = new URL(url);
-  return `${protocol}//${hostname}:${port || 6379}`;
-}
-
 function field(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+}
+
+/**
+ * Checks one server by its URL, or by seeds every master of a cluster, whose slots must all be served. The version is the
+ * oldest of them. Throws a RedisCheckError.
+ */
+export function checkRedis(target: string | readonly string[], timeout_ms = 10_000): Promise<RedisCheck> {
+  return typeof target === 'string'
+    ? checkServer(target, false, timeout_ms)
+    : checkCluster(target, timeout_ms);
+}
+
+async function checkCluster(seeds: readonly string[], timeout_ms: number): Promise<RedisCheck> {
+  const masters = await Promise.any(seeds.map((seed) => mastersFrom(seed, timeout_ms))).catch(
+    ({ errors }: AggregateError) => {
+      throw errors[0];
+    },
+  );
+  const checks = await Promise.all(masters.map((url) => checkServer(url, true, timeout_ms)));
+  return {
+    version: checks.map(({ version }) => version).sort()[0] as string,
+    warnings: [...new Set(checks.flatMap(({ warnings }) => warnings))],
+  };
+}
+
+/** The masters of a cluster that serves every slot, as one of its servers tells. */
+async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
+  return connected(seed, timeout_ms, async (client) => {
+    const refuse = (why: string) =>
+      new RedisCheckError(`the Redis Cluster of ${shownUrl(seed)} cannot be used: ${why}`);
+    const view = await viewFrom({ client, url: seed }).catch((error: Error) => {
+      throw refuse(error.message);
+    });
+    const served = view.ranges.reduce((sum, { start, end }) => sum + end - start + 1, 0);
+    if (served < clusterSlots) throw refuse(`${clusterSlots - served} slots have no master`);
+    return [...new Set(view.ranges.map(({ url }) => url))];
+  });
 }
 
 /**
@@ -27,7 +60,11 @@ function field(info: string, name: string): string | undefined {
  * Warns when the append-only file is off. Waits up to `timeout_ms` for a connection and for data that is being loaded.
  * Throws a RedisCheckError.
  */
-export async function checkRedis(url: string, timeout_ms = 10_000): Promise<RedisCheck> {
+function checkServer(url: string, inCluster: boolean, timeout_ms: number): Promise<RedisCheck> {
+  return connected(url, timeout_ms, (redis) => inspect(redis, url, inCluster));
+}
+
+async function connected<T>(url: string, timeout_ms: number, work: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis(url, {
     lazyConnect: true,
     connectTimeout: timeout_ms,
@@ -43,18 +80,20 @@ export async function checkRedis(url: string, timeout_ms = 10_000): Promise<Redi
   try {
     await redis.connect().catch((error: Error) => {
       const reason = lastError ?? error;
-      throw new RedisCheckError(`Redis at ${shown(url)} cannot be used: ${reason.message || String(reason)}`);
+      throw new RedisCheckError(
+        `Redis at ${shownUrl(url)} cannot be used: ${reason.message || String(reason)}`,
+      );
     });
-    return await inspect(redis, url);
+    return await work(redis);
   } finally {
     clearTimeout(late);
     redis.disconnect();
   }
 }
 
-async function inspect(redis: Redis, url: string): Promise<RedisCheck> {
+async function inspect(redis: Redis, url: string, inCluster: boolean): Promise<RedisCheck> {
   const refuse = (why: string): never => {
-    throw new RedisCheckError(`Redis at ${shown(url)} cannot be used: ${why}`);
+    throw new RedisCheckError(`Redis at ${shownUrl(url)} cannot be used: ${why}`);
   };
   const attempt = (what: string, reply: Promise<unknown>) =>
     reply.catch((error: Error) => refuse(`${what} (${error.message})`));
@@ -63,6 +102,9 @@ async function inspect(redis: Redis, url: string): Promise<RedisCheck> {
   const version = field(info, 'redis_version') ?? '0';
   if (Number.parseInt(version, 10) < version_min)
     refuse(`version ${version} is too old, 7 or newer is needed`);
+  const clustered = field(info, 'cluster_enabled') === '1';
+  if (clustered && !inCluster) refuse('it is a server of a Redis Cluster, which REDIS_CLUSTER names');
+  if (!clustered && inCluster) refuse('it is no server of a Redis Cluster, so REDIS_URL names it');
   const policy = field(info, 'maxmemory_policy');
   if (policy !== 'noeviction') {
     refuse(`its maxmemory-policy is ${policy}, which may drop data; set it to noeviction`);
@@ -76,6 +118,15 @@ async function inspect(redis: Redis, url: string): Promise<RedisCheck> {
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
   const warnings: string[] = [];
+  // Whoever may not ask is not warned.
+  const coverage = inCluster
+    ? await redis.config('GET', 'cluster-require-full-coverage').catch(() => [])
+    : [];
+  if ((coverage as string[])[1] === 'yes') {
+    warnings.push(
+      'one master that is away stops the whole Redis Cluster (set cluster-require-full-coverage no)',
+    );
+  }
   if (field(info, 'aof_enabled') === '0') {
     warnings.push(
       'the append-only file of Redis is off: a crash of it loses acknowledged writes (set appendonly yes)',

@@ -1,38 +1,62 @@
 /** One connection to Redis with the settings of the hot path, and the name of the history that it speaks to. */
-import { Redis } from 'ioredis';
-import { ApiError } from '../errors.js';
+import { type Command, Redis } from 'ioredis';
 import { limits } from '../limits.js';
+import { createWaiting } from './waiting.js';
 
-export interface RedisConnection {
+/** Redis as the store sees it: one server, or the masters of a cluster. */
+export interface RedisServers {
+  readonly clustered: boolean;
+  /** The server that carries a partition, as far as is known; null while none is. */
+  at(partition: number): RedisConnection | null;
+  /** The servers that carry partitions. */
+  nodes(): readonly RedisConnection[];
+  /** Reads the refusal of a call that did not run since its keys are elsewhere. Null for any other refusal. */
+  redirect(from: RedisConnection, refusal: string): Redirected | null;
+  /** Resolves once the server of a partition is usable, or without one all of them, or rejects with `unavailable` after
+   * `msMax`. */
+  ready(msMax: number, partition?: number): Promise<void>;
+  /** Whether any server is usable. */
+  reachable(): boolean;
+  close(): Promise<void>;
+}
+
+/** Where a call goes next: for good, or for this once while its slot is being moved there. */
+export interface Redirected {
+  readonly to: RedisConnection;
+  readonly asking: boolean;
+}
+
+/** One server; where it is the only one it carries every partition. */
+export interface RedisConnection extends RedisServers {
+  readonly url: string;
   readonly client: Redis;
   /** Names the history of the server behind the present connection; null while there is none. It is read on each new
    * connection before any script is sent over it, so that a script never speaks to a restarted server unawares. */
   runId(): string | null;
   /** Reads it again: it may have changed while the connection stood. */
   reread(): Promise<void>;
-  /** Resolves once a connection is usable, or rejects with `unavailable` after `msMax`. */
-  ready(msMax: number): Promise<void>;
-  close(): Promise<void>;
+  /** Sends a command; what is sent in one turn of the event loop leaves in one write. */
+  send(command: Command): Promise<unknown>;
 }
 
 export interface ConnectOptions {
   readonly url: string;
   readonly name: string;
   readonly onError?: (error: Error) => void;
+  /** Hears when the server became usable and when it no longer is. */
+  readonly onChange?: () => void;
 }
 
 /** Milliseconds before attempt `n` to connect again: short at first, never above a second, with jitter. */
-function reconnectDelay(attempt: number): number {
+export function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
 }
 
 /** How often a silent server is looked for. */
 const watchMs = 500;
 
-export const unavailable = (): ApiError => new ApiError('unavailable', { retry_after: 1 });
-
 /** Opens a connection that refuses at once while it is down: whoever calls decides whether to wait. */
-export function connectRedis({ url, name, onError }: ConnectOptions): RedisConnection {
+export function connectRedis({ url, name, onError, onChange }: ConnectOptions): RedisConnection {
   const client = new Redis(url, {
     connectionName: `petrel-${name}`,
     protocol: 2,
@@ -45,15 +69,19 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
     disableClientInfo: true,
   });
   let runId: string | null = null;
-  let waiting: Array<() => void> = [];
+  let held = false;
+  const waiting = createWaiting();
   client.on('error', (error: Error) => onError?.(error));
   client.on('close', () => {
+    const was = runId;
     runId = null;
+    if (was !== null) onChange?.();
   });
 
   /** A server keeps its run id when it is demoted and promoted again, but not its replication id: both together change
    * whenever writes may have been lost. The replication id also changes when a first replica attaches, hence `reread`. */
   async function readId(): Promise<void> {
+    const was = runId;
     try {
       const info = await client.info('server', 'replication');
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
@@ -64,12 +92,23 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
       if (client.status === 'ready') client.disconnect(true);
       return;
     }
-    const woken = waiting;
-    waiting = [];
-    for (const wake of woken) wake();
+    waiting.wake();
+    if ((was === null) !== (runId === null)) onChange?.();
   }
 
   client.on('ready', readId);
+
+  /** One write costs either side less than many. */
+  function holdWrites(): void {
+    const { stream } = client;
+    if (held || !stream) return;
+    held = true;
+    stream.cork();
+    setImmediate(() => {
+      held = false;
+      stream.uncork();
+    });
+  }
 
   /**
    * A server that owes answers and sends nothing for the time of a command is given up, and with the connection all that
@@ -83,27 +122,25 @@ export function connectRedis({ url, name, onError }: ConnectOptions): RedisConne
     else if (now - silence.since > limits.redis_command_timeout_ms) client.disconnect(true);
   }, watchMs);
   watch.unref();
-  return {
+  const self: RedisConnection = {
+    clustered: false,
+    url,
     client,
+    at: () => self,
+    nodes: () => [self],
+    redirect: () => null,
     runId: () => runId,
     reread: readId,
-    ready(msMax) {
-      if (runId !== null) return Promise.resolve();
-      return new Promise((resolve, reject) => {
-        const timer = setTimeout(() => {
-          waiting = waiting.filter((w) => w !== wake);
-          reject(unavailable());
-        }, msMax);
-        const wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        waiting.push(wake);
-      });
+    send(command) {
+      holdWrites();
+      return client.sendCommand(command) as Promise<unknown>;
     },
+    ready: (msMax) => waiting.until(() => runId !== null, msMax),
+    reachable: () => runId !== null,
     async close() {
       clearInterval(watch);
       client.disconnect();
     },
   };
+  return self;
 }

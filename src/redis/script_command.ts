@@ -41,3 +41,10 @@ export class ScriptCommand extends Command {
     return out;
   }
 }
+
+/** Asks a server to serve the next command although the slot is still being moved to it. */
+export class AskingCommand extends Command {
+  constructor() {
+    super('asking', []);
+  }
+}

@@ -4,17 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ReplyError } from 'ioredis';
 import { ApiError } from '../errors.js';
-import { type RedisConnection, unavailable } from './connection.js';
+import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script, type ValueSpec } from './contract.js';
-import { type ScriptArg, ScriptCommand } from './script_command.js';
+import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
+import { unavailable } from './waiting.js';
 
 type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'stale_run' | 'journal_full' }>;
 
 export interface ScriptRunner {
   /**
    * Runs a script in one round trip. A script that is repeatable by its header is sent again after a lost connection;
-   * any other call whose outcome is unknown answers `unavailable`.
+   * any other call whose outcome is unknown answers `unavailable`. On a cluster, a call that did not run because its
+   * slot is elsewhere is sent there.
    * Errors: `unavailable` while Redis is away, `too_many_requests` while the journal or the memory is full.
    */
   call<N extends ScriptName>(
@@ -28,7 +30,7 @@ export interface ScriptRunner {
 }
 
 export interface RunnerOptions {
-  readonly connection: RedisConnection;
+  readonly connection: RedisServers;
   /** Raises the partition's incarnation for this run id (architecture, Journal). */
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** How long a call that may be repeated waits for a lost connection. */
@@ -45,12 +47,22 @@ interface Loaded {
 
 type Reply = { status: string } & Record<string, unknown>;
 
-/** What came of an attempt: an answer of the script under a run id, or nothing that says whether it ran. */
-type Outcome = { readonly runId: string; readonly reply: Reply } | typeof lost;
+/** An answer of the script on a server, under a run id. */
+interface Answered {
+  readonly node: RedisConnection;
+  readonly runId: string;
+  readonly reply: Reply;
+}
+
+/** What came of an attempt: an answer, another server to ask, or nothing that says whether it ran. */
+type Outcome = Answered | Redirected | typeof lost;
 const lost = 'lost';
 
 /** How often one call may find its partition closed before it gives up. */
 const recoveriesMax = 3;
+
+/** How often one call may be sent on: two servers may each believe for a moment that the other has a slot. */
+const redirectionsMax = 8;
 
 /** Rest before a call that was lost is sent again. */
 const lostPauseMs = 5;
@@ -131,66 +143,83 @@ function flatten(
 
 const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
 
-/** Makes a runner over one connection with every script below lua/. */
+/** Makes a runner over one server or a cluster with every script below lua/. */
 export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: RunnerOptions): ScriptRunner {
-  const { client } = connection;
   const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script)]));
   const counts = new Map<string, number>();
-
-  let held = false;
-
-  /** What is sent in one turn of the event loop leaves in one write, which costs either side less than many. */
-  function holdWrites(): void {
-    const { stream } = client;
-    if (held || !stream) return;
-    held = true;
-    stream.cork();
-    setImmediate(() => {
-      held = false;
-      stream.uncork();
-    });
-  }
-
-  function send(verb: 'evalsha' | 'eval', args: ScriptArg[]): Promise<unknown> {
-    holdWrites();
-    return client.sendCommand(new ScriptCommand(verb, args)) as Promise<unknown>;
-  }
 
   function flat(loaded: Loaded, runId: string, keys: object, args: object): ScriptArg[] {
     return flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
   }
 
   /** What a refusal of Redis itself means for the caller. */
-  function refused(script: Script, error: Error): Error {
+  function refused(node: RedisConnection, script: Script, error: Error): Error {
     if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
       return new ApiError('too_many_requests', { retry_after: 1 });
     // A server that was demoted may come back as another: what it is called is read again.
-    if (error.message.startsWith('READONLY')) void connection.reread();
+    if (error.message.startsWith('READONLY')) void node.reread();
     if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
       return unavailable();
+    // A script that meets the move of its own slot half-way: what it does is repeatable or says so.
+    if (/non local key|cluster is down/.test(error.message)) return unavailable();
     return located(script, error);
   }
 
-  /** The raw answer of a script, sent whole where Redis does not have it yet; `lost` when it is not known to have run. */
-  async function ask(script: Script, args: ScriptArg[]): Promise<unknown> {
+  /** Sends a script to a server, whole where Redis does not have it yet, and first asks for a slot that is being moved. */
+  async function ask(
+    node: RedisConnection,
+    asking: boolean,
+    script: Script,
+    args: ScriptArg[],
+  ): Promise<unknown> {
     for (const whole of [false, true]) {
       try {
-        return await (whole ? send('eval', [script.source, ...args.slice(1)]) : send('evalsha', args));
+        // It is answered by whatever the script is answered by.
+        if (asking) node.send(new AskingCommand()).catch(() => undefined);
+        return await node.send(
+          whole
+            ? new ScriptCommand('eval', [script.source, ...args.slice(1)])
+            : new ScriptCommand('evalsha', args),
+        );
       } catch (error) {
-        // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
-        if (!isReplyError(error)) return lost;
-        if (whole || !error.message.startsWith('NOSCRIPT')) throw refused(script, error);
+        if (whole || !isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
       }
     }
     return lost;
   }
 
+  /** What came of an attempt that failed. Throws what is for the caller. */
+  function failed(node: RedisConnection, script: Script, error: unknown): Redirected | typeof lost {
+    // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
+    if (!isReplyError(error)) return lost;
+    const redirected = connection.redirect(node, error.message);
+    if (redirected === null) throw refused(node, script, error);
+    return redirected;
+  }
+
   /** One attempt after the first. */
-  async function attempt(loaded: Loaded, keys: object, args: object): Promise<Outcome> {
-    const runId = connection.runId();
-    if (runId === null) return lost;
-    const raw = await ask(loaded.script, flat(loaded, runId, keys, args));
-    return raw === lost ? lost : { runId, reply: decodeReply(loaded.script, raw) };
+  async function attempt(
+    loaded: Loaded,
+    node: RedisConnection | null,
+    asking: boolean,
+    keys: object,
+    args: object,
+  ): Promise<Outcome> {
+    const runId = node?.runId() ?? null;
+    if (node === null || runId === null) return lost;
+    try {
+      const raw = await ask(node, asking, loaded.script, flat(loaded, runId, keys, args));
+      return { node, runId, reply: decodeReply(loaded.script, raw) };
+    } catch (error) {
+      return failed(node, loaded.script, error);
+    }
+  }
+
+  /** Opens the partition that an answer found closed. */
+  async function reopen(partition: number, { node, runId }: Answered): Promise<void> {
+    await node.reread();
+    // An id that was merely out of date calls for no raise.
+    if (node.runId() === runId) await recover(partition, runId);
   }
 
   /** Goes on from an outcome that is no answer for the caller yet. */
@@ -203,25 +232,29 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   ): Promise<Reply> {
     const deadline = performance.now() + reconnectMsMax;
     let outcome = first;
-    for (let recovered = 0; ; ) {
+    for (let recovered = 0, redirected = 0; ; ) {
+      const left = deadline - performance.now();
+      let to: Redirected | null = null;
       if (outcome === lost) {
-        const left = deadline - performance.now();
         if (!loaded.script.repeatable || left <= 0) throw unavailable();
         // A connection that broke counts as open until its close is heard of: without a rest, trying again would keep
         // this process from ever hearing it.
         await sleep(lostPauseMs);
-        await connection.ready(left);
+        await connection.ready(left, partition);
+      } else if ('to' in outcome) {
+        to = outcome;
+        if (++redirected > redirectionsMax || left <= 0) throw unavailable();
+        if (redirected > 2) await sleep(lostPauseMs * redirected);
+        await to.to.ready(left);
       } else if (outcome.reply.status === 'stale_run') {
         if (++recovered > recoveriesMax) throw unavailable();
-        await connection.reread();
-        // An id that was merely out of date calls for no raise.
-        if (connection.runId() === outcome.runId) await recover(partition, outcome.runId);
+        await reopen(partition, outcome);
       } else if (outcome.reply.status === 'journal_full') {
         throw new ApiError('too_many_requests', { retry_after: 1 });
       } else {
         return outcome.reply;
       }
-      outcome = await attempt(loaded, keys, args);
+      outcome = await attempt(loaded, to?.to ?? connection.at(partition), to?.asking ?? false, keys, args);
     }
   }
 
@@ -230,18 +263,21 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
     const loaded = scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
     counts.set(name, (counts.get(name) ?? 0) + 1);
-    const runId = connection.runId();
-    if (runId === null) return persist(loaded, partition, keys, args, lost);
-    return send('evalsha', flat(loaded, runId, keys, args)).then(
+    const node = connection.at(partition);
+    const runId = node === null ? null : node.runId();
+    if (node === null || runId === null) return persist(loaded, partition, keys, args, lost);
+    return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
-        return persist(loaded, partition, keys, args, { runId, reply });
+        return persist(loaded, partition, keys, args, { node, runId, reply });
       },
       async (error) => {
-        if (!isReplyError(error)) return persist(loaded, partition, keys, args, lost);
-        if (!error.message.startsWith('NOSCRIPT')) throw refused(loaded.script, error);
-        return persist(loaded, partition, keys, args, await attempt(loaded, keys, args));
+        const unknown = isReplyError(error) && error.message.startsWith('NOSCRIPT');
+        const first = unknown
+          ? await attempt(loaded, node, false, keys, args)
+          : failed(node, loaded.script, error);
+        return persist(loaded, partition, keys, args, first);
       },
     );
   }

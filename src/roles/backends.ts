@@ -1,13 +1,17 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, requireSettings } from '../config.js';
-import { createRecovery } from '../journal/recovery.js';
+import { type Config, redisOf, requireSettings } from '../config.js';
+import { createFiles, type Files } from '../files/files.js';
+import { createMeasurer } from '../files/measurer.js';
+import { openBlobStore } from '../files/storage.js';
+import { createRecovery, type Recovery } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase, type Database } from '../postgres/sql.js';
 import { checkRedis } from '../redis/check.js';
-import { connectRedis, type RedisConnection } from '../redis/connection.js';
+import { connectCluster } from '../redis/cluster.js';
+import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
 import { type Keys, makeKeys } from '../store/keys.js';
@@ -18,11 +22,12 @@ export interface Backends {
   readonly config: Config;
   readonly log: Logger;
   readonly pool: Pool;
-  readonly connection: RedisConnection;
+  readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly hints: Hints;
   readonly store: Store;
+  readonly files: Files;
   close(): Promise<void>;
 }
 
@@ -58,7 +63,7 @@ async function checkSchema(url: string): Promise<void> {
 /** Records what all nodes must agree on, or compares it with what the first node recorded. */
 async function checkInstallation(
   db: Database,
-  connection: RedisConnection,
+  redis: RedisConnection['client'],
   keys: Keys,
   secrets: Secrets,
 ): Promise<void> {
@@ -82,26 +87,47 @@ async function checkInstallation(
       );
     }
   }
-  const recorded = await connection.client.hsetnx(
-    keys.installation(),
-    'PARTITIONS',
-    String(keys.partitions.count),
-  );
-  const inRedis =
-    recorded === 1
-      ? String(keys.partitions.count)
-      : await connection.client.hget(keys.installation(), 'PARTITIONS');
-  if (inRedis !== String(keys.partitions.count)) {
+  const ownCount = String(keys.partitions.count);
+  const recorded = await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
+  const inRedis = recorded === 1 ? ownCount : await redis.hget(keys.installation(), 'PARTITIONS');
+  if (inRedis !== ownCount) {
     throw new StartError(`PARTITIONS differs from what this Redis was set up with (${inRedis})`);
   }
 }
 
+function openRedis(
+  target: string | readonly string[],
+  keys: Keys,
+  name: string,
+  onError: (error: Error) => void,
+): { connection: RedisServers; hints: Hints } {
+  if (typeof target === 'string') {
+    return {
+      connection: connectRedis({ url: target, name, onError }),
+      hints: createHints(target, name, onError),
+    };
+  }
+  const cluster = connectCluster({ seeds: target, name, slots: keys.partitions.slots, onError });
+  return { connection: cluster, hints: createHints(cluster, name, onError) };
+}
+
+/** Opens every partition under the history of the server that carries it. */
+async function openPartitions(connection: RedisServers, recovery: Recovery, count: number): Promise<void> {
+  const byRun = new Map<string, number[]>();
+  for (let partition = 0; partition < count; partition++) {
+    const run = connection.at(partition)?.runId();
+    if (run) byRun.set(run, [...(byRun.get(run) ?? []), partition]);
+  }
+  await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
+}
+
 /** Opens everything a role needs. Errors: ConfigError, StartError, or what Redis or Postgres said last. */
 export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
-  const config = requireSettings(given, ['REDIS_URL', 'DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
+  const target = redisOf(given);
+  const config = requireSettings(given, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
   const secrets = createSecrets(config.TOKEN_PEPPER, config.TOKEN_KEYS);
   const keys = makeKeys(config.PARTITIONS);
-  const check = await checkRedis(config.REDIS_URL, startMsMax);
+  const check = await checkRedis(target, startMsMax);
   for (const warning of check.warnings) log.warn(warning);
   await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
 
@@ -119,8 +145,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     name: role,
     onError: onError('postgres'),
   });
-  const connection = connectRedis({ url: config.REDIS_URL, name: role, onError: onError('redis') });
-  const hints = createHints(config.REDIS_URL, role, onError('redis'));
+  const { connection, hints } = openRedis(target, keys, role, onError('redis'));
   const db = asDatabase(pool);
   const recovery = createRecovery({ pool, keys, highWater: config.JOURNAL_HIGH_WATER, runner: () => runner });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
@@ -134,14 +159,19 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     onError: onError('background work'),
   });
 
+  const files = createFiles({
+    blobs: await openBlobStore(config),
+    measurer: createMeasurer(),
+    pepper: config.TOKEN_PEPPER,
+    onError: onError('files'),
+  });
+
   await connection.ready(startMsMax);
-  await checkInstallation(db, connection, keys, secrets);
-  const runId = connection.runId();
-  if (runId !== null)
-    await recovery.openAll(
-      Array.from({ length: config.PARTITIONS }, (_, p) => p),
-      runId,
-    );
+  await patiently('Redis', log, async () => {
+    const first = connection.at(0);
+    if (first) await checkInstallation(db, first.client, keys, secrets);
+    await openPartitions(connection, recovery, config.PARTITIONS);
+  });
   return {
     config,
     log,
@@ -151,7 +181,9 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     keys,
     hints,
     store,
+    files,
     async close() {
+      await files.close();
       hints.close();
       await connection.close();
       await pool.close();

@@ -10,7 +10,7 @@ import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export async function startFront({ config, log, store, runner, connection }: Backends): Promise<Role> {
+export async function startFront({ config, log, store, files, runner, connection }: Backends): Promise<Role> {
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
@@ -30,9 +30,10 @@ export async function startFront({ config, log, store, runner, connection }: Bac
 
   const own = {
     '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
-    // Without Redis or a lease on what it remembers, a front can answer nobody.
+    // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
+    // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
     '/readyz': (request: ApiRequest) => {
-      const ready = !leaving && connection.runId() !== null && store.auth.stats.leased;
+      const ready = !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
       request.reply(ready ? 200 : 503, `{"ok":${ready},"result":${ready}}`);
     },
     '/metrics': async (request: ApiRequest) =>
@@ -43,7 +44,7 @@ export async function startFront({ config, log, store, runner, connection }: Bac
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
-    handler: createDispatch({ store, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
+    handler: createDispatch({ store, files, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
     onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>

@@ -47,6 +47,8 @@ export interface Keys {
   memberships(user: number): string;
   /** STRING: the control record of a bot's commands. Evicted. */
   commands(bot: number): string;
+  /** STRING: the control record of what a bot says of itself besides its name. Evicted. */
+  descriptions(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
   /** STRING: the creator and administrators of a group or channel. Evicted. Bounded by limits.administrators_per_chat_max. */
@@ -115,6 +117,7 @@ export function makeKeys(count: number): Keys {
     user: (user) => `${near(user)}:user:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,
     commands: (bot) => `${near(bot)}:commands:${bot}`,
+    descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
     administrators: (chat) => `${near(chat)}:administrators:${chat}`,
     name: (p, username) => `${at(p)}:name:${username}`,

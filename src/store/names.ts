@@ -1,11 +1,11 @@
 /** Which public chat a username names: a copy in Redis, in a partition that follows from the name. */
 import { loadChat } from '../postgres/chats.js';
 import { findName } from '../postgres/users.js';
+import { clusterSlot } from '../redis/slots.js';
 import { usernameKey } from '../rules/usernames.js';
 import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import { type ChatRef, sharedChat } from './keys.js';
-import { clusterSlot } from './partitions.js';
 
 export interface Names {
   /** The public group or channel that has this username, without `@`; a call of a bot asks on its way. */

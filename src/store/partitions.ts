@@ -1,17 +1,6 @@
 /** Which partition an id lives in, and the hash tag of each partition. */
 
-const clusterSlots = 16_384;
-
-/** CRC-16/XMODEM, the checksum by which Redis Cluster maps a hash tag to a slot. */
-export function clusterSlot(tag: string): number {
-  let crc = 0;
-  for (let i = 0; i < tag.length; i++) {
-    crc ^= tag.charCodeAt(i) << 8;
-    for (let bit = 0; bit < 8; bit++)
-      crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff;
-  }
-  return crc % clusterSlots;
-}
+import { clusterSlot, clusterSlots } from '../redis/slots.js';
 
 /** The shortest text that begins with the partition's number and whose slot lies in the partition's own share of
  * all slots, so that partitions spread over masters as evenly as slots do. */
@@ -28,13 +17,17 @@ export interface Partitions {
   of(id: number): number;
   /** The hash tag with its braces. */
   tag(partition: number): string;
+  /** The slot of a Redis Cluster in which each partition lies. */
+  readonly slots: readonly number[];
 }
 
 /** Lays out `count` partitions (1 to 1000). The layout depends on the count alone: every node computes the same. */
 export function layPartitions(count: number): Partitions {
-  const tags = Array.from({ length: count }, (_, i) => `{${tagFor(i, count)}}`);
+  const names = Array.from({ length: count }, (_, i) => tagFor(i, count));
+  const tags = names.map((name) => `{${name}}`);
   return {
     count,
+    slots: names.map(clusterSlot),
     of(id) {
       // Neighbouring ids go to different partitions, and so do ids that share a parity or a power of two.
       const whole = Math.abs(id);

@@ -54,8 +54,11 @@ export function createSweep(
   }
 
   async function sweepOutboxes(): Promise<void> {
-    for (let partition = 0; partition < keys.partitions.count; partition++)
-      await forwarder.forwardAll(partition);
+    const all = Array.from({ length: keys.partitions.count }, (_, partition) =>
+      forwarder.forwardAll(partition).catch(onError),
+    );
+    // On a cluster one master may be away: what waits for it must not hold up the others' next round.
+    await Promise.race([Promise.all(all), sleep(intervalMs)]);
   }
 
   let running: Promise<void> | undefined;
@@ -63,7 +66,7 @@ export function createSweep(
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await Promise.all([sweepCopies().catch(onError), sweepOutboxes().catch(onError)]);
+      await Promise.all([sweepCopies().catch(onError), sweepOutboxes()]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }

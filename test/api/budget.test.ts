@@ -1,18 +1,19 @@
 /** Round trips: what a front asks of Redis for a call on hot data, counted by Redis itself. */
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
+import { openMasters } from '../support/cluster.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 const calls = 60;
 
 let service: Service;
-let redis: Redis;
-let monitor: Redis;
+let masters: Redis[];
+let monitors: Redis[];
 let user: TestUser;
 let bot: TestBot;
-/** Commands as they came over a connection, apart from this test's own marks. */
-let seen: string[][] = [];
+/** Commands as they came over a connection, for each master. */
+let seen: string[][][] = [];
 
 beforeAll(async () => {
   service = await startService({ fronts: 1 });
@@ -21,33 +22,41 @@ beforeAll(async () => {
   await service.openChat(user, bot);
   // Only the front stays connected.
   await Promise.all([service.deliver.stop(), service.flush.stop()]);
-  redis = new Redis(service.redis.url);
-  monitor = await new Redis(service.redis.url).monitor();
-  monitor.on('monitor', (_time, args: string[], source: string) => {
-    // What a script does inside the server costs no round trip.
-    if (source !== 'lua') seen.push(args);
-  });
+  masters = openMasters(service.redis);
+  monitors = await Promise.all(openMasters(service.redis).map((client) => client.monitor()));
+  for (const [i, monitor] of monitors.entries()) {
+    monitor.on('monitor', (_time, args: string[], source: string) => {
+      // What a script does inside the server costs no round trip.
+      if (source !== 'lua') seen[i]?.push(args);
+    });
+  }
 });
 afterAll(async () => {
-  monitor?.disconnect();
-  redis?.disconnect();
+  for (const client of [...(monitors ?? []), ...(masters ?? [])]) client.disconnect();
   await service?.stop();
 });
 
-/** Everything the front sent during `work`, apart from renewals of its lease: name of the command and first key. */
+/** Everything the front sent during `work`, apart from renewals of its lease and, on a cluster, looks at where slots are. */
 async function during(work: () => Promise<void>): Promise<string[]> {
-  const mark = async (name: string) => {
-    await redis.echo(name);
-    await eventually(() => expect(seen.some(([, text]) => text === name)).toBe(true));
-  };
-  seen = [];
+  const mark = (name: string) =>
+    Promise.all(
+      masters.map(async (redis, i) => {
+        await redis.echo(name);
+        await eventually(() => expect(seen[i]?.some(([, text]) => text === name)).toBe(true));
+      }),
+    );
+  seen = masters.map(() => []);
   await mark('begin');
   await work();
   await mark('end');
-  const at = (name: string) => seen.findIndex(([, text]) => text === name);
+  const between = (sent: readonly string[][]) => {
+    const at = (name: string) => sent.findIndex(([, text]) => text === name);
+    return sent.slice(at('begin') + 1, at('end'));
+  };
   return seen
-    .slice(at('begin') + 1, at('end'))
+    .flatMap(between)
     .filter((args) => !args.some((arg) => arg.endsWith(':auth_nodes')))
+    .filter(([command = '']) => masters.length === 1 || !/^(cluster|info)$/i.test(command))
     .map(([command = '']) => command.toLowerCase());
 }
 
@@ -57,6 +66,23 @@ test('getMe of a remembered token asks Redis nothing', async () => {
     for (let i = 0; i < calls; i++) await resultOf(service.bot(bot, 'getMe'));
   });
   expect(sent).toEqual([]);
+});
+
+test('names are answered from memory too, descriptions from their copy in one call', async () => {
+  await resultOf(service.bot(bot, 'setMyName', { name: 'Hot', language_code: 'ru' }));
+  for (const method of ['getMyName', 'getMyDescription']) await resultOf(service.bot(bot, method));
+  const names = await during(async () => {
+    for (let i = 0; i < calls; i++) {
+      for (const language_code of ['', 'ru'])
+        await resultOf(service.bot(bot, 'getMyName', { language_code }));
+      await resultOf(service.bot(bot, 'getMe'));
+    }
+  });
+  expect(names).toEqual([]);
+  const descriptions = await during(async () => {
+    for (let i = 0; i < calls; i++) await resultOf(service.bot(bot, 'getMyDescription'));
+  });
+  expect(descriptions).toEqual(Array(calls).fill('evalsha'));
 });
 
 test('sendMessage in a hot chat is one script call, with keyboard, reply and entities too', async () => {

@@ -1,19 +1,22 @@
 /** What a refusal must be on the wire, and that nothing is different after it. */
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect } from 'vitest';
 import { eventually } from '../clients/event_source.js';
+import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
 /** What moves by itself: leases, heartbeats, what the sweep repeats, and tickets, which expire in seconds. */
 const moves = /:(auth_nodes|auth_revoked|flushers|flush_lease)$|:ticket$/;
 /** Copies of what Postgres holds may appear when they are first looked at; one that is there must not change. */
-const copies = /:(bot|user|member|memberships|commands|chat|administrators):-?\d|:name:/;
+const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** What earlier calls left for bots elsewhere is forwarded behind their answers. */
-const forwarded = (redis: Redis) =>
+const forwarded = (masters: readonly Redis[]) =>
   eventually(async () => {
-    for (const key of await redis.keys('*:outbox')) expect(await redis.xlen(key)).toBe(0);
+    for (const redis of masters) {
+      for (const key of await redis.keys('*:outbox')) expect(await redis.xlen(key)).toBe(0);
+    }
   });
 
 async function dumpKey(redis: Redis, key: string): Promise<string> {
@@ -29,9 +32,12 @@ async function dumpKey(redis: Redis, key: string): Promise<string> {
   return (await redis.dumpBuffer(key))?.toString('base64') ?? 'gone';
 }
 
-async function dumpRedis(redis: Redis): Promise<Map<string, string>> {
-  const keys = (await redis.keys('*')).filter((key) => !moves.test(key)).sort();
-  return new Map(await Promise.all(keys.map(async (key) => [key, await dumpKey(redis, key)] as const)));
+async function dumpRedis(masters: readonly Redis[]): Promise<Map<string, string>> {
+  const dumps = masters.map(async (redis) => {
+    const keys = (await redis.keys('*')).filter((key) => !moves.test(key)).sort();
+    return Promise.all(keys.map(async (key) => [key, await dumpKey(redis, key)] as const));
+  });
+  return new Map((await Promise.all(dumps)).flat());
 }
 
 /** Without the outbox of control operations, which the sweep empties some seconds after a change. */
@@ -70,14 +76,15 @@ export function expectEnvelope(answer: Answer, code: number, description: string
 /** Looks into the stores of a service. Its flusher is stopped, so that what a call leaves in a journal stays to be seen. */
 export async function watch(service: Service): Promise<Watch> {
   await service.flush.stop();
-  const redis = new Redis(service.redis.url);
+  const redis = openAnywhere(service.redis);
+  const masters = openMasters(service.redis);
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
-  const dump = async () => ({ redis: await dumpRedis(redis), postgres: await dumpPostgres(client) });
+  const dump = async () => ({ redis: await dumpRedis(masters), postgres: await dumpPostgres(client) });
   return {
     redis,
     async refused(call, code, description) {
-      await forwarded(redis);
+      await forwarded(masters);
       const before = await dump();
       expectEnvelope(await call(), code, description);
       const after = await dump();
@@ -88,7 +95,7 @@ export async function watch(service: Service): Promise<Watch> {
       expect(after.postgres).toEqual(before.postgres);
     },
     async close() {
-      redis.disconnect();
+      for (const client of [redis, ...masters]) client.disconnect();
       await client.end();
     },
   };

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { clusterSlot } from '../../src/redis/slots.js';
 import {
   type MessageKind,
   type MessageRecord,
@@ -17,7 +18,7 @@ import {
   unpackMessage,
 } from '../../src/store/codec.js';
 import { chatText, directChat, parseChat, sharedChat } from '../../src/store/keys.js';
-import { clusterSlot, layPartitions } from '../../src/store/partitions.js';
+import { layPartitions } from '../../src/store/partitions.js';
 import { createSecrets } from '../../src/store/secrets.js';
 import { cursorText, parseCursor } from '../../src/store/streams.js';
 

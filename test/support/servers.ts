@@ -68,7 +68,10 @@ export async function freshDatabase(): Promise<{ readonly url: string; drop(): P
 }
 
 export interface FreshRedis {
+  /** of a cluster: of its first master */
   readonly url: string;
+  /** URLs of all masters, where it is a cluster */
+  readonly cluster?: readonly string[];
   readonly port: number;
   readonly pid: number;
   /** Ends it and removes its data. */

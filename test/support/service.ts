@@ -13,11 +13,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
-import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import { freshCluster } from './cluster.js';
+import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;
@@ -119,7 +121,7 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis to use instead of a private one; `stop` ends it all the same. */
+  /** A Redis or a cluster to use instead of a private one (which is a cluster where PETREL_TEST_REDIS=cluster); `stop` ends it all the same. */
   readonly redis?: FreshRedis;
   /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
   readonly database?: FreshDatabase;
@@ -217,11 +219,12 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
   }) as Front;
 }
 
-function environment(redisUrl: string, databaseUrl: string, adminToken: string): Record<string, string> {
+function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
   return {
+    FILES_DIR: temporaryFolder(),
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
-    REDIS_URL: redisUrl,
+    ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
     DATABASE_URL: databaseUrl,
     ADMIN_TOKEN: adminToken,
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),
@@ -237,10 +240,10 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
   const adminToken = randomBytes(24).toString('base64url');
   const [redis, database] = await Promise.all([
-    options.redis ?? freshRedis(),
+    options.redis ?? (process.env.PETREL_TEST_REDIS === 'cluster' ? freshCluster() : freshRedis()),
     options.database ?? freshDatabase(),
   ]);
-  const env = { ...environment(redis.url, database.url, adminToken), ...extraEnv };
+  const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
   const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
@@ -257,7 +260,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
-    await Promise.all([redis.stop(), database.drop()]);
+    await Promise.all([
+      redis.stop(),
+      database.drop(),
+      rm(env.FILES_DIR as string, { recursive: true, force: true }),
+    ]);
   }
 
   try {

@@ -30,6 +30,6 @@ export const startBot = defineEndpoint({
       replyTo: 0,
       allowMissingReply: false,
     });
-    return viewMessage(sent, { isBot: false, bot: botProfile(bot) });
+    return viewMessage(sent, { isBot: false, bot: botProfile(bot, user.languageCode) });
   },
 });

@@ -12,5 +12,5 @@ export const getChat = defineEndpoint({
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   handler: async ({ user, store }, p) =>
-    (await chatSummary(store, await readableChat(store, user, p.chat_id))) ?? fail('chat_not_found'),
+    (await chatSummary(store, await readableChat(store, user, p.chat_id), user)) ?? fail('chat_not_found'),
 });

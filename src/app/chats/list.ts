@@ -9,7 +9,7 @@ export const listChats = defineEndpoint({
   params: z.object({}),
   handler: async ({ user, store }) => {
     const chats = await store.chats.listOf(user.id);
-    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat)));
+    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat, user)));
     const dateOf = (chat: Readonly<Record<string, unknown>>) =>
       (chat.last_message as { date?: number } | undefined)?.date ?? 0;
     return shown.filter((chat) => chat !== null).sort((a, b) => dateOf(b) - dateOf(a));

@@ -17,11 +17,9 @@ import { viewPerson } from '../../view/users.js';
 const path = '/api/chats/{chat_id}/members';
 const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
-async function profileOf(store: Store, id: number, isBot: boolean) {
-  if (isBot) {
-    const bot = await store.bots.find(id);
-    return bot && botProfile(bot);
-  }
+/** A bot by its name in the language of who looks. */
+async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
+  if (isBot) return store.bots.profile(id, language);
   const user = await store.users.find(id);
   return user && userProfile(user);
 }
@@ -49,7 +47,7 @@ export const listMembers = defineEndpoint({
     const rows = await store.chats.members(chat, p.cursor ?? 0, limit);
     const items = await Promise.all(
       rows.map(async (row) => {
-        const profile = await profileOf(store, row.member_id, row.is_bot);
+        const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
         return {
           user: profile && viewPerson(profile),
           status: row.status,
@@ -89,7 +87,9 @@ export const putMember = defineEndpoint({
     if (!creator && (status === 'administrator' || present.status === 'administrator'))
       fail('not_enough_rights');
     const bot = await store.bots.find(p.member_id);
-    const profile = bot ? botProfile(bot) : await profileOf(store, p.member_id, false);
+    const profile = bot
+      ? botProfile(bot, user.languageCode)
+      : await profileOf(store, p.member_id, false, null);
     if (!profile) return fail('user_not_found');
     const row = await store.chats.putMember(
       chat,

@@ -70,7 +70,7 @@ export const openStream = defineEndpoint({
     stop = await store.streams.open(user.id, request.lastEventId, {
       change(change) {
         inOrder(async () => {
-          const bot = isDirect(change.chat) ? (await personViewer(store, change.chat)).bot : null;
+          const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
           const event = eventOf(change, bot);
           if (event)
             write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);

@@ -25,7 +25,8 @@ export const getUpdates = defineMethod({
       mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
       onGone,
     });
-    const { profile } = botSender(bot);
+    // The bot may have got another name while its poll waited.
+    const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;
     for (const entry of entries) {

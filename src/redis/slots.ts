@@ -1,0 +1,66 @@
+/** Which slot of a Redis Cluster a key or a channel belongs to, and how its servers are addressed. */
+
+export const clusterSlots = 16_384;
+
+/** CRC-16/XMODEM, the checksum by which Redis Cluster maps a hash tag to a slot. */
+export function clusterSlot(tag: string): number {
+  let crc = 0;
+  for (let i = 0; i < tag.length; i++) {
+    crc ^= tag.charCodeAt(i) << 8;
+    for (let bit = 0; bit < 8; bit++)
+      crc = crc & 0x8000 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff;
+  }
+  return crc % clusterSlots;
+}
+
+/** The slot of a key or channel that begins with its hash tag, as all of ours do. */
+export function slotOf(key: string): number {
+  return clusterSlot(key.slice(1, key.indexOf('}')));
+}
+
+/** The address of another server of the same cluster: what one URL says of protocol and password holds for all. */
+export function urlOf(model: string, host: string, port: number): string {
+  const url = new URL(model);
+  url.hostname = host.includes(':') ? `[${host}]` : host;
+  url.port = String(port);
+  return url.href;
+}
+
+/** A URL without its password, for messages. */
+export function shownUrl(url: string): string {
+  const { protocol, hostname, port } = new URL(url);
+  return `${protocol}//${hostname}:${port || 6379}`;
+}
+
+/** What MOVED and ASK say: a server that knows no name for itself leaves the host to who asked it. */
+export interface Redirection {
+  readonly kind: 'MOVED' | 'ASK';
+  readonly slot: number;
+  readonly url: string;
+}
+
+/** Reads a refusal of the server behind `from`; null when it names no other server. */
+export function readRedirection(refusal: string, from: string): Redirection | null {
+  const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);
+  if (!match) return null;
+  const [, kind, slot, host = '', port] = match;
+  const known = host !== '' && host !== '?' ? host : new URL(from).hostname.replace(/^\[|\]$/g, '');
+  return { kind: kind as 'MOVED' | 'ASK', slot: Number(slot), url: urlOf(from, known, Number(port)) };
+}
+
+export interface SlotRange {
+  readonly start: number;
+  readonly end: number;
+  /** of its master */
+  readonly url: string;
+}
+
+/** The masters in an answer of CLUSTER SLOTS that the server behind `from` gave. */
+export function readSlots(reply: unknown, from: string): SlotRange[] {
+  const rows = reply as Array<[number, number, [string | null, number]]>;
+  return rows.map(([start, end, [host, port]]) => {
+    const known =
+      host !== null && host !== '' && host !== '?' ? host : new URL(from).hostname.replace(/^\[|\]$/g, '');
+    return { start: Number(start), end: Number(end), url: urlOf(from, known, Number(port)) };
+  });
+}
