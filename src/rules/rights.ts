@@ -9,6 +9,19 @@ export const rightNames = [
 ] as const;
 export type RightName = (typeof rightNames)[number];
 
+/** What client libraries read besides of an administrator. */
+export const otherFlags = [
+  'can_be_edited',
+  'can_manage_chat',
+  'can_manage_video_chats',
+  'can_restrict_members',
+  'can_promote_members',
+  'can_change_info',
+  'can_post_stories',
+  'can_edit_stories',
+  'can_delete_stories',
+] as const;
+
 const allRights = Object.fromEntries(rightNames.map((name) => [name, true]));
 
 /** What a member may do: the creator everything, an administrator what was given, others nothing. */

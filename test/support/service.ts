@@ -19,6 +19,7 @@ import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
+import { holdEndpoint, holdMethod } from './results.js';
 import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -317,14 +318,19 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
   }
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = (user, verb, path, body, front = 0) =>
-    call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
+    const answer = await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+    holdEndpoint(verb, path, answer.body);
+    return answer;
+  };
 
   return {
     app,
-    bot: (bot, method, params, front = 0) => {
+    async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      return call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      const answer = await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      holdMethod(method, answer.body);
+      return answer;
     },
     async newUser(name) {
       const username = `${name}_${++named}`;

@@ -1,6 +1,7 @@
 /** A person stops a bot from writing, or lets it again (behaviour §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { done } from '../../api/results.js';
 import { fail } from '../../errors.js';
 import type { Store } from '../../store/store.js';
 
@@ -20,6 +21,7 @@ export const blockBot = defineEndpoint({
   summary: 'Blocks a bot that the caller started.',
   params,
   errors: ['bot_not_found'],
+  result: done,
   handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, true),
 });
 
@@ -29,5 +31,6 @@ export const unblockBot = defineEndpoint({
   summary: 'Unblocks a bot; starting it does too.',
   params,
   errors: ['bot_not_found'],
+  result: done,
   handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, false),
 });

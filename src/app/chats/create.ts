@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { chatTitle, username } from '../../api/fields.js';
 import { boolean, optional } from '../../api/schema.js';
+import { listedChat } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 export const createChat = defineEndpoint({
@@ -15,6 +16,7 @@ export const createChat = defineEndpoint({
     private: optional(boolean),
   }),
   errors: ['title_invalid', 'username_invalid', 'username_taken', 'too_many_chats'],
+  result: listedChat,
   handler: async ({ user, store }, { type, title, username, private: hidden }) => {
     // Whoever knows a username finds the chat.
     if (hidden && username !== undefined)

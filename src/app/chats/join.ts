@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { done } from '../../api/results.js';
 import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
 import { fail } from '../../errors.js';
@@ -15,6 +16,7 @@ export const joinChat = defineEndpoint({
   summary: 'Joins a public group or channel.',
   params,
   errors: ['chat_not_found', 'kicked_from_chat', 'too_many_chats'],
+  result: done,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');
@@ -29,6 +31,7 @@ export const leaveChat = defineEndpoint({
   summary: 'Leaves a group or channel.',
   params,
   errors: ['chat_not_found', 'not_chat_member', 'creator_cant_leave'],
+  result: done,
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');

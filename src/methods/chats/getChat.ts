@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { botChat } from '../../api/bot_chats.js';
 import { botSender } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { chatInfo } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { isDirect } from '../../store/keys.js';
 import { viewMessage } from '../../view/messages.js';
@@ -22,6 +23,7 @@ export const getChat = defineMethod({
   summary: 'Tells about a chat.',
   params: z.object({ chat_id: chatId }),
   errors: ['chat_id_empty', 'chat_not_found', 'not_group_member', 'not_channel_member'],
+  result: chatInfo,
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
     const view: Record<string, unknown> = { ...viewChat(found.profile) };

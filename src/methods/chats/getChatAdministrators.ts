@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botChat, profileOf } from '../../api/bot_chats.js';
 import { defineMethod } from '../../api/method.js';
+import { botChatMembers } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { isDirect } from '../../store/keys.js';
@@ -18,6 +19,7 @@ export const getChatAdministrators = defineMethod({
     'not_channel_member',
     'private_chat_administrators',
   ],
+  result: botChatMembers,
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
     if (isDirect(chat)) fail('private_chat_administrators');

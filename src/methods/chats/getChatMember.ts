@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botChat, profileOf } from '../../api/bot_chats.js';
 import { defineMethod } from '../../api/method.js';
+import { botChatMember } from '../../api/results.js';
 import { chatId, integer } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { isDirect } from '../../store/keys.js';
@@ -18,6 +19,7 @@ export const getChatMember = defineMethod({
     'not_channel_member',
     'chat_member_not_found',
   ],
+  result: botChatMember,
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
     const profile = (await profileOf(store, p.user_id)) ?? fail('chat_member_not_found');

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botChat } from '../../api/bot_chats.js';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { isDirect } from '../../store/keys.js';
@@ -16,6 +17,7 @@ export const leaveChat = defineMethod({
     'not_channel_member',
     'private_chat_members',
   ],
+  result: done,
   handler: async ({ bot, store }, p) => {
     const { chat } = await botChat(store, bot, p.chat_id);
     if (isDirect(chat)) fail('private_chat_members');
