@@ -96,7 +96,11 @@ export const settings = {
   FILES_S3_URL: url(['http:', 'https:'])
     .optional()
     .describe('S3-compatible storage to keep uploaded files in, instead of a folder'),
-  FILES_S3_BUCKET: z.string().min(3).optional().describe('Bucket of uploaded files; it must exist'),
+  FILES_S3_BUCKET: z
+    .string()
+    .min(3, { error: 'at least 3 characters' })
+    .optional()
+    .describe('Bucket of uploaded files; it must exist'),
   FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of that storage'),
   FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of that storage'),
   FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),

@@ -116,8 +116,6 @@ type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
 export interface ServiceOptions {
   /** 1 when absent */
   readonly fronts?: number;
-  /** Each front has a port of its own: the only kind there is. */
-  readonly sharedPort?: false;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
