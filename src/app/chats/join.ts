@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { done } from '../../api/results.js';
 import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
+import { done } from '../../api/results.js';
 import { fail } from '../../errors.js';
 import { isDirect } from '../../store/keys.js';
 
