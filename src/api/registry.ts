@@ -22,6 +22,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
 import { openStream } from '../app/stream/open.js';
@@ -30,9 +31,14 @@ import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js
 import { getChatMember } from '../methods/chats/getChatMember.js';
 import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
 import { leaveChat } from '../methods/chats/leaveChat.js';
+import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
+import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
+import { unpinChatMessage } from '../methods/chats/unpinChatMessage.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
+import { editMessageCaption } from '../methods/edits/editMessageCaption.js';
+import { editMessageMedia } from '../methods/edits/editMessageMedia.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
 import { getFile } from '../methods/files/getFile.js';
@@ -74,6 +80,8 @@ export const methods: readonly Method[] = [
   logOut,
   sendMessage,
   editMessageText,
+  editMessageCaption,
+  editMessageMedia,
   editMessageReplyMarkup,
   deleteMessage,
   sendChatAction,
@@ -82,6 +90,9 @@ export const methods: readonly Method[] = [
   getWebhookInfo,
   answerCallbackQuery,
   getChat,
+  pinChatMessage,
+  unpinChatMessage,
+  unpinAllChatMessages,
   getChatMember,
   getChatAdministrators,
   getChatMemberCount,
@@ -127,6 +138,8 @@ export const endpoints: readonly Endpoint[] = [
   editMessage,
   deleteMessageEndpoint,
   pressButton,
+  pinMessage,
+  unpinMessage,
   openStream,
   downloadFile,
 ];

@@ -23,6 +23,12 @@ function eventOf(
       return { event: 'message_deleted', data: { chat_id, message_id: Number(change.id) } };
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
+    case 'p': {
+      // A chat without a pin shows none: what was pinned when a later event tells of another is left out.
+      const shown = change.message && viewMessage(change.message, { isBot: false, bot });
+      const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
+      return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
+    }
     default: {
       // A message that changed again, or was deleted, before it could be shown: a later event tells of that.
       if (!change.message) return null;

@@ -27,11 +27,8 @@ export const getChat = defineMethod({
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
     const view: Record<string, unknown> = { ...viewChat(found.profile) };
-    if (found.pinned !== 0) {
-      const [pinned] = (await store.history.list(chat, found.pinned + 1, 1)) ?? [];
-      if (pinned?.id === found.pinned)
-        view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile });
-    }
+    const pinned = await store.history.pinned(found);
+    if (pinned) view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile });
     if (isDirect(chat)) return view;
     const may = { ...permissions, can_send_messages: found.kind === 'group' };
     return { ...view, permissions: may, member_count: found.profile.m };
