@@ -1,0 +1,69 @@
+/** Events of membership whose process died after the commit: each reaches its bots once and in order. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { putMember } from '../../src/postgres/members.js';
+import type { ChatRef } from '../../src/store/keys.js';
+import type { MemberChange } from '../../src/store/members.js';
+import { eventually } from '../journal/support.js';
+import {
+  makeBot,
+  makeUser,
+  type Person,
+  poll,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let node: TestNode;
+let owner: Person;
+let bot: Person;
+let chat: ChatRef;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  node = await cluster.node();
+  owner = await makeUser(node);
+  bot = await makeBot(node, owner);
+  chat = await node.store.chats.create('channel', 'News', owner.id);
+});
+afterAll(() => cluster?.close());
+
+const statuses = async () =>
+  (await poll(node, bot)).map(({ kind, message }) => {
+    const { was, became } = message.record.origin.service as unknown as MemberChange;
+    return `${kind} ${was.status} ${became.status}`;
+  });
+
+test('the sweep posts what was committed and not posted, and nodes that post together add nothing', async () => {
+  const commit = (status: 'member' | 'administrator' | 'left') =>
+    putMember(node.db, chat.id, { id: bot.id, is_bot: true }, status, {}, owner.id);
+  await commit('member');
+  await commit('administrator');
+  expect(await statuses()).toEqual([]);
+  const other = await cluster.node();
+  await Promise.all([node, other, node].map(({ store }) => store.chats.postEvents(chat)));
+  const first = ['my_chat_member left member', 'my_chat_member member administrator'];
+  await eventually('heard', async () => (await statuses()).length === first.length);
+  expect(await statuses()).toEqual(first);
+  await commit('left');
+  node.store.sweep.start();
+  const all = [...first, 'my_chat_member administrator left'];
+  await eventually('swept', async () => (await statuses()).length >= all.length);
+  expect(await statuses()).toEqual(all);
+  expect(await node.db.query('select 1 from member_events')).toEqual([]);
+  expect(await node.store.chats.member(chat, bot.id)).toMatchObject({ status: 'left' });
+});
+
+test('an event that was posted but not struck off is not heard twice', async () => {
+  const before = await statuses();
+  await putMember(node.db, chat.id, { id: bot.id, is_bot: true }, 'member', {}, owner.id);
+  const [kept] = await node.db.query<{ id: number }>('select * from member_events');
+  await node.store.chats.postEvents(chat);
+  expect(await statuses()).toEqual([...before, 'my_chat_member left member']);
+  const insert = `insert into member_events overriding system value
+                  select * from jsonb_populate_record(null::member_events, $1::jsonb)`;
+  await node.db.query(insert, [JSON.stringify(kept)]);
+  await node.store.chats.postEvents(chat);
+  expect(await statuses()).toEqual([...before, 'my_chat_member left member']);
+});
