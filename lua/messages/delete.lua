@@ -9,6 +9,7 @@
 @include changes
 @include control
 @include pin
+@include post
 @key     meta            {NN}:meta                               HASH
 @key     journal         {NN}:journal                            STREAM
 @key     chat            {NN}:chat:<chat>                        HASH
@@ -20,6 +21,7 @@
 @key     request         {NN}:req:<id>                           STRING
 @key     changes         {NN}:changes:<chat>                     STREAM
 @key     channel         {NN}:on_chat:<chat>                     CHANNEL
+@derived post            {NN}:post:<post>                        HASH
 @arg     run         text
 @arg     chat        text
 @arg     message_id  text
@@ -60,6 +62,7 @@ local version = next_version(meta_key)
 redis.call('SET', message_key, tombstone(header, version))
 redis.call('DEL', message_ticket_key)
 journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
+if is_channel(c) then end_post(post_of(record), {meta = meta_key, journal = journal_key, post_prefix = post_prefix}, chat, message_id) end
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
 if c.pin == message_id then

@@ -9,7 +9,7 @@ import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
 import { namesChat, withChatIds } from './chat_names.js';
 import { createDownloads } from './downloads.js';
-import { type Endpoint, kindForPeople, replied } from './endpoint.js';
+import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith } from './method.js';
 import { noFiles, parseParams } from './params.js';
@@ -31,6 +31,7 @@ export interface DispatchOptions {
 const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
 function envelope(result: unknown): string {
+  if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
   if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });

@@ -25,6 +25,8 @@ import {
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
+import { getPostEndpoint, listPosts } from '../app/posts/get.js';
+import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
 import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
@@ -51,7 +53,12 @@ import { logOut } from '../methods/identity/logOut.js';
 import { setMyDescription } from '../methods/identity/setMyDescription.js';
 import { setMyName } from '../methods/identity/setMyName.js';
 import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
+import { copyMessage } from '../methods/messages/copyMessage.js';
+import { copyMessages } from '../methods/messages/copyMessages.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { deleteMessages } from '../methods/messages/deleteMessages.js';
+import { forwardMessage } from '../methods/messages/forwardMessage.js';
+import { forwardMessages } from '../methods/messages/forwardMessages.js';
 import { sendAnimation } from '../methods/messages/sendAnimation.js';
 import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
@@ -60,6 +67,9 @@ import { sendMessage } from '../methods/messages/sendMessage.js';
 import { sendPhoto } from '../methods/messages/sendPhoto.js';
 import { sendVideo } from '../methods/messages/sendVideo.js';
 import { sendVoice } from '../methods/messages/sendVoice.js';
+import { createPost } from '../methods/posts/createPost.js';
+import { editPost } from '../methods/posts/editPost.js';
+import { getPost } from '../methods/posts/getPost.js';
 import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
@@ -84,6 +94,11 @@ export const methods: readonly Method[] = [
   editMessageMedia,
   editMessageReplyMarkup,
   deleteMessage,
+  deleteMessages,
+  forwardMessage,
+  forwardMessages,
+  copyMessage,
+  copyMessages,
   sendChatAction,
   getUpdates,
   deleteWebhook,
@@ -100,6 +115,9 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  createPost,
+  editPost,
+  getPost,
   setMessageReaction,
   getFile,
   sendPhoto,
@@ -141,5 +159,12 @@ export const endpoints: readonly Endpoint[] = [
   pinMessage,
   unpinMessage,
   openStream,
+  listPosts,
+  getPostEndpoint,
+  addReaction,
+  removeReactions,
+  listReactions,
+  addLike,
+  removeLike,
   downloadFile,
 ];

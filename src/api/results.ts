@@ -142,7 +142,7 @@ const messageFields = {
     return message.optional().describe('The message that this one answers, without its own');
   },
   get pinned_message() {
-    return message.optional().describe('Of the service message of a pin');
+    return z.union([message, messageReference]).optional().describe('Of the service message of a pin');
   },
 };
 
@@ -156,6 +156,8 @@ export const messageList = z.array(message);
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
   .meta({ id: 'MessageReference', description: 'The id of a message that was made.' });
+
+export const messageReferences = z.array(messageReference);
 
 export const callbackQuery = z
   .strictObject({
@@ -239,7 +241,11 @@ export const chatInfo = chat
   .meta({ id: 'ChatInfo', description: 'All that a bot is told of a chat.' });
 
 export const listedChat = chat
-  .extend({ member_count: z.int().min(0).optional(), last_message: message.optional() })
+  .extend({
+    member_count: z.int().min(0).optional(),
+    last_message: message.optional(),
+    pinned_message: message.optional(),
+  })
   .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
 
 export const listedChats = z.array(listedChat);
@@ -270,6 +276,31 @@ export const ownedBot = z
   .meta({ id: 'OwnedBot', description: 'A bot as its owner sees it.' });
 
 export const ownedBotList = z.array(ownedBot);
+
+const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
+
+export const ownedBotSettings = ownedBot
+  .extend({
+    texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
+  })
+  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
+
+export const botPage = z
+  .strictObject({
+    id: z.int().positive(),
+    username: z.string(),
+    name: z.string(),
+    description: z.string(),
+    short_description: z.string(),
+    commands: botCommandList.optional(),
+  })
+  .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });
+
+export const botName = z.strictObject({ name: z.string() }).meta({ id: 'BotName' });
+export const botDescription = z.strictObject({ description: z.string() }).meta({ id: 'BotDescription' });
+export const botShortDescription = z
+  .strictObject({ short_description: z.string() })
+  .meta({ id: 'BotShortDescription' });
 
 export const issuedToken = z
   .strictObject({ token: z.string() })

@@ -157,7 +157,7 @@ export interface Scripts {
   };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
     result:
       | { status: 'ok' }
@@ -371,6 +371,48 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; incarnation: number }
       | { status: 'moved' };
+  };
+  /** Puts a post that was read back from Postgres where it was missed. */
+  'posts/fill': {
+    keys: { meta: string; post: string; ticket: string };
+    args: { token: string; ttl_ms: number | string; fields: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; filled: boolean }
+      | { status: 'stale_run' };
+  };
+  /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
+  'posts/react': {
+    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; acted: string; chat: string; member: string };
+    args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
+    result:
+      | { status: 'ok'; changed: boolean; own: string; fields: unknown }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'post_missing'; ticket: string }
+      | { status: 'chat_missing'; ticket: string; chat: number }
+      | { status: 'member_missing'; ticket: string; chat: number }
+      | { status: 'user_missing'; ticket: string }
+      | { status: 'not_found' }
+      | { status: 'too_many' };
+  };
+  /** Reads a post, and what a user put on it, if the user or bot can see it. */
+  'posts/read': {
+    keys: { meta: string; post: string; post_ticket: string; acted: string; chat: string; member: string };
+    args: { token: string; who: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; fields: unknown; own: string | null }
+      | { status: 'stale_run' }
+      | { status: 'post_missing'; ticket: string }
+      | { status: 'chat_missing'; ticket: string; chat: number }
+      | { status: 'member_missing'; ticket: string; chat: number }
+      | { status: 'not_found' };
+  };
+  /** Lengthens the list of an emoji's latest reactors with those that Postgres has; without any, leaves a ticket for it. */
+  'posts/refill': {
+    keys: { post: string; ticket: string; acted: string };
+    args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; ticket: string; listed: number };
   };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {

@@ -65,6 +65,11 @@ export interface Keys {
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
+  /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
+  acted(post: number): string;
+  memberRoot(partition: number): string;
+  /** CHANNEL: hints that a post's reactions changed. */
+  postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
   chat(chat: ChatRef): string;
   /** Prefix of the STRING of each message of a chat. Evicted. */
@@ -134,6 +139,9 @@ export function makeKeys(count: number): Keys {
     name: (p, username) => `${at(p)}:name:${username}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
+    acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    memberRoot: (p) => `${at(p)}:member:`,
+    postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
     message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,

@@ -16,6 +16,7 @@ import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
+import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
@@ -44,6 +45,7 @@ export interface Store {
    * was applied by a former run is recognised by its script (law 4).
    */
   under(seed: string): Store;
+  readonly posts: Posts;
 }
 
 export interface StoreOptions {
@@ -72,6 +74,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     callbacks: createCallbacks(own, readBack, forwarder),
     messages: { ...createMessages(own, readBack, forwarder), ...createBatches(own, readBack, forwarder) },
     pins: createPins(own, readBack, forwarder),
+    posts: createPosts(own, { chats, control }, hints),
   });
   const store: Store = {
     ...changing(shared),

@@ -317,18 +317,16 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
   const app: Service['app'] = async (user, verb, path, body, front = 0) => {
-    const answer = await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
-    holdEndpoint(verb, path, answer.body);
-    return answer;
+    const headers = { authorization: `Bearer ${user.token}` };
+    return holdEndpoint(verb, path, await call(urlOf(front) + path, verb, body, headers));
   };
 
   return {
     app,
     async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      const answer = await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
-      holdMethod(method, answer.body);
-      return answer;
+      const url = `${urlOf(front)}/bot${token}/${method}`;
+      return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
     },
     async newUser(name) {
       const username = `${name}_${++named}`;
