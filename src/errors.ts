@@ -22,6 +22,7 @@ export const catalogue = {
   not_found: { code: 404, text: 'Not Found' },
   method_not_found: { code: 404, text: 'Not Found: method not found' },
   method_not_allowed: { code: 405, text: 'Method Not Allowed' },
+  idempotency_key_reused: bad('idempotency key was used with other parameters'),
   too_large: { code: 413, text: 'Request Entity Too Large' },
   range_not_satisfiable: { code: 416, text: 'Range Not Satisfiable' },
   too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
@@ -102,6 +103,7 @@ export const catalogue = {
   file_type_mismatch: bad("can't use file of type {name} as {what}"),
   file_empty: bad('file must be non-empty'),
   photo_invalid: bad('IMAGE_PROCESS_FAILED'),
+  album_mixed: bad("{name} can't be mixed with other media types"),
 
   // Posts
   reaction_invalid: bad('invalid reaction specified'),

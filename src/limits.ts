@@ -49,6 +49,8 @@ export const limits = {
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
+  album_items_min: 2,
+  album_items_max: 10,
   file_name_length_max: 128,
   media_url_length_max: 2_048,
   measure_ms_max: 2_000,
@@ -64,6 +66,12 @@ export const limits = {
 
   request_id_ttl_ms: 60_000,
   fill_ticket_ttl_ms: 5_000,
+  idempotency_key_length_max: 255,
+  idempotency_ttl_ms: 24 * 3_600_000,
+  idempotency_keys_max: 100_000,
+  idempotency_lease_ms: 15_000,
+  idempotency_wait_ms_max: 2_000,
+  idempotency_look_ms: 50,
   hot_ttl_ms_min: 60_000,
   incarnation_sequence_skip: 10_000,
   versions_per_incarnation: 2 ** 40,
@@ -108,3 +116,8 @@ assert(
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
+assert(
+  limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
+    limits.idempotency_lease_ms > limits.postgres_statement_timeout_ms,
+  'a call must end before another may run under its idempotency key',
+);

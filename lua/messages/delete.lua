@@ -2,6 +2,7 @@
 @summary Deletes a message of any chat, leaving a tombstone until Postgres has it.
 @why     Who may delete is judged on the record and the membership of this instant.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -60,5 +61,5 @@ redis.call('DEL', message_ticket_key)
 journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok()

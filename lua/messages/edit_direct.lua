@@ -2,6 +2,7 @@
 @summary Replaces the text or the keyboard of a message in a direct chat.
 @why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -76,5 +77,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
 end
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok(edited, c.profile, reply)

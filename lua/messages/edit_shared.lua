@@ -2,6 +2,7 @@
 @summary Replaces the text or the keyboard of a message in a group or a channel.
 @why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -76,5 +77,5 @@ log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 local kind = is_channel(c) and 'edited_channel_post' or 'edited_message'
 local forward = post_update(outbox_key, version, ms, c.bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok(edited, c.profile, reply, forward and 1 or 0)

@@ -2,6 +2,7 @@
 @summary Puts a message into the direct chat of a bot and a user.
 @why     Sequence, message, journal, change log and the bot's queue move together; two nodes may send at the same instant.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -71,5 +72,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
 end
-redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id .. ' ' .. seconds)
 return ok(id, seconds, c.profile, reply)

@@ -2,6 +2,7 @@
 @summary Puts a message into a group or a channel, where it becomes a post.
 @why     Membership at this instant, sequence, message, journal and the updates for the group's bots move together.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -75,5 +76,5 @@ local id, record, version, post = append_message(at, c, chat, seconds, tail)
 touch_chat(chat_key, c, version)
 local kind = is_channel(c) and 'channel_post' or 'message'
 local forward = post_update(outbox_key, version, ms, c.bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
-redis.call('SET', request_key, id .. ' ' .. seconds .. ' ' .. post, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id .. ' ' .. seconds .. ' ' .. post)
 return ok(id, seconds, c.profile, reply, forward and 1 or 0, post)

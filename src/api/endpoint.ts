@@ -22,7 +22,17 @@ export interface EndpointContext<U> {
 /** Returned by a handler that has replied by itself. */
 export const replied: unique symbol = Symbol('replied');
 
-export interface Endpoint {
+/** What an answer is made of: one of these. */
+interface Answer {
+  /** What the envelope carries; of `results.ts`. */
+  readonly result?: z.ZodType;
+  /** The whole body, where the interface has no envelope. */
+  readonly body?: z.ZodType;
+  /** Of an answer that is no JSON. */
+  readonly contentType?: string;
+}
+
+export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a segment that is a parameter. */
   readonly path: string;
@@ -34,7 +44,7 @@ export interface Endpoint {
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
 
-interface Definition<P extends z.ZodType, U> {
+interface Definition<P extends z.ZodType, U> extends Answer {
   readonly verb: Endpoint['verb'];
   readonly path: string;
   readonly summary: string;
@@ -42,6 +52,15 @@ interface Definition<P extends z.ZodType, U> {
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
 }
+
+const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
+  chat_not_found: 'unknown_chat',
+  message_to_edit_not_found: 'message_not_found',
+  message_to_delete_not_found: 'message_not_found',
+};
+
+/** What a path names and is not there is 404 for people, while bots get the texts that their libraries know. */
+export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 
 /** An endpoint for people, with their own token. */
 export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>): Endpoint =>

@@ -23,8 +23,13 @@ export interface Method {
   readonly params: z.ZodType | null;
   /** Answers of the catalogue that belong to this method, besides those that every method can give. */
   readonly errors: readonly ErrorName[];
+  /** What the envelope carries; of `results.ts`. */
+  readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
+
+/** Whether a call may change anything: by the custom of bot interfaces, what only tells is called get… */
+export const changesState = (method: Method): boolean => !method.name.startsWith('get');
 
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
@@ -51,6 +56,7 @@ export function defineMethod<P extends z.ZodType | null>(method: {
   readonly summary: string;
   readonly params: P;
   readonly errors?: readonly ErrorName[];
+  readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => unknown;
 }): Method {
   return { errors: [], ...method } as Method;

@@ -79,6 +79,7 @@ export const methods: readonly Method[] = [
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  setMessageReaction,
   getFile,
   sendPhoto,
   sendVideo,
@@ -86,7 +87,6 @@ export const methods: readonly Method[] = [
   sendDocument,
   sendAnimation,
   sendVoice,
-  setMessageReaction,
 ];
 
 export const endpoints: readonly Endpoint[] = [

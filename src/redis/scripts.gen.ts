@@ -90,6 +90,23 @@ export interface Scripts {
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
   };
+  /** Claims an idempotency key for a call that is about to run, or tells what came of the call that has it. */
+  'idempotency/claim': {
+    keys: { claim: string; live: string };
+    args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
+    result:
+      | { status: 'ok'; seed: string; answer: Buffer | null }
+      | { status: 'pending' }
+      | { status: 'other_parameters' }
+      | { status: 'too_many' };
+  };
+  /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
+  'idempotency/settle': {
+    keys: { claim: string };
+    args: { holder: string; answer: Buffer | string };
+    result:
+      | { status: 'ok'; noted: boolean };
+  };
   /** Shows that a flusher lives, or that it leaves, and names those that live. */
   'journal/heartbeat': {
     keys: { flushers: string };

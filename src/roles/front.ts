@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
 import type { ApiRequest } from '../api/request.js';
+import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import { listen } from '../http/server.js';
 import { limits } from '../limits.js';
@@ -29,6 +30,7 @@ export async function startFront({ config, log, store, files, runner, connection
   let leaving = false;
 
   const own = {
+    ...referencePages(config.BASE_URL),
     '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
     // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
     // master holds all leases and must not take every front out with it: tokens are then looked up at each call.

@@ -28,6 +28,13 @@ export const partitionOfPost = (post: number): number => post % limits.partition
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
+/** Whose idempotency keys are kept apart from those of others; operators share one set, under the id 0. */
+export interface Caller {
+  readonly kind: 'bot' | 'user' | 'admin';
+  readonly id: number;
+}
+
+export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 
 export interface Keys {
   readonly partitions: Partitions;
@@ -84,6 +91,10 @@ export interface Keys {
   callbackQueries(partition: number): string;
   /** STRING: the answer of a request that was applied. Expires after limits.request_id_ttl_ms. */
   request(partition: number, id: string): string;
+  /** HASH: a call under an idempotency key, with its sealed answer. Expires after limits.idempotency_ttl_ms. */
+  idempotency(caller: Caller, digest: string): string;
+  /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
+  idempotencyLive(caller: Caller): string;
   /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   ticket(entityKey: string): string;
   /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
@@ -135,6 +146,8 @@ export function makeKeys(count: number): Keys {
     botChannel: (bot) => `${near(bot)}:on_bot:${bot}`,
     callbackQueries: (p) => `${at(p)}:callback_query:`,
     request: (p, id) => `${at(p)}:req:${id}`,
+    idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,
+    idempotencyLive: (caller) => `${near(caller.id)}:idempotency_live:${callerText(caller)}`,
     ticket: (entityKey) => `${entityKey}:ticket`,
     authNodes: () => `${at(0)}:auth_nodes`,
     authRevoked: () => `${at(0)}:auth_revoked`,

@@ -75,7 +75,7 @@ function originOf(from: Profile | null, replyTo: number): Origin {
 }
 
 export function createMessages(
-  { scripts, keys }: StoreContext,
+  { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ): Messages {
@@ -139,7 +139,7 @@ export function createMessages(
   }
 
   async function send(chat: ChatRef, sender: Sender, message: NewMessage): Promise<StoredMessage> {
-    const request = uniqueText();
+    const request = requestId();
     let result = await trySend(chat, sender, message, message.replyTo, request);
     if (result.status === 'reply_missing' && (await readBack.message(chat, message.replyTo, result.ticket))) {
       result = await trySend(chat, sender, message, message.replyTo, request);
@@ -174,7 +174,7 @@ export function createMessages(
     change: Edit,
   ): Promise<StoredMessage> {
     const partition = partitionOf(chat);
-    const request = uniqueText();
+    const request = requestId();
     const args = {
       edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, uniqueText()]),
       content: change.what === 'text' ? packContent(change.content) : nothing,
@@ -213,7 +213,7 @@ export function createMessages(
   }
 
   async function remove(chat: ChatRef, who: Sender, messageId: number): Promise<void> {
-    const at = withMessage(keys, sharedKeys(keys, chat, uniqueText(), who.id), chat, messageId);
+    const at = withMessage(keys, sharedKeys(keys, chat, requestId(), who.id), chat, messageId);
     const args = {
       chat: chatText(chat),
       message_id: String(messageId),

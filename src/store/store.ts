@@ -6,10 +6,11 @@ import { type Auth, createAuth } from './auth.js';
 import { type Bots, createBots } from './bots.js';
 import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
-import type { StoreContext } from './context.js';
+import { requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
+import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPolls, type Polls } from './polls.js';
@@ -33,6 +34,12 @@ export interface Store {
   readonly polls: Polls;
   readonly streams: Streams;
   readonly sweep: Sweep;
+  readonly idempotency: Idempotency;
+  /**
+   * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
+   * was applied by a former run is recognised by its script (law 4).
+   */
+  under(seed: string): Store;
 }
 
 export interface StoreOptions {
@@ -48,25 +55,32 @@ export interface StoreOptions {
 }
 
 export function createStore({ hints, onError, ...context }: StoreOptions): Store {
-  const shared: StoreContext = context;
+  const shared: StoreContext = { ...context, requestId: uniqueText };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const chats = createChats(shared, control);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, onError);
   const readBack = createReadBack(shared, { chats, control, queues });
-  return {
+  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
+  const changing = (own: StoreContext) => ({
+    callbacks: createCallbacks(own, readBack, forwarder),
+    messages: createMessages(own, readBack, forwarder),
+  });
+  const store: Store = {
+    ...changing(shared),
     auth,
     chats,
     queues,
     forwarder,
-    callbacks: createCallbacks(shared, readBack, forwarder),
     history: createHistory(shared, chats),
     bots: createBots(shared, control, auth, queues),
     users: createUsers(shared, control, auth),
-    messages: createMessages(shared, readBack, forwarder),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats),
     sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
+    idempotency: createIdempotency(shared),
+    under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
   };
+  return store;
 }

@@ -48,14 +48,14 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary|identity_texts|media|send_media)\.ts$/;
+  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary|identity_texts|media|results|send_media)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
-  docs: (to) => /^(api|config|errors)$/.test(folderOf(to)),
+  docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
   api: (to) => /^(methods|app|rules|view|store|files|errors|limits)$/.test(folderOf(to)),
   methods: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),

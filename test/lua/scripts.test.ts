@@ -6,6 +6,7 @@ import { authCases } from './auth.cases.js';
 import type { Case } from './cases.js';
 import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
+import { idempotencyCases } from './idempotency.cases.js';
 import { journalCases } from './journal.cases.js';
 import { messageCases } from './messages.cases.js';
 import { updateCases } from './updates.cases.js';
@@ -20,6 +21,7 @@ const cases: readonly Case[] = [
   ...chatCases,
   ...controlCases,
   ...journalCases,
+  ...idempotencyCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

@@ -19,7 +19,9 @@ import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
-import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
+import { environment } from './environment.js';
+import { holdEndpoint, holdMethod } from './results.js';
+import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;
@@ -217,21 +219,6 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
   }) as Front;
 }
 
-function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
-  return {
-    FILES_DIR: temporaryFolder(),
-    PATH: process.env.PATH ?? '',
-    HOST: '127.0.0.1',
-    ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
-    DATABASE_URL: databaseUrl,
-    ADMIN_TOKEN: adminToken,
-    TOKEN_PEPPER: randomBytes(32).toString('base64url'),
-    TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
-    POSTGRES_POOL: '4',
-    UWS_HTTP_MAX_HEADERS_SIZE: '65536',
-  };
-}
-
 /** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { fronts = 1, extraEnv = {}, frontEnv = {} } = options;
@@ -315,14 +302,19 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
   }
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = (user, verb, path, body, front = 0) =>
-    call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
+    const answer = await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+    holdEndpoint(verb, path, answer.body);
+    return answer;
+  };
 
   return {
     app,
-    bot: (bot, method, params, front = 0) => {
+    async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      return call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      const answer = await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      holdMethod(method, answer.body);
+      return answer;
     },
     async newUser(name) {
       const username = `${name}_${++named}`;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, pageSize, userId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
+import { chatMember, done, pageOf } from '../../api/results.js';
 import { integer, json, optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -49,6 +50,7 @@ export const listMembers = defineEndpoint({
   summary: 'Members of a group, in the order of their ids.',
   params: z.object({ chat_id: appChatId, cursor: optional(integer()), limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
+  result: pageOf(chatMember),
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');
@@ -83,6 +85,7 @@ export const putMember = defineEndpoint({
     'too_many_chat_bots',
     'too_many_chats',
   ],
+  result: chatMember,
   handler: async ({ user, store }, p) => {
     const { chat, creator } = await managedChat(store, user, p.chat_id);
     const status = p.status ?? 'member';
@@ -111,6 +114,7 @@ export const removeMember = defineEndpoint({
   summary: 'Removes a person or a bot from a group.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
+  result: done,
   handler: async ({ user, store }, p) => {
     const { chat, creator } = await managedChat(store, user, p.chat_id);
     const present = await store.chats.member(chat, p.member_id);

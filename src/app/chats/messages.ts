@@ -5,6 +5,7 @@ import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, appMessageId, pageSize } from '../../api/fields.js';
 import { takeMedia, withMedia } from '../../api/media.js';
 import { personViewer, readableChat } from '../../api/reading.js';
+import { done, message, messageList } from '../../api/results.js';
 import { integer, messageText, optional, parseMode, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
@@ -19,6 +20,7 @@ export const listMessages = defineEndpoint({
   summary: 'Messages of a chat, newest first.',
   params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
+  result: messageList,
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     const [messages, viewer] = await Promise.all([
@@ -53,6 +55,7 @@ export const postMessage = defineEndpoint({
     'file_empty',
     'photo_invalid',
   ],
+  result: message,
   handler: async (context, p) => {
     const { user, store, files, uploads } = context;
     const chat = chatOfUser(user.id, p.chat_id);
@@ -97,6 +100,7 @@ export const editMessage = defineEndpoint({
     'message_not_modified',
     'text_empty',
   ],
+  result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
@@ -114,6 +118,7 @@ export const deleteMessage = defineEndpoint({
   summary: 'Deletes a message.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId }),
   errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  result: done,
   handler: async ({ user, store }, p) => {
     await store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id);
     return true;

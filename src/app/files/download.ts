@@ -10,6 +10,7 @@ export const downloadFile = defineEndpoint({
   path: '/api/files/{file_id}',
   summary: 'A stored file, whole or by range.',
   params: z.object({ file_id: text }),
+  contentType: 'application/octet-stream',
   errors: ['not_found', 'range_not_satisfiable'],
   handler: async ({ user, files, downloads, request }, { file_id }) => {
     let file: MediaFile;

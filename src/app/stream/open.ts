@@ -41,6 +41,7 @@ export const openStream = defineEndpoint({
   path: '/api/stream',
   summary: 'Server-sent events of the chats of the caller.',
   params: z.object({}),
+  contentType: 'text/event-stream',
   handler: async ({ user, store, request }) => {
     const stream = request.openStream();
     let stop: (() => void) | undefined;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { chatInfo } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { isDirect } from '../../store/keys.js';
@@ -23,6 +24,7 @@ export const getChat = defineMethod({
   summary: 'Tells about a chat.',
   params: z.object({ chat_id: chatId }),
   errors: ['chat_id_empty', 'chat_not_found', 'not_group_member'],
+  result: chatInfo,
   handler: async ({ bot, store }, p) => {
     const chat = chatOfBot(bot.id, p.chat_id);
     const found = await store.chats.find(chat);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { optional, text } from '../../api/schema.js';
 import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
 
@@ -14,6 +15,7 @@ export const sendAudio = defineMethod({
     performer: optional(text),
     title: optional(text),
   }),
+  result: message,
   errors: mediaErrors,
   handler: (context, p) => sendMedia(context, 'audio', p.audio, p),
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { boolean, optional } from '../../api/schema.js';
 import { media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
 
@@ -8,6 +9,7 @@ export const sendPhoto = defineMethod({
   name: 'sendPhoto',
   summary: 'Sends a picture: a file, an HTTPS URL or a `file_id`.',
   params: z.object({ ...mediaParams, photo: media, has_spoiler: optional(boolean) }),
+  result: message,
   errors: mediaErrors,
   handler: (context, p) => sendMedia(context, 'photo', p.photo, p),
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { boolean, optional } from '../../api/schema.js';
 import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
 
@@ -15,6 +16,7 @@ export const sendVideo = defineMethod({
     duration: amount,
     has_spoiler: optional(boolean),
   }),
+  result: message,
   errors: mediaErrors,
   handler: (context, p) => sendMedia(context, 'video', p.video, p),
 });
