@@ -181,8 +181,12 @@ export async function freshCluster(): Promise<FreshCluster> {
         await replica.client.call('CLUSTER', 'REPLICATE', node(master).id);
         return true;
       });
-      await until('a replica that has caught up', async () =>
-        /master_link_status:up/.test(await replica.client.info('replication')),
+      // It stands for election only once it knows what its master served.
+      await until(
+        'a replica that has caught up',
+        async () =>
+          /master_link_status:up/.test(await replica.client.info('replication')) &&
+          /cluster_slots_assigned:16384/.test(String(await replica.client.cluster('INFO'))),
       );
       await settled();
       return replica;

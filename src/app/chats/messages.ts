@@ -37,7 +37,7 @@ export const postMessage = defineEndpoint({
   summary: 'Sends a text message, or a picture with the text as its caption.',
   params: z.object({
     chat_id: appChatId,
-    text: optional(text),
+    text: optional(text).describe('The text; with a picture, its caption'),
     photo: optional(text),
     parse_mode: parseMode,
     reply_to_message_id: optional(integer()),

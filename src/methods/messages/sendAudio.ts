@@ -13,7 +13,7 @@ export const sendAudio = defineMethod({
     audio: media,
     duration: amount,
     performer: optional(text),
-    title: optional(text),
+    title: optional(text).describe('What is played'),
   }),
   result: message,
   errors: mediaErrors,
