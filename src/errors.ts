@@ -61,6 +61,12 @@ export const catalogue = {
   not_enough_rights: bad('not enough rights'),
   too_many_chat_bots: bad('too many bots in the chat'),
   too_many_chats: bad('too many chats'),
+  too_many_administrators: bad('too many administrators in the chat'),
+  kicked_from_chat: forbidden('user was kicked from the chat'),
+  creator_cant_leave: bad("the creator can't leave the chat"),
+  chat_member_not_found: bad('user not found'),
+  private_chat_members: bad("chat member status can't be changed in private chats"),
+  private_chat_administrators: bad('there are no administrators in the private chat'),
 
   // Messages
   text_empty: bad('message text is empty'),

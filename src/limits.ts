@@ -25,7 +25,16 @@ export const limits = {
   delete_age_ms_max: 48 * 3_600_000,
   messages_batch_max: 100,
 
+  reactions_per_user_max: 20,
+  reactors_listed_max: 100,
+  reactors_kept_max: 150,
+  acted_generation_ms: 3_600_000,
+  post_stream_interval_ms: 250,
+
   bots_per_chat_max: 50,
+  administrators_per_chat_max: 100,
+  member_events_batch_max: 100,
+  member_event_mark_ms: 24 * 3_600_000,
   bots_per_owner_max: 1_000,
   chats_per_user_max: 5_000,
   page_size_max: 100,
@@ -114,6 +123,7 @@ assert(
   'a ticket must end before what was flushed can be evicted',
 );
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
+assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(

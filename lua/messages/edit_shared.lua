@@ -1,5 +1,5 @@
 --[[
-@summary Replaces the text or the keyboard of a message in a group or a channel.
+@summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
 @why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
 @include partition
 @include request
@@ -24,7 +24,7 @@
 @key     member_ticket   {NN}:member:<chat>:<editor>:ticket      STRING
 @derived sibling         {NN}:msg:<chat>:<message_id>      STRING
 @arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text or markup), ticket to leave
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), ticket to leave
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the updates of bots
@@ -42,6 +42,8 @@
 @err     not_found
 @err     cant_be_edited
 @err     no_text
+@err     no_caption
+@err     no_media
 @err     not_modified
 @err     too_often
 ]]

@@ -8,6 +8,7 @@
 @include chat
 @include changes
 @include append
+@include reply
 @include queue
 @key     meta         {NN}:meta                          HASH
 @key     journal      {NN}:journal                       STREAM
@@ -44,13 +45,8 @@ local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local by_bot = from == ''
 if by_bot and c.kind == 'blocked' then return refuse('blocked') end
-local reply = false
-if reply_to ~= '' then
-  if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
-  reply = redis.call('GET', message_key(reply_to))
-  if not reply then return refuse('reply_missing', leave_ticket(message_key(reply_to) .. ':ticket', token)) end
-  if read_header(reply)[6] == KIND_DELETED then return refuse('reply_not_found') end
-end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
 local done = redis.call('GET', request_key)
 if done then
   local id, at = done:match('(%d+) (%d+)')

@@ -8,6 +8,7 @@
 @include chat
 @include changes
 @include append
+@include reply
 @include control
 @include outbox
 @key     meta           {NN}:meta                       HASH
@@ -54,13 +55,8 @@ local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
 if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
-local reply = false
-if reply_to ~= '' then
-  if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
-  reply = redis.call('GET', message_key(reply_to))
-  if not reply then return refuse('reply_missing', leave_ticket(message_key(reply_to) .. ':ticket', token)) end
-  if read_header(reply)[6] == KIND_DELETED then return refuse('reply_not_found') end
-end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
 local done = redis.call('GET', request_key)
 if done then
   local id, at, post = done:match('(%d+) (%d+) (%d+)')

@@ -6,7 +6,7 @@ import { viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
 import { personViewer } from './reading.js';
 
-/** The chat with its last message, as the person sees it; null when there is no such chat. */
+/** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. */
 export async function chatSummary(
   store: Store,
   chat: ChatRef,
@@ -19,9 +19,11 @@ export async function chatSummary(
   ]);
   if (!found || messages === null) return null;
   const last = messages[0];
+  const pinned = await store.history.pinned(found);
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last ? { last_message: viewMessage(last, viewer) } : {}),
+    ...(pinned ? { pinned_message: viewMessage(pinned, viewer) } : {}),
   };
 }

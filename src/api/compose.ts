@@ -23,7 +23,7 @@ export function botSender(bot: Bot): Sender {
 
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
-/** The chat that a bot names. No chat has a public name yet. Error: `chat_not_found`. */
+/** The chat that a bot names; `chat_names.ts` has put ids in the place of usernames. Error: `chat_not_found`. */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
   if (typeof chatId === 'string' || chatId === 0 || chatId === bot) return fail('chat_not_found');
   return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);

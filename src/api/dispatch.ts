@@ -7,8 +7,9 @@ import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
+import { namesChat, withChatIds } from './chat_names.js';
 import { createDownloads } from './downloads.js';
-import { type Endpoint, kindForPeople, replied } from './endpoint.js';
+import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith } from './method.js';
 import { noFiles, parseParams } from './params.js';
@@ -30,6 +31,7 @@ export interface DispatchOptions {
 const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
 function envelope(result: unknown): string {
+  if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
   if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });
@@ -91,7 +93,9 @@ export function createDispatch({ store, files, adminToken, own, onCall }: Dispat
     }
     const { values, files: uploads } = parseParams(request);
     const context = { bot, store: on, files, uploads, onGone };
-    return method.handler(context, parseWith(method.params, values) as never);
+    const params = parseWith(method.params, values);
+    if (!namesChat(params)) return method.handler(context, params as never);
+    return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
   }
 
   function finish(request: ApiRequest, method: Method, result: unknown): void {

@@ -22,6 +22,15 @@ export interface EndpointContext<U> {
 /** Returned by a handler that has replied by itself. */
 export const replied: unique symbol = Symbol('replied');
 
+/** A body that is no `result` of an envelope: its fields stand beside `ok` (interface §2). */
+export class Flat {
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(fields: Readonly<Record<string, unknown>>) {
+    this.fields = fields;
+  }
+}
+
 /** What an answer is made of: one of these. */
 interface Answer {
   /** What the envelope carries; of `results.ts`. */

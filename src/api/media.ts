@@ -34,10 +34,11 @@ function referredTo(url: string): string {
   return url;
 }
 
-const given = <T extends object>(values: T) =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value)) as {
-    readonly [K in keyof T]: NonNullable<T[K]>;
-  };
+/** What was said, and nothing else of a call whose parameters are given here as they came. */
+const given = ({ width, height, duration, performer, title }: Described) =>
+  Object.fromEntries(
+    Object.entries({ width, height, duration, performer, title }).filter(([, value]) => value),
+  ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
 
 export interface TakenMedia {
   readonly file: MediaFile;

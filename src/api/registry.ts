@@ -1,6 +1,7 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
 import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
@@ -12,6 +13,7 @@ import { updateBot } from '../app/bots/update.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
+import { joinChat, leaveChat as leaveChatEndpoint } from '../app/chats/join.js';
 import { listChats } from '../app/chats/list.js';
 import { listMembers, putMember, removeMember } from '../app/chats/members.js';
 import {
@@ -20,13 +22,25 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
+import { getPostEndpoint, listPosts } from '../app/posts/get.js';
+import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
+import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
+import { getChatMember } from '../methods/chats/getChatMember.js';
+import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
+import { leaveChat } from '../methods/chats/leaveChat.js';
+import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
+import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
+import { unpinChatMessage } from '../methods/chats/unpinChatMessage.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
+import { editMessageCaption } from '../methods/edits/editMessageCaption.js';
+import { editMessageMedia } from '../methods/edits/editMessageMedia.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
 import { getFile } from '../methods/files/getFile.js';
@@ -48,6 +62,9 @@ import { sendMessage } from '../methods/messages/sendMessage.js';
 import { sendPhoto } from '../methods/messages/sendPhoto.js';
 import { sendVideo } from '../methods/messages/sendVideo.js';
 import { sendVoice } from '../methods/messages/sendVoice.js';
+import { createPost } from '../methods/posts/createPost.js';
+import { editPost } from '../methods/posts/editPost.js';
+import { getPost } from '../methods/posts/getPost.js';
 import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
@@ -68,6 +85,8 @@ export const methods: readonly Method[] = [
   logOut,
   sendMessage,
   editMessageText,
+  editMessageCaption,
+  editMessageMedia,
   editMessageReplyMarkup,
   deleteMessage,
   sendChatAction,
@@ -76,9 +95,19 @@ export const methods: readonly Method[] = [
   getWebhookInfo,
   answerCallbackQuery,
   getChat,
+  pinChatMessage,
+  unpinChatMessage,
+  unpinAllChatMessages,
+  getChatMember,
+  getChatAdministrators,
+  getChatMemberCount,
+  leaveChat,
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  createPost,
+  editPost,
+  getPost,
   setMessageReaction,
   getFile,
   sendPhoto,
@@ -102,9 +131,13 @@ export const endpoints: readonly Endpoint[] = [
   regenerateToken,
   showBot,
   startBot,
+  blockBot,
+  unblockBot,
   listChats,
   createChat,
   getChatEndpoint,
+  joinChat,
+  leaveChatEndpoint,
   listMembers,
   putMember,
   removeMember,
@@ -113,6 +146,15 @@ export const endpoints: readonly Endpoint[] = [
   editMessage,
   deleteMessageEndpoint,
   pressButton,
+  pinMessage,
+  unpinMessage,
   openStream,
+  listPosts,
+  getPostEndpoint,
+  addReaction,
+  removeReactions,
+  listReactions,
+  addLike,
+  removeLike,
   downloadFile,
 ];

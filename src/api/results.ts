@@ -3,6 +3,7 @@
  * finds a field that nobody described. A schema with an `id` is a component of that name.
  */
 import { z } from 'zod';
+import { otherFlags, rightNames } from '../rules/rights.js';
 
 const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
@@ -178,6 +179,29 @@ export const callbackQuery = z
   })
   .meta({ id: 'CallbackQuery', description: 'A press of an inline button.' });
 
+const flag = z.boolean();
+
+/** Of an administrator there are the rights too; libraries read more flags than there are rights here. */
+export const botChatMember = z
+  .strictObject({
+    user,
+    status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
+    is_anonymous: flag.optional(),
+    until_date: z.int().optional().describe('Of one who was removed; 0: for ever'),
+    ...Object.fromEntries([...rightNames, ...otherFlags].map((name) => [name, flag.optional()])),
+  })
+  .meta({ id: 'BotChatMember', description: 'What someone is and may do in a chat.' });
+
+export const botChatMembers = z.array(botChatMember);
+export const memberCount = z.int().min(0);
+
+export const memberUpdated = z
+  .strictObject({
+    ...{ chat, from: user, date: unixSeconds },
+    ...{ old_chat_member: botChatMember, new_chat_member: botChatMember },
+  })
+  .meta({ id: 'ChatMemberUpdated', description: 'A change of what someone is in a chat.' });
+
 export const update = z
   .strictObject({
     update_id: z.int().positive().describe('Unique for the bot and growing'),
@@ -186,6 +210,8 @@ export const update = z
     channel_post: message.optional(),
     edited_channel_post: message.optional(),
     callback_query: callbackQuery.optional(),
+    my_chat_member: memberUpdated.optional(),
+    chat_member: memberUpdated.optional(),
   })
   .meta({ id: 'Update', description: 'Carries one of its optional fields.' });
 

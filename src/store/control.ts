@@ -4,6 +4,7 @@
  */
 import { loadBot, loadCommands, loadDescriptions } from '../postgres/bots.js';
 import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.js';
+import { loadAdministrators } from '../postgres/members.js';
 import type { Sql } from '../postgres/sql.js';
 import { loadUser } from '../postgres/users.js';
 import type { Texts } from '../rules/identity_texts.js';
@@ -57,6 +58,10 @@ export interface Member {
   readonly isBot: boolean;
 }
 
+export interface Administrator extends Member {
+  readonly id: number;
+}
+
 export interface UserChats {
   readonly direct: readonly number[];
   readonly shared: readonly number[];
@@ -106,6 +111,19 @@ const member: Kind<Member> = {
   read: ([status, rights, isBot]) => ({ status, rights, isBot }) as Member,
 };
 
+const administrators: Kind<readonly Administrator[]> = {
+  key: (keys, chat) => keys.administrators(chat),
+  async load(sql, chat) {
+    const found = await loadAdministrators(sql, chat);
+    const list = found?.rows.map((row) => [row.member_id, row.status, row.rights, row.is_bot]);
+    return found && { version: found.version, fields: [list] };
+  },
+  read: ([list]) =>
+    (list as Array<[number, Member['status'], Member['rights'], boolean]>).map(
+      ([id, status, rights, isBot]) => ({ id, status, rights, isBot }),
+    ),
+};
+
 const chats: Kind<UserChats> = {
   key: (keys, id) => keys.memberships(id),
   async load(sql, id) {
@@ -133,7 +151,7 @@ const descriptions: Kind<Descriptions> = {
   read: ([description, shortDescription]) => ({ description, shortDescription }) as Descriptions,
 };
 
-const kinds = { bot, user, member, chats, commands, descriptions };
+const kinds = { bot, user, member, administrators, chats, commands, descriptions };
 export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 

@@ -58,9 +58,18 @@ export interface Keys {
   descriptions(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
+  /** STRING: the creator and administrators of a group or channel. Evicted. Bounded by limits.administrators_per_chat_max. */
+  administrators(chat: number): string;
+  /** STRING: the public chat that a lower-cased username names, or none. Evicted. */
+  name(partition: number, username: string): string;
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
+  /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
+  acted(post: number): string;
+  memberRoot(partition: number): string;
+  /** CHANNEL: hints that a post's reactions changed. */
+  postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
   chat(chat: ChatRef): string;
   /** Prefix of the STRING of each message of a chat. Evicted. */
@@ -126,8 +135,13 @@ export function makeKeys(count: number): Keys {
     commands: (bot) => `${near(bot)}:commands:${bot}`,
     descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
+    administrators: (chat) => `${near(chat)}:administrators:${chat}`,
+    name: (p, username) => `${at(p)}:name:${username}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
+    acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    memberRoot: (p) => `${at(p)}:member:`,
+    postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
     message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,

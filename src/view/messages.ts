@@ -39,8 +39,10 @@ function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   const { pinned, ...told } = message.record.origin.service ?? {};
   if (pinned === undefined) return told;
   const { reply } = message;
-  const shown = reply ? viewRecord(message, reply.id, reply.record, viewer) : { message_id: pinned };
-  return { ...told, pinned_message: shown };
+  const { chat } = viewRecord(message, message.id, message.record, viewer);
+  // A message that is gone by now has no date: that is how clients know.
+  const gone = { message_id: pinned, chat, date: 0 };
+  return { ...told, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
 }
 
 /** An animation is a document too, for clients that do not know animations. */

@@ -41,14 +41,30 @@ test('messages, updates and chats of a bot', async () => {
     await resultOf(service.app(ann, 'PATCH', `/api/chats/${at}/messages/${said.message_id}`, { text: 'y' }));
     await call('sendChatAction', { chat_id, action: 'typing' });
     await call('getChat', { chat_id });
+    await call('getChatMember', { chat_id, user_id: ann.id });
+    await call('getChatMemberCount', { chat_id });
     await call('deleteMessage', own);
     for (const path of [`/api/chats/${at}`, `/api/chats/${at}/messages`])
       await resultOf(service.app(ann, 'GET', path));
     await resultOf(service.app(ann, 'DELETE', `/api/chats/${at}/messages/${said.message_id}`));
   }
+  await call('getChatAdministrators', { chat_id: group });
+  const path = `/api/bots/${bot.username}/block`;
+  for (const verb of ['POST', 'DELETE']) await resultOf(service.app(ann, verb, path));
+  const eve = await service.newUser('eve');
+  const channel = { type: 'channel', title: 'News', username: 'results_news' };
+  const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', channel));
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${bot.id}`, {}));
+  await resultOf(service.app(eve, 'POST', `/api/chats/${id}/join`));
+  await resultOf(service.app(eve, 'POST', `/api/chats/${id}/leave`));
+  await resultOf(service.app(ann, 'POST', `/api/chats/${id}/messages`, { text: 'post' }));
+  await call('leaveChat', { chat_id: '@results_news' });
   const updates = await call('getUpdates');
   const kinds = new Set(updates.flatMap((update: object) => Object.keys(update)));
-  expect([...kinds].sort()).toEqual(['callback_query', 'edited_message', 'message', 'update_id']);
+  expect([...kinds].sort()).toEqual([
+    ...['callback_query', 'channel_post', 'edited_message', 'message', 'my_chat_member'],
+    'update_id',
+  ]);
   await call('deleteWebhook');
   await call('getWebhookInfo');
   await call('setMyCommands', { commands: [{ command: 'go', description: 'Goes' }] });

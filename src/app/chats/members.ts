@@ -1,4 +1,4 @@
-/** Who is in a group (behaviour §3, §11). */
+/** Who is in a group or channel (behaviour §3, §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, pageSize, userId } from '../../api/fields.js';
@@ -7,6 +7,7 @@ import { chatMember, done, pageOf } from '../../api/results.js';
 import { integer, json, optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
+import { rightNames, rightsOf } from '../../rules/rights.js';
 import { botProfile } from '../../store/bots.js';
 import { userProfile } from '../../store/chats.js';
 import type { User } from '../../store/control.js';
@@ -15,17 +16,7 @@ import type { Store } from '../../store/store.js';
 import { viewPerson } from '../../view/users.js';
 
 const path = '/api/chats/{chat_id}/members';
-const rights = z.partialRecord(
-  z.enum([
-    'can_pin_messages',
-    'can_edit_messages',
-    'can_post_messages',
-    'can_delete_messages',
-    'can_invite_users',
-  ]),
-  z.boolean(),
-  { error: 'an object of booleans' },
-);
+const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
 /** A bot by its name in the language of who looks. */
 async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
@@ -34,7 +25,7 @@ async function profileOf(store: Store, id: number, isBot: boolean, language: str
   return user && userProfile(user);
 }
 
-/** A group in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
+/** A group or channel in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
 async function managedChat(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
@@ -47,7 +38,7 @@ async function managedChat(store: Store, user: User, chatId: number) {
 export const listMembers = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Members of a group, in the order of their ids.',
+  summary: 'Members of a group or channel, in the order of their ids.',
   params: z.object({ chat_id: appChatId, cursor: optional(integer()), limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: pageOf(chatMember),
@@ -59,7 +50,11 @@ export const listMembers = defineEndpoint({
     const items = await Promise.all(
       rows.map(async (row) => {
         const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
-        return { user: profile && viewPerson(profile), status: row.status, rights: row.rights };
+        return {
+          user: profile && viewPerson(profile),
+          status: row.status,
+          rights: rightsOf(row.status, row.rights),
+        };
       }),
     );
     const last = rows.at(-1);
@@ -70,7 +65,7 @@ export const listMembers = defineEndpoint({
 export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
-  summary: 'Adds a person or a bot to a group, or changes what they may do.',
+  summary: 'Adds a person or a bot to a group or channel, or changes what they may do.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -83,6 +78,7 @@ export const putMember = defineEndpoint({
     'not_enough_rights',
     'user_not_found',
     'too_many_chat_bots',
+    'too_many_administrators',
     'too_many_chats',
   ],
   result: chatMember,
@@ -103,6 +99,7 @@ export const putMember = defineEndpoint({
       { id: p.member_id, is_bot: bot !== null },
       status,
       status === 'administrator' ? (p.rights ?? {}) : {},
+      user.id,
     );
     return { user: viewPerson(profile), status: row.status, rights: row.rights };
   },
@@ -111,7 +108,7 @@ export const putMember = defineEndpoint({
 export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
-  summary: 'Removes a person or a bot from a group.',
+  summary: 'Removes a person or a bot from a group or channel.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
   result: done,
@@ -121,7 +118,7 @@ export const removeMember = defineEndpoint({
     if (!['administrator', 'member'].includes(present.status))
       fail(present.status === 'creator' ? 'not_enough_rights' : 'user_not_found');
     if (!creator && present.status === 'administrator') fail('not_enough_rights');
-    await store.chats.putMember(chat, { id: p.member_id, is_bot: present.isBot }, 'kicked', {});
+    await store.chats.putMember(chat, { id: p.member_id, is_bot: present.isBot }, 'kicked', {}, user.id);
     return true;
   },
 });

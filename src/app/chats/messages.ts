@@ -86,26 +86,34 @@ export const postMessage = defineEndpoint({
 export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
-  summary: 'Replaces the text of a message of the caller.',
+  summary: 'Replaces the text of a message, or the caption where `caption` is given.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,
-    text: messageText,
+    text: messageText.optional(),
+    caption: text.optional(),
     parse_mode: parseMode,
   }),
   errors: [
     'chat_not_found',
     'message_to_edit_not_found',
     'message_cant_be_edited',
+    'no_text_to_edit',
+    'no_caption_to_edit',
     'message_not_modified',
     'text_empty',
+    'caption_too_long',
   ],
   result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
+    const given = p.text === undefined && p.caption !== undefined ? 'caption' : 'text';
     const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
-      what: 'text',
-      content: await textContent(store, p),
+      what: given,
+      content:
+        given === 'caption'
+          ? await captionContent(store, p)
+          : await textContent(store, { ...p, text: p.text ?? fail('text_empty') }),
       markup: null,
     });
     return viewMessage(edited, await personViewer(store, chat, user));
