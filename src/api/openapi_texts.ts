@@ -43,6 +43,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   language_code: 'Two letters; without it, the default',
   last_name: `Last name, up to ${limits.person_name_length_max} characters`,
   limit: 'How many at most; what is out of bounds is clamped',
+  media: 'What the album shows, in order',
   member_id: 'Id of a person or a bot',
   name: `Name, up to ${limits.bot_name_length_max} characters`,
   offset: 'Confirms all updates below it; -N keeps the last N; 0 confirms nothing',
