@@ -53,7 +53,12 @@ import { logOut } from '../methods/identity/logOut.js';
 import { setMyDescription } from '../methods/identity/setMyDescription.js';
 import { setMyName } from '../methods/identity/setMyName.js';
 import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
+import { copyMessage } from '../methods/messages/copyMessage.js';
+import { copyMessages } from '../methods/messages/copyMessages.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { deleteMessages } from '../methods/messages/deleteMessages.js';
+import { forwardMessage } from '../methods/messages/forwardMessage.js';
+import { forwardMessages } from '../methods/messages/forwardMessages.js';
 import { sendAnimation } from '../methods/messages/sendAnimation.js';
 import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
@@ -90,6 +95,11 @@ export const methods: readonly Method[] = [
   editMessageMedia,
   editMessageReplyMarkup,
   deleteMessage,
+  deleteMessages,
+  forwardMessage,
+  forwardMessages,
+  copyMessage,
+  copyMessages,
   sendChatAction,
   getUpdates,
   deleteWebhook,

@@ -112,18 +112,6 @@ const document = z
   .strictObject({ ...fileFields, ...named })
   .meta({ id: 'Document', description: 'A file of any kind.' });
 
-export const file = z
-  .strictObject({
-    file_id: z.string(),
-    file_unique_id: z.string(),
-    file_size: z.int().positive().optional().describe('bytes'),
-    file_path: z
-      .string()
-      .optional()
-      .describe('Below `/file/bot<token>/`; absent for media kept by reference'),
-  })
-  .meta({ id: 'File', description: 'A file that can be downloaded.' });
-
 const messageFields = {
   message_id: z.int().positive().describe('Unique in its chat'),
   from: user.optional(),
@@ -154,7 +142,7 @@ const messageFields = {
     return message.optional().describe('The message that this one answers, without its own');
   },
   get pinned_message() {
-    return message.optional().describe('Of the service message of a pin');
+    return z.union([message, messageReference]).optional().describe('Of the service message of a pin');
   },
 };
 
@@ -162,12 +150,26 @@ export const message: z.ZodType = z
   .strictObject(messageFields)
   .meta({ id: 'Message', description: 'A message (interface §2).' });
 
+export const fileInfo = z
+  .strictObject({
+    file_id: z.string(),
+    file_unique_id: z.string(),
+    file_size: z.int().min(0).optional().describe('bytes'),
+    file_path: z
+      .string()
+      .optional()
+      .describe('Below `/file/bot<token>/`; absent of media that are kept as a URL'),
+  })
+  .meta({ id: 'File', description: 'Where a file is downloaded from.' });
+
 export const messageList = z.array(message);
 
 /** What a copy or a forward of many answers with. */
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
   .meta({ id: 'MessageReference', description: 'The id of a message that was made.' });
+
+export const messageReferences = z.array(messageReference);
 
 export const callbackQuery = z
   .strictObject({
@@ -251,7 +253,11 @@ export const chatInfo = chat
   .meta({ id: 'ChatInfo', description: 'All that a bot is told of a chat.' });
 
 export const listedChat = chat
-  .extend({ member_count: z.int().min(0).optional(), last_message: message.optional() })
+  .extend({
+    member_count: z.int().min(0).optional(),
+    last_message: message.optional(),
+    pinned_message: message.optional(),
+  })
   .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
 
 export const listedChats = z.array(listedChat);
@@ -282,6 +288,31 @@ export const ownedBot = z
   .meta({ id: 'OwnedBot', description: 'A bot as its owner sees it.' });
 
 export const ownedBotList = z.array(ownedBot);
+
+const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
+
+export const ownedBotSettings = ownedBot
+  .extend({
+    texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
+  })
+  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
+
+export const botPage = z
+  .strictObject({
+    id: z.int().positive(),
+    username: z.string(),
+    name: z.string(),
+    description: z.string(),
+    short_description: z.string(),
+    commands: botCommandList.optional(),
+  })
+  .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });
+
+export const botName = z.strictObject({ name: z.string() }).meta({ id: 'BotName' });
+export const botDescription = z.strictObject({ description: z.string() }).meta({ id: 'BotDescription' });
+export const botShortDescription = z
+  .strictObject({ short_description: z.string() })
+  .meta({ id: 'BotShortDescription' });
 
 export const issuedToken = z
   .strictObject({ token: z.string() })

@@ -81,6 +81,19 @@ export const messageId = integer(messageIdError)
   .pipe(z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }))
   .describe('Id of the message in its chat');
 
+/** Ids of messages for one step: 1 to `limits.messages_batch_max`, in any order. */
+export const messageIds = json(
+  z
+    .array(messageId, {
+      error: ({ input }) =>
+        input === undefined || input === null || input === ''
+          ? answer('message_ids_empty')
+          : 'an array of integers',
+    })
+    .min(1, { error: answer('message_ids_empty') })
+    .max(limits.messages_batch_max, { error: answer('too_many_message_ids') }),
+).describe(`Ids of 1 to ${limits.messages_batch_max} messages of one chat`);
+
 export const parseMode = optional(text).describe(
   '`HTML`, `MarkdownV2` or `Markdown`; without it the text is plain',
 );

@@ -20,10 +20,16 @@ import {
 } from './schema.js';
 
 /** A URL, a `file_id` or `attach://<name>`; absent when the file is the part of that name. */
-export const media = optional(text);
+export const media = optional(text).describe(
+  'A part of the multipart body, `attach://<name>` of one, an HTTPS URL, or a `file_id`',
+);
+
+export const spoiler = optional(boolean).describe('Covers the media until someone looks');
 
 /** What a client says of its media: 0 says nothing. */
-export const amount = optional(integer().transform((n) => Math.min(10_000_000, Math.max(0, n))));
+export const amount = optional(integer().transform((n) => Math.min(10_000_000, Math.max(0, n)))).describe(
+  'Pixels, or seconds of a duration; used where it cannot be measured',
+);
 
 /** Where a message goes and how, besides its content. */
 export const sendingParams = {

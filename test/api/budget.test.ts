@@ -139,3 +139,24 @@ test('a made-up token asks Redis nothing', async () => {
   });
   expect(sent).toEqual([]);
 });
+
+test('forwarding, copying or deleting 1 or 100 hot messages is one read and one change', async () => {
+  const ids: number[] = [];
+  for (let i = 0; i < 100; i++)
+    ids.push((await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x' }))).message_id);
+  const call = (method: string, params: object) =>
+    resultOf(service.bot(bot, method, { chat_id: user.id, from_chat_id: user.id, ...params }));
+  const [message_id] = ids;
+  const both = ['evalsha', 'evalsha'];
+  for (const [method, params, sent] of [
+    ['forwardMessage', { message_id }, both],
+    ['copyMessage', { message_id }, both],
+    ['forwardMessages', { message_ids: ids }, both],
+    ['copyMessages', { message_ids: ids }, both],
+    ['deleteMessages', { message_ids: ids }, ['evalsha']],
+  ] as const) {
+    const once = method.startsWith('delete') ? { message_ids: [999_999] } : params;
+    await call(method, once);
+    expect(await during(async () => void (await call(method, params))), method).toEqual(sent);
+  }
+});

@@ -73,7 +73,7 @@ describe('constants that codec.ts and Lua both spell', () => {
         Number(m[1]),
       ]),
     );
-    expect(pushed).toHaveLength(4);
+    expect(pushed).toHaveLength(5);
     for (const [kind, bit] of pushed) expect(bit).toBe(kindBit(kind as 'message'));
   });
 });

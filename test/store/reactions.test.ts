@@ -97,8 +97,8 @@ test('a list that removals made short gets those before them again', async () =>
   expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
 });
 
-test('a reaction takes at most 100 bytes, and one more costs the same on a large post', async () => {
-  const [small, large] = [await makePost(), await makePost()];
+test('a reaction takes at most 100 bytes', async () => {
+  const large = await makePost();
   const client = a.connection.client;
   const bytesOf = async (post: number) => {
     let sum = 0;
@@ -117,6 +117,5 @@ test('a reaction takes at most 100 bytes, and one more costs the same on a large
   }
   const each = (await bytesOf(large)) - empty;
   expect(each / count).toBeLessThan(100);
-  for (const user of people(10, 200_000)) await a.store.posts.react(small, user, set('👍'));
   expect(await client.hget(cluster.keys.post(large), 'n:👍')).toBe(String(count));
 });

@@ -17,22 +17,25 @@ function hold(name: string, schema: z.ZodType | undefined, value: unknown): void
     );
 }
 
-/** Throws when the answer of a bot method is not as described. */
-export function holdMethod(name: string, body: { ok?: unknown; result?: unknown } | null): void {
-  const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
-  if (method && body?.ok === true) hold(method.name, method.result, body.result);
+interface Answer {
+  readonly body: { readonly ok?: unknown; readonly result?: unknown } | null;
 }
 
-/** Throws when the answer of an endpoint is not as described; `path` may have a query. */
-export function holdEndpoint(
-  verb: string,
-  path: string,
-  body: { ok?: unknown; result?: unknown } | null,
-): void {
+/** The answer of a bot method; throws when it is not as described. */
+export function holdMethod<A extends Answer>(name: string, answer: A): A {
+  const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  if (method && answer.body?.ok === true) hold(method.name, method.result, answer.body.result);
+  return answer;
+}
+
+/** The answer of an endpoint; throws when it is not as described. `path` may have a query. */
+export function holdEndpoint<A extends Answer>(verb: string, path: string, answer: A): A {
   const match = find(verb, path.split('?')[0] ?? '');
-  if (match === null || match === 'other_verb' || body?.ok !== true) return;
+  const { body } = answer;
+  if (match === null || match === 'other_verb' || body?.ok !== true) return answer;
   const { endpoint } = match;
   const name = `${endpoint.verb} ${endpoint.path}`;
   if (endpoint.body) hold(name, endpoint.body, body);
   else hold(name, endpoint.result, body.result);
+  return answer;
 }

@@ -3,11 +3,8 @@
  *
  *   const service = await startService({ fronts: 2 });
  *   const owner = await service.newUser('olga');
- *   const bot = await service.newBot(owner, 'echo');
- *   await service.openChat(owner, bot);
- *   await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'hi' }, 1));
+ *   await resultOf(service.bot(await service.newBot(owner, 'echo'), 'getMe', {}, 1));
  *   await service.fronts[1].kill();
- *   await service.fronts[1].start();
  *   await service.stop();
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -303,18 +300,16 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
   const app: Service['app'] = async (user, verb, path, body, front = 0) => {
-    const answer = await call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
-    holdEndpoint(verb, path, answer.body);
-    return answer;
+    const headers = { authorization: `Bearer ${user.token}` };
+    return holdEndpoint(verb, path, await call(urlOf(front) + path, verb, body, headers));
   };
 
   return {
     app,
     async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      const answer = await call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
-      holdMethod(method, answer.body);
-      return answer;
+      const url = `${urlOf(front)}/bot${token}/${method}`;
+      return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
     },
     async newUser(name) {
       const username = `${name}_${++named}`;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
-import { ownedBot } from '../../api/results.js';
+import { ownedBotSettings } from '../../api/results.js';
 import { botProfile } from '../../store/bots.js';
 import { viewOwnBot } from '../../view/bots.js';
 
@@ -11,7 +11,7 @@ export const getBot = defineEndpoint({
   summary: 'A bot of the caller, with its texts by language.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
-  result: ownedBot,
+  result: ownedBotSettings,
   handler: async ({ user, store }, p) => {
     const bot = await store.bots.owned(user.id, p.bot_id);
     return viewOwnBot(botProfile(bot, user.languageCode), bot, await store.bots.descriptions(bot.id));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { botPage } from '../../api/results.js';
 import { fail } from '../../errors.js';
 import { commandsFor } from '../../rules/commands.js';
 import { textIn } from '../../rules/identity_texts.js';
@@ -12,6 +13,7 @@ export const showBot = defineEndpoint({
   summary: "The page of a bot, in the caller's language.",
   params: z.object({ username: z.string() }),
   errors: ['bot_not_found'],
+  result: botPage,
   handler: async ({ user, store }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
     const [said, commands] = await Promise.all([

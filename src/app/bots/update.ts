@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
 import { byLanguage, descriptionText, nameText, shortDescriptionText } from '../../api/identity_texts.js';
+import { ownedBotSettings } from '../../api/results.js';
 import { botProfile } from '../../store/bots.js';
 import { viewOwnBot } from '../../view/bots.js';
 
@@ -24,6 +25,7 @@ export const updateBot = defineEndpoint({
     'description_too_long',
     'short_description_too_long',
   ],
+  result: ownedBotSettings,
   handler: async ({ user, store }, { bot_id, ...texts }) => {
     const given = Object.values(texts).some((text) => text !== undefined);
     const bot = given

@@ -13,7 +13,9 @@ export const createChat = defineEndpoint({
     type: z.enum(['group', 'channel'], { error: 'one of: group, channel' }),
     title: chatTitle,
     username: optional(username),
-    private: optional(boolean),
+    private: optional(boolean).describe(
+      'Only members see it and others cannot join; by default true for a group without a username',
+    ),
   }),
   errors: ['title_invalid', 'username_invalid', 'username_taken', 'too_many_chats'],
   result: listedChat,

@@ -37,8 +37,8 @@ export const postMessage = defineEndpoint({
   summary: 'Sends a text message, or a picture with the text as its caption.',
   params: z.object({
     chat_id: appChatId,
-    text: optional(text).describe('The text; with a picture, its caption'),
-    photo: optional(text),
+    text: optional(text).describe('Up to 4096 characters, or 1024 as a caption'),
+    photo: optional(text).describe('A part of the multipart body, an HTTPS URL, or a `file_id`'),
     parse_mode: parseMode,
     reply_to_message_id: optional(integer()),
   }),

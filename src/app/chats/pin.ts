@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { chatOfUser, userSender } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId } from '../../api/fields.js';
+import { done } from '../../api/results.js';
 import { boolean, messageId, optional } from '../../api/schema.js';
 
 const path = '/api/chats/{chat_id}/pin';
@@ -23,6 +24,7 @@ export const pinMessage = defineEndpoint({
     'message_to_pin_not_found',
     'service_cant_be_pinned',
   ],
+  result: done,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
     await store.pins.pin(chat, userSender(user), p.message_id, p.disable_notification !== true);
@@ -36,6 +38,7 @@ export const unpinMessage = defineEndpoint({
   summary: 'Unpins a message; without `message_id` the one that is pinned.',
   params: z.object({ chat_id: appChatId, message_id: optional(messageId) }),
   errors: ['chat_not_found', 'not_chat_member', 'pin_not_allowed', 'message_to_unpin_not_found'],
+  result: done,
   handler: async ({ user, store }, p) => {
     await store.pins.unpin(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id ?? null);
     return true;

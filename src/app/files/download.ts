@@ -9,9 +9,9 @@ export const downloadFile = defineEndpoint({
   verb: 'GET',
   path: '/api/files/{file_id}',
   summary: 'A stored file, whole or by range.',
-  params: z.object({ file_id: text }),
-  contentType: 'application/octet-stream',
+  params: z.object({ file_id: text.describe('Of a message that the caller sees') }),
   errors: ['not_found', 'range_not_satisfiable'],
+  contentType: 'application/octet-stream',
   handler: async ({ user, files, downloads, request }, { file_id }) => {
     let file: MediaFile;
     try {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, pageSize } from '../../api/fields.js';
+import { post } from '../../api/post_results.js';
 import { findPost, postName, viewPost, visibleChannel } from '../../api/posts.js';
 import { integer, optional } from '../../api/schema.js';
 import { ApiError } from '../../errors.js';
@@ -13,6 +14,7 @@ export const getPostEndpoint = defineEndpoint({
   path: '/api/posts/{post}',
   summary: 'A post with its reactions.',
   params: z.object({ post: postName }),
+  result: post,
   errors: ['post_not_found'],
   handler: ({ user, store }, p) => findPost(store, p.post, { id: user.id, isBot: false }, user),
 });
@@ -25,6 +27,7 @@ export const listPosts = defineEndpoint({
   path: '/api/chats/{chat_id}/posts',
   summary: 'Posts of a channel, newest first; `before` is a message id.',
   params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
+  result: z.array(post),
   errors: ['chat_not_found'],
   handler: async ({ user, store }, p) => {
     const chat = await visibleChannel(store, user, chatOfUser(user.id, p.chat_id));

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { pageSize } from '../../api/fields.js';
+import { reactionPayload as payload, reactorPage } from '../../api/post_results.js';
 import { postName, postOf, reactionPayload } from '../../api/posts.js';
 import { answer, optional, text } from '../../api/schema.js';
 import { limits } from '../../limits.js';
@@ -19,6 +20,7 @@ export const addReaction = defineEndpoint({
   path: reactions,
   summary: 'Puts an emoji on a post.',
   params: post.extend({ emoji }),
+  body: payload,
   errors: ['post_not_found', 'reaction_invalid', 'too_many_reactions'],
   handler: async ({ user, store }, p) => {
     const set = { what: 'set', emoji: reactionEmoji(p.emoji) } as const;
@@ -32,6 +34,7 @@ export const removeReactions = defineEndpoint({
   summary: 'Takes an emoji back, or all that the caller put on a post.',
   // An empty emoji is a wrong one: whoever meant one must not lose all.
   params: post.extend({ emoji: emoji.optional() }),
+  body: payload,
   errors: ['post_not_found', 'reaction_invalid'],
   handler: async ({ user, store }, p) => {
     const change =
@@ -48,6 +51,7 @@ export const addLike = defineEndpoint({
   path: like,
   summary: 'Puts the heart on a post.',
   params: post,
+  body: payload,
   errors: ['post_not_found', 'too_many_reactions'],
   handler: async ({ user, store }, p) => {
     const set = { what: 'set', emoji: heart } as const;
@@ -60,6 +64,7 @@ export const removeLike = defineEndpoint({
   path: like,
   summary: 'Takes the heart back.',
   params: post,
+  body: payload,
   errors: ['post_not_found'],
   handler: async ({ user, store }, p) => {
     const remove = { what: 'remove', emoji: heart } as const;
@@ -72,6 +77,7 @@ export const listReactions = defineEndpoint({
   path: reactions,
   summary: 'Pages through all who reacted: by emoji, newest first.',
   params: post.extend({ emoji: emoji.optional(), cursor: optional(text), limit: optional(pageSize) }),
+  result: reactorPage,
   errors: ['post_not_found', 'reaction_invalid'],
   handler: async ({ user, store }, p) => {
     const only = p.emoji === undefined ? undefined : reactionEmoji(p.emoji);

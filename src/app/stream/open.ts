@@ -50,8 +50,8 @@ export const openStream = defineEndpoint({
   path: '/api/stream',
   summary: 'Server-sent events of the chats of the caller, and of the reactions on a `post`.',
   params: z.object({ post: optional(postName) }),
-  errors: ['post_not_found'],
   contentType: 'text/event-stream',
+  errors: ['post_not_found'],
   handler: async ({ user, store, request }, p) => {
     const post = p.post === undefined ? null : postOf(store, p.post);
     // Refused before the stream begins, when the caller cannot see it.

@@ -11,7 +11,7 @@ import { viewMember } from '../../view/members.js';
 export const getChatMember = defineMethod({
   name: 'getChatMember',
   summary: 'Tells what someone is and may do in a chat.',
-  params: z.object({ chat_id: chatId, user_id: integer() }),
+  params: z.object({ chat_id: chatId, user_id: integer().describe('Id of a person or a bot') }),
   errors: [
     'chat_id_empty',
     'chat_not_found',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { boolean, chatId, messageId, optional } from '../../api/schema.js';
 
 /** Pins a message in place of the one that was pinned (interface §3, §5.11; behaviour §5). */
@@ -19,6 +20,7 @@ export const pinChatMessage = defineMethod({
     'message_to_pin_not_found',
     'service_cant_be_pinned',
   ],
+  result: done,
   handler: async ({ bot, store }, p) => {
     const chat = chatOfBot(bot.id, p.chat_id);
     await store.pins.pin(chat, botSender(bot), p.message_id, p.disable_notification !== true);

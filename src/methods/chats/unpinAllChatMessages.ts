@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 
 /** Leaves no message of a chat pinned; none was is no error (behaviour §5). */
@@ -16,6 +17,7 @@ export const unpinAllChatMessages = defineMethod({
     'not_channel_member',
     'pin_not_allowed',
   ],
+  result: done,
   handler: async ({ bot, store }, p) => {
     await store.pins.unpinAll(chatOfBot(bot.id, p.chat_id), botSender(bot));
     return true;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
 import { viewMessage } from '../../view/messages.js';
 
@@ -31,6 +32,7 @@ export const editMessageCaption = defineMethod({
     'entities_unparsable',
     'button_data_invalid',
   ],
+  result: message,
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
 import { takeMedia, withMedia } from '../../api/media.js';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { boolean, chatId, json, messageId, optional, replyMarkup, text } from '../../api/schema.js';
 import { amount, captionParams } from '../../api/send_media.js';
 import { mediaOf } from '../../files/file_id.js';
@@ -30,7 +31,7 @@ export const editMessageMedia = defineMethod({
   params: z.object({
     chat_id: chatId,
     message_id: messageId,
-    media: descriptor,
+    media: descriptor.describe('What replaces the media and their caption'),
     reply_markup: replyMarkup,
   }),
   errors: [
@@ -49,6 +50,7 @@ export const editMessageMedia = defineMethod({
     'file_empty',
     'photo_invalid',
   ],
+  result: message,
   handler: async (context, { media, ...p }) => {
     const { bot, store, files } = context;
     const editor = botSender(bot);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
-import { file } from '../../api/results.js';
+import { fileInfo } from '../../api/results.js';
 import { text } from '../../api/schema.js';
 import { filePath } from '../../files/file_path.js';
 
@@ -8,16 +8,16 @@ import { filePath } from '../../files/file_path.js';
 export const getFile = defineMethod({
   name: 'getFile',
   summary: 'Tells where a file can be downloaded: `file_path` below `/file/bot<token>/`.',
-  params: z.object({ file_id: text }),
-  result: file,
+  params: z.object({ file_id: text.describe('Of a message that the bot sent or heard') }),
   errors: ['wrong_file_id'],
+  result: fileInfo,
   handler: ({ files }, { file_id }) => {
-    const found = files.fileOf(file_id);
-    const path = filePath(files, found);
+    const file = files.fileOf(file_id);
+    const path = filePath(files, file);
     return {
       file_id,
-      file_unique_id: files.uniqueIdOf(found),
-      ...(found.size === undefined ? {} : { file_size: found.size }),
+      file_unique_id: files.uniqueIdOf(file),
+      ...(file.size === undefined ? {} : { file_size: file.size }),
       ...(path === undefined ? {} : { file_path: path }),
     };
   },

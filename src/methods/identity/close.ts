@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 
 /**
  * Elsewhere this ends a bot's instance before the bot moves to another server. Here every node serves every bot and none
@@ -9,5 +10,6 @@ export const close = defineMethod({
   name: 'close',
   summary: 'Answers true and changes nothing: no node holds an instance of a bot that could be closed.',
   params: z.object({}),
+  result: done,
   handler: () => true,
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 
 /**
  * Elsewhere this ends a bot's session with a hosted service before a server of one's own takes it over. Here the server is
@@ -10,5 +11,6 @@ export const logOut = defineMethod({
   summary:
     'Answers true and changes nothing: there is no session with another service. The token stays valid.',
   params: z.object({}),
+  result: done,
   handler: () => true,
 });

@@ -12,10 +12,10 @@ export const sendAudio = defineMethod({
     ...mediaParams,
     audio: media,
     duration: amount,
-    performer: optional(text),
-    title: optional(text).describe('What is played'),
+    performer: optional(text).describe('Who plays'),
+    title: optional(text).describe('Of the piece'),
   }),
-  result: message,
   errors: mediaErrors,
+  result: message,
   handler: (context, p) => sendMedia(context, 'audio', p.audio, p),
 });

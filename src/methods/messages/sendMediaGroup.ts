@@ -4,8 +4,15 @@ import { botSender, captionContent, chatOfBot } from '../../api/compose.js';
 import { takeAll, takeMedia, typeNames, withMedia } from '../../api/media.js';
 import { defineMethod } from '../../api/method.js';
 import { messageList } from '../../api/results.js';
-import { boolean, json, optional, text } from '../../api/schema.js';
-import { amount, captionParams, mediaErrors, sendingOf, sendingParams } from '../../api/send_media.js';
+import { json, optional, text } from '../../api/schema.js';
+import {
+  amount,
+  captionParams,
+  mediaErrors,
+  sendingOf,
+  sendingParams,
+  spoiler,
+} from '../../api/send_media.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
 import { limits } from '../../limits.js';
@@ -19,7 +26,7 @@ const item = z.object(
     type: z.enum(['photo', 'video', 'audio', 'document'], { error: 'photo, video, audio or document' }),
     media: text,
     ...captionParams,
-    has_spoiler: optional(boolean),
+    has_spoiler: spoiler,
     width: amount,
     height: amount,
     duration: amount,
@@ -44,7 +51,9 @@ export const sendMediaGroup = defineMethod({
   summary: 'Sends an album of 2 to 10 photos and videos, or of pieces of music, or of documents.',
   params: z.object({
     ...sendingParams,
-    media: json(z.array(item, { error: list }).min(min, { error: list }).max(max, { error: list })),
+    media: json(z.array(item, { error: list }).min(min, { error: list }).max(max, { error: list })).describe(
+      `What the album shows, in order: ${min} to ${max}`,
+    ),
   }),
   result: messageList,
   errors: [...mediaErrors, 'album_mixed'],

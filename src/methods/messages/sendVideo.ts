@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
 import { message } from '../../api/results.js';
-import { boolean, optional } from '../../api/schema.js';
-import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
+import { amount, media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../api/send_media.js';
 
 /** Sends a video (behaviour §4). */
 export const sendVideo = defineMethod({
@@ -14,9 +13,9 @@ export const sendVideo = defineMethod({
     width: amount,
     height: amount,
     duration: amount,
-    has_spoiler: optional(boolean),
+    has_spoiler: spoiler,
   }),
-  result: message,
   errors: mediaErrors,
+  result: message,
   handler: (context, p) => sendMedia(context, 'video', p.video, p),
 });

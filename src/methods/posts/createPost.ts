@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { post } from '../../api/post_results.js';
 import { viewPost } from '../../api/posts.js';
 import {
   boolean,
@@ -27,6 +28,7 @@ export const createPost = defineMethod({
     reply_markup: replyMarkup,
     disable_notification: optional(boolean),
   }),
+  result: post,
   errors: [
     'chat_id_empty',
     'chat_not_found',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
 import { entities, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
@@ -11,11 +12,12 @@ export const editPost = defineMethod({
   summary: 'Replaces the text of a post, or its inline keyboard.',
   params: z.object({
     ...postFields,
-    text: optional(text),
+    text: optional(text).describe('The new text; absent to change the keyboard alone'),
     parse_mode: parseMode,
     entities,
     reply_markup: replyMarkup,
   }),
+  result: post,
   errors: [
     'post_not_found',
     'message_cant_be_edited',

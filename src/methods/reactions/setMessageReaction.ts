@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 /** Bots cannot put reactions on their own behalf (interface §1): known, so that libraries get a reason, and always refused. */
@@ -8,5 +9,6 @@ export const setMessageReaction = defineMethod({
   summary: 'Always refused: bots cannot set reactions.',
   params: z.object({}),
   errors: ['bots_cant_react'],
+  result: done,
   handler: () => fail('bots_cant_react'),
 });

@@ -1,0 +1,41 @@
+/** Posts and reactions on the wire, as the OpenAPI document shows them. */
+import { z } from 'zod';
+import { chat, inlineKeyboard, messageEntity, user } from './results.js';
+
+export const reaction = z
+  .strictObject({
+    emoji: z.string(),
+    count: z.int().min(1),
+    user_ids: z.array(z.string()).describe('External ids: all up to 100, else the latest'),
+    user_ids_truncated: z.literal(true).optional(),
+  })
+  .meta({ id: 'Reaction', description: 'One emoji on a post.' });
+
+/** Interface §2: beside `ok`, not in a `result`. */
+export const reactionPayload = z
+  .strictObject({ ok: z.literal(true), reactions: z.array(reaction), my_reactions: z.array(z.string()) })
+  .meta({ id: 'PostReactions', description: 'All reactions on a post, and the own ones of the caller.' });
+
+export const post = z
+  .strictObject({
+    id: z.int().positive(),
+    external_id: z.string(),
+    chat,
+    message_id: z.int().positive(),
+    author: user,
+    date: z.int().min(0).describe('Unix time in seconds'),
+    edit_date: z.int().min(0).optional().describe('Unix time in seconds'),
+    text: z.string().optional(),
+    caption: z.string().optional(),
+    entities: z.array(messageEntity).optional(),
+    media: z.looseObject({ type: z.string() }).optional(),
+    reply_markup: inlineKeyboard.optional(),
+    reactions: z.array(reaction),
+    liked_by_me: z.boolean(),
+  })
+  .meta({ id: 'Post', description: 'A message of a channel.' });
+
+export const reactorPage = z.strictObject({
+  items: z.array(z.strictObject({ user_id: z.string(), emoji: z.string(), date: z.int().min(0) })),
+  next_cursor: z.string().optional(),
+});

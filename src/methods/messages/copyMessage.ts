@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
+import { forwardingErrors, type Overrides, readSources, resend } from '../../api/forwarding.js';
+import { defineMethod } from '../../api/method.js';
+import { messageReference } from '../../api/results.js';
+import {
+  boolean,
+  chatId,
+  entities,
+  messageId,
+  optional,
+  parseMode,
+  replyMarkup,
+  replyParameters,
+  text,
+} from '../../api/schema.js';
+import { fail } from '../../errors.js';
+
+/**
+ * Sends a message again as the bot's own (interface §4.3, behaviour §6). A caption that is given replaces that of media,
+ * an empty one removes it; a text has none. A keyboard that is given replaces the original's.
+ */
+export const copyMessage = defineMethod({
+  name: 'copyMessage',
+  summary: 'Sends a message again without telling where it was first sent.',
+  params: z.object({
+    chat_id: chatId,
+    from_chat_id: chatId,
+    message_id: messageId,
+    caption: text.nullish(),
+    parse_mode: parseMode,
+    caption_entities: entities,
+    reply_markup: replyMarkup,
+    reply_parameters: replyParameters,
+    reply_to_message_id: optional(messageId),
+    allow_sending_without_reply: optional(boolean),
+    disable_notification: optional(boolean),
+    protect_content: optional(boolean),
+  }),
+  errors: [
+    ...forwardingErrors,
+    'message_to_copy_not_found',
+    'copy_protected',
+    'caption_too_long',
+    'parse_mode_unsupported',
+    'entities_unparsable',
+    'keyboard_unparsable',
+    'keyboard_too_large',
+    'button_data_invalid',
+    'button_text_empty',
+    'button_type_invalid',
+    'reply_not_found',
+  ],
+  result: messageReference,
+  handler: async ({ bot, store }, p) => {
+    const caption = p.caption ?? undefined;
+    const words = caption === undefined ? null : await captionContent(store, { ...p, caption });
+    const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
+    const [source] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
+    if (!source) return fail('message_to_copy_not_found');
+    const { media } = source.record.content;
+    const overrides: Overrides = {
+      ...(words === null || media === undefined ? {} : { content: { ...words, media } }),
+      ...(markup === undefined ? {} : { markup }),
+      replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
+      allowMissingReply:
+        p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
+    };
+    const message = resend(bot, 'copy', source, p, overrides);
+    const { id } = await store.messages.send(chatOfBot(bot.id, p.chat_id), botSender(bot), message);
+    return { message_id: id };
+  },
+});

@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { forwardingErrors, resendMany } from '../../api/forwarding.js';
+import { defineMethod } from '../../api/method.js';
+import { messageReferences } from '../../api/results.js';
+import { boolean, chatId, messageIds, optional } from '../../api/schema.js';
+
+/** Copies up to 100 messages in one step, in the order given; missing ones are left out (behaviour §6). */
+export const copyMessages = defineMethod({
+  name: 'copyMessages',
+  summary: 'Copies up to 100 messages in the order given.',
+  params: z.object({
+    chat_id: chatId,
+    from_chat_id: chatId,
+    message_ids: messageIds,
+    disable_notification: optional(boolean),
+    protect_content: optional(boolean),
+    remove_caption: optional(boolean),
+  }),
+  errors: [
+    ...forwardingErrors,
+    'message_ids_empty',
+    'too_many_message_ids',
+    'nothing_to_forward',
+    'copy_protected',
+  ],
+  result: messageReferences,
+  handler: (context, p) => resendMany(context, 'copy', p),
+});

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { botSender, chatOfBot } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+import { chatId, messageIds } from '../../api/schema.js';
+
+/** Deletes up to 100 messages in one step: missing ones are skipped, one that may not be deleted keeps them all. */
+export const deleteMessages = defineMethod({
+  name: 'deleteMessages',
+  summary: 'Deletes up to 100 messages, all or none; missing ones are skipped.',
+  params: z.object({ chat_id: chatId, message_ids: messageIds }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'cant_initiate',
+    'not_group_member',
+    'not_channel_member',
+    'message_ids_empty',
+    'too_many_message_ids',
+    'message_cant_be_deleted',
+  ],
+  result: done,
+  handler: async ({ bot, store }, p) => {
+    await store.messages.removeMany(chatOfBot(bot.id, p.chat_id), botSender(bot), p.message_ids);
+    return true;
+  },
+});

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { botSender, chatOfBot } from '../../api/compose.js';
+import { forwardingErrors, readSources, resend } from '../../api/forwarding.js';
+import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
+import { boolean, chatId, messageId, optional } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { viewMessage } from '../../view/messages.js';
+
+/** Sends a message again, telling where it was first sent (interface §4.3, behaviour §6). */
+export const forwardMessage = defineMethod({
+  name: 'forwardMessage',
+  summary: 'Sends a message again, telling where it was first sent.',
+  params: z.object({
+    chat_id: chatId,
+    from_chat_id: chatId,
+    message_id: messageId,
+    disable_notification: optional(boolean),
+    protect_content: optional(boolean),
+  }),
+  errors: [...forwardingErrors, 'message_to_forward_not_found', 'forward_protected'],
+  result: message,
+  handler: async ({ bot, store }, p) => {
+    const sender = botSender(bot);
+    const [source] = await readSources({ bot, store }, 'forward', p.from_chat_id, [p.message_id]);
+    if (!source) return fail('message_to_forward_not_found');
+    const made = resend(bot, 'forward', source, p);
+    const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, made);
+    return viewMessage(sent, { isBot: true, bot: sender.profile });
+  },
+});

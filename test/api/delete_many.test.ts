@@ -1,0 +1,76 @@
+/** Deleting many messages at once (behaviour §4), over HTTP. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeKeys, sharedChat } from '../../src/store/keys.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { type Watch, watch } from './refused.js';
+
+const keys = makeKeys(64);
+
+let service: Service;
+let seen: Watch;
+let user: TestUser;
+let bot: TestBot;
+let group: number;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  user = await service.newUser('ann');
+  bot = await service.newBot(user, 'broom');
+  await service.openChat(user, bot);
+  group = await service.newGroup(user, 'Team', [bot]);
+  seen = await watch(service);
+});
+afterAll(async () => {
+  await seen?.close();
+  await service?.stop();
+});
+
+type Params = Readonly<Record<string, unknown>>;
+const call = (method: string, params: Params, front = 0) => service.bot(bot, method, params, front);
+const result = (method: string, params: Params, front = 0) => resultOf(call(method, params, front));
+const send = (chat_id: number) => result('sendMessage', { chat_id, text: 'hello' });
+/** What the person writes to the bot. */
+const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+const shown = async (chat: number, limit: number) =>
+  (await resultOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
+const refused = (method: string, params: Params, code: number, text: string) =>
+  seen.refused(() => call(method, params), code, text);
+
+describe('behaviour §4 deleteMessages', () => {
+  test('deletes what is there and skips what is not', async () => {
+    const ids = [(await send(user.id)).message_id, (await say('x')).message_id];
+    const message_ids = [...ids, ids[0], 999_999];
+    expect(await result('deleteMessages', { chat_id: user.id, message_ids })).toBe(true);
+    const left = (await shown(bot.id, 10)).map((message) => message.message_id);
+    for (const id of ids) expect(left).not.toContain(id);
+    expect(await result('deleteMessages', { chat_id: user.id, message_ids })).toBe(true);
+  });
+
+  test("another's message keeps them all", async () => {
+    const own = (await send(group)).message_id;
+    const other = await resultOf(service.app(user, 'POST', `/api/chats/${group}/messages`, { text: 'mine' }));
+    const message_ids = [own, other.message_id];
+    await refused(
+      'deleteMessages',
+      { chat_id: group, message_ids },
+      400,
+      "Bad Request: message can't be deleted",
+    );
+  });
+});
+
+test('what is cold is read back, and what Postgres does not have either is skipped', async () => {
+  const ids: number[] = [];
+  for (let i = 0; i < 5; i++) ids.push((await send(group)).message_id);
+  // A flusher that ends in order leaves nothing behind.
+  await service.flush.start();
+  await service.flush.stop();
+  const chat = sharedChat(group);
+  const cold = ids.slice(1).map((id) => keys.message(chat, id));
+  expect(await seen.redis.del(keys.chat(chat), keys.member(group, bot.id), ...cold)).toBe(6);
+  // Below the first id lie those that the raise of the incarnation skipped.
+  const message_ids = [...ids, 1, 999_999];
+  expect(await result('deleteMessages', { chat_id: group, message_ids }, 1)).toBe(true);
+  const left = (await shown(group, 10)).map((message) => message.message_id);
+  for (const id of ids) expect(left).not.toContain(id);
+});
