@@ -109,6 +109,7 @@ export const catalogue = {
   file_type_mismatch: bad("can't use file of type {name} as {what}"),
   file_empty: bad('file must be non-empty'),
   photo_invalid: bad('IMAGE_PROCESS_FAILED'),
+  album_mixed: bad("{name} can't be mixed with other media types"),
 
   // Posts
   reaction_invalid: bad('invalid reaction specified'),

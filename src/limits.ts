@@ -58,6 +58,8 @@ export const limits = {
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
+  album_items_min: 2,
+  album_items_max: 10,
   file_name_length_max: 128,
   media_url_length_max: 2_048,
   measure_ms_max: 2_000,

@@ -15,7 +15,8 @@ export interface MediaContext {
 
 const attached = 'attach://';
 
-const typeNames: Readonly<Record<MediaType, string>> = {
+/** As answers name them. */
+export const typeNames: Readonly<Record<MediaType, string>> = {
   photo: 'Photo',
   video: 'Video',
   audio: 'Audio',
@@ -68,6 +69,19 @@ export async function takeMedia(
   const file = files.fileOf(value);
   if (file.type !== type) fail('file_type_mismatch', { name: typeNames[file.type], what: typeNames[type] });
   return { file, uploaded: false };
+}
+
+/** All of them, or none: what was stored for the others is removed when one is refused. Errors: those of `takeMedia`. */
+export async function takeAll(
+  { files }: MediaContext,
+  takes: ReadonlyArray<Promise<TakenMedia>>,
+): Promise<TakenMedia[]> {
+  const settled = await Promise.allSettled(takes);
+  const refused = settled.find((one) => one.status === 'rejected');
+  const taken = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (!refused) return taken;
+  await Promise.all(taken.filter((one) => one.uploaded).map((one) => files.discard(one.file)));
+  throw refused.reason;
 }
 
 /**

@@ -63,6 +63,7 @@ import { sendAnimation } from '../methods/messages/sendAnimation.js';
 import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
 import { sendDocument } from '../methods/messages/sendDocument.js';
+import { sendMediaGroup } from '../methods/messages/sendMediaGroup.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
 import { sendPhoto } from '../methods/messages/sendPhoto.js';
 import { sendVideo } from '../methods/messages/sendVideo.js';
@@ -126,6 +127,7 @@ export const methods: readonly Method[] = [
   sendDocument,
   sendAnimation,
   sendVoice,
+  sendMediaGroup,
 ];
 
 export const endpoints: readonly Endpoint[] = [

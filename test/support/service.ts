@@ -16,8 +16,9 @@ import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
+import { environment } from './environment.js';
 import { holdEndpoint, holdMethod } from './results.js';
-import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
+import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;
@@ -213,21 +214,6 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
     port: { value: port, enumerable: true },
     url: { value: `http://127.0.0.1:${port}`, enumerable: true },
   }) as Front;
-}
-
-function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
-  return {
-    FILES_DIR: temporaryFolder(),
-    PATH: process.env.PATH ?? '',
-    HOST: '127.0.0.1',
-    ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
-    DATABASE_URL: databaseUrl,
-    ADMIN_TOKEN: adminToken,
-    TOKEN_PEPPER: randomBytes(32).toString('base64url'),
-    TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
-    POSTGRES_POOL: '4',
-    UWS_HTTP_MAX_HEADERS_SIZE: '65536',
-  };
 }
 
 /** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */

@@ -8,7 +8,7 @@ export const sendDocument = defineMethod({
   name: 'sendDocument',
   summary: 'Sends a file of any kind.',
   params: z.object({ ...mediaParams, document: media }),
-  errors: mediaErrors,
   result: message,
+  errors: mediaErrors,
   handler: (context, p) => sendMedia(context, 'document', p.document, p),
 });

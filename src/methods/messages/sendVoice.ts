@@ -8,7 +8,7 @@ export const sendVoice = defineMethod({
   name: 'sendVoice',
   summary: 'Sends a voice message.',
   params: z.object({ ...mediaParams, voice: media, duration: amount }),
-  errors: mediaErrors,
   result: message,
+  errors: mediaErrors,
   handler: (context, p) => sendMedia(context, 'voice', p.voice, p),
 });

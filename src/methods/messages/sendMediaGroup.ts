@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { botSender, captionContent, chatOfBot } from '../../api/compose.js';
+import { takeAll, takeMedia, typeNames, withMedia } from '../../api/media.js';
+import { defineMethod } from '../../api/method.js';
+import { messageList } from '../../api/results.js';
+import { json, optional, text } from '../../api/schema.js';
+import {
+  amount,
+  captionParams,
+  mediaErrors,
+  sendingOf,
+  sendingParams,
+  spoiler,
+} from '../../api/send_media.js';
+import { fail } from '../../errors.js';
+import { mediaOf } from '../../files/file_id.js';
+import { limits } from '../../limits.js';
+import { viewMessage } from '../../view/messages.js';
+
+const { album_items_min: min, album_items_max: max } = limits;
+const list = `an array of ${min} to ${max} media`;
+
+const item = z.object(
+  {
+    type: z.enum(['photo', 'video', 'audio', 'document'], { error: 'photo, video, audio or document' }),
+    media: text,
+    ...captionParams,
+    has_spoiler: spoiler,
+    width: amount,
+    height: amount,
+    duration: amount,
+    performer: optional(text),
+    title: optional(text),
+  },
+  { error: 'an object with type and media' },
+);
+
+/** Pictures and videos go together; pieces of music and documents only among their like. Error: `album_mixed`. */
+function checkAlbum(items: ReadonlyArray<{ readonly type: keyof typeof typeNames }>): void {
+  const alone = items.find(({ type }) => type === 'audio' || type === 'document')?.type;
+  if (alone && items.some(({ type }) => type !== alone)) fail('album_mixed', { name: typeNames[alone] });
+}
+
+/** Clients take it for a number that is written as text. */
+const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString();
+
+/** Sends an album: all of it or nothing, in one step, with no other message in between (behaviour §4). */
+export const sendMediaGroup = defineMethod({
+  name: 'sendMediaGroup',
+  summary: 'Sends an album of 2 to 10 photos and videos, or of pieces of music, or of documents.',
+  params: z.object({
+    ...sendingParams,
+    media: json(z.array(item, { error: list }).min(min, { error: list }).max(max, { error: list })).describe(
+      `What the album shows, in order: ${min} to ${max}`,
+    ),
+  }),
+  result: messageList,
+  errors: [...mediaErrors, 'album_mixed'],
+  handler: async (context, p) => {
+    const { bot, store, files } = context;
+    const sender = botSender(bot);
+    const chat = chatOfBot(bot.id, p.chat_id);
+    checkAlbum(p.media);
+    const words = await Promise.all(p.media.map((one) => captionContent(store, one)));
+    const taken = await takeAll(
+      context,
+      p.media.map((one) => takeMedia(context, one.type, 'media', one.media, one)),
+    );
+    const sending = { ...sendingOf(p), markup: null, origin: { group: newGroup() } };
+    const sent = await withMedia(context, taken, () =>
+      store.messages.sendMany(
+        chat,
+        sender,
+        taken.map(({ file }, i) => ({
+          content: { ...words[i], media: mediaOf(files, file, p.media[i]?.has_spoiler) },
+          ...sending,
+        })),
+      ),
+    );
+    return sent.map((message) => viewMessage(message, { isBot: true, bot: sender.profile }));
+  },
+});
