@@ -193,6 +193,10 @@ async function transpile(compiler, files, target, options) {
   await stop();
 }
 
+/** The viewer of the API reference: its files go into the build, so that only building needs its package. */
+const viewer = join(modules, '@fastify', 'swagger-ui', 'static');
+const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
+
 async function compile(compiler, files, target) {
   await transpile(compiler, files, target, { bundle: false, outbase: source });
   // What the program reads beside its code: SQL migrations, pages.
@@ -201,6 +205,9 @@ async function compile(compiler, files, target) {
     mkdirSync(dirname(copy), { recursive: true });
     copyFileSync(file, copy);
   }
+  mkdirSync(join(target, 'docs', 'viewer'), { recursive: true });
+  for (const name of viewerFiles.filter((name) => existsSync(join(viewer, name))))
+    copyFileSync(join(viewer, name), join(target, 'docs', 'viewer', name));
 }
 
 /** The bench is built beside the program it runs: imports of `../src/…` become imports of `../…`, all others stay. */
@@ -226,7 +233,9 @@ async function ensureBuilt({ from, to, make, program }) {
     throw new Refusal('there is no build, and no compiler to make one: run npm ci with development packages');
   }
   const files = filesBelow(from);
-  const wanted = fingerprint(files, readFileSync(join(dirname(compiler), '..', 'package.json'), 'utf8'));
+  const packages = [join(dirname(compiler), '..'), join(viewer, '..')];
+  const versions = packages.map((folder) => readIfThere(join(folder, 'package.json'))).join('');
+  const wanted = fingerprint(files, versions);
   const isBuilt = () => readIfThere(join(to, '.fingerprint')) === wanted;
   if (isBuilt()) return;
   const started = Date.now();

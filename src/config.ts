@@ -1,6 +1,6 @@
 /** The only reader of the environment. */
 import { homedir } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { limits } from './limits.js';
 
@@ -86,6 +86,25 @@ export const settings = {
   TOKEN_KEYS: keyRing
     .optional()
     .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
+  FILES_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Folder of uploaded files, `files` in PETREL_HOME by default; with several machines a folder that all of them mount',
+    ),
+  FILES_S3_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('S3-compatible storage to keep uploaded files in, instead of a folder'),
+  FILES_S3_BUCKET: z
+    .string()
+    .min(3, { error: 'at least 3 characters' })
+    .optional()
+    .describe('Bucket of uploaded files; it must exist'),
+  FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of that storage'),
+  FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of that storage'),
+  FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),
+  FILES_S3_PATH_STYLE: flag.default(true).describe('1: the bucket stands in the path, 0: in the host name'),
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
     'How long an entity stays in Redis after it was flushed and last touched',
   ),
@@ -107,7 +126,7 @@ export const settings = {
 } as const;
 
 const schema = z.object(settings);
-export type Config = Readonly<z.output<typeof schema>>;
+export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
 /** A setting that cannot be used; its message names the variable and what is allowed. */
 export class ConfigError extends Error {}
@@ -123,10 +142,10 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     throw new ConfigError(lines.join('\n'));
   }
   const config = parsed.data;
-  return Object.freeze({
-    ...config,
-    PETREL_HOME: resolve(config.PETREL_HOME.replace(/^~(?=\/|$)/, homedir())),
-  });
+  const folder = (path: string) => resolve(path.replace(/^~(?=\/|$)/, homedir()));
+  const PETREL_HOME = folder(config.PETREL_HOME);
+  const FILES_DIR = config.FILES_DIR === undefined ? join(PETREL_HOME, 'files') : folder(config.FILES_DIR);
+  return Object.freeze({ ...config, PETREL_HOME, FILES_DIR });
 }
 
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };

@@ -22,7 +22,9 @@ export const catalogue = {
   not_found: { code: 404, text: 'Not Found' },
   method_not_found: { code: 404, text: 'Not Found: method not found' },
   method_not_allowed: { code: 405, text: 'Method Not Allowed' },
+  idempotency_key_reused: bad('idempotency key was used with other parameters'),
   too_large: { code: 413, text: 'Request Entity Too Large' },
+  range_not_satisfiable: { code: 416, text: 'Range Not Satisfiable' },
   too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
   internal: { code: 500, text: 'Internal Server Error' },
   unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
@@ -33,6 +35,8 @@ export const catalogue = {
   username_taken: bad('username is already taken'),
   name_invalid: bad('name is invalid'),
   name_too_long: bad('name is too long'),
+  description_too_long: bad('description is too long'),
+  short_description_too_long: bad('short description is too long'),
   title_invalid: bad('title is invalid'),
   too_many_bots: bad('too many bots'),
   command_invalid: bad('BOT_COMMAND_INVALID'),
@@ -57,6 +61,12 @@ export const catalogue = {
   not_enough_rights: bad('not enough rights'),
   too_many_chat_bots: bad('too many bots in the chat'),
   too_many_chats: bad('too many chats'),
+  too_many_administrators: bad('too many administrators in the chat'),
+  kicked_from_chat: forbidden('user was kicked from the chat'),
+  creator_cant_leave: bad("the creator can't leave the chat"),
+  chat_member_not_found: bad('user not found'),
+  private_chat_members: bad("chat member status can't be changed in private chats"),
+  private_chat_administrators: bad('there are no administrators in the private chat'),
 
   // Messages
   text_empty: bad('message text is empty'),
@@ -88,10 +98,17 @@ export const catalogue = {
   nothing_to_forward: bad('there are no messages to forward'),
   message_to_delete_not_found: bad('message to delete not found'),
   message_cant_be_deleted: bad("message can't be deleted"),
+  bots_cant_react: bad("bots can't set reactions"),
   message_not_found: { code: 404, text: 'Not Found: message not found' },
   button_not_found: bad('button not found'),
   callback_answer_too_long: bad('MESSAGE_TOO_LONG'),
   query_too_old: bad('query is too old and response timeout expired or query ID is invalid'),
+
+  // Files
+  wrong_file_id: bad('wrong file identifier/HTTP URL specified'),
+  file_type_mismatch: bad("can't use file of type {name} as {what}"),
+  file_empty: bad('file must be non-empty'),
+  photo_invalid: bad('IMAGE_PROCESS_FAILED'),
 
   // Posts
   reaction_invalid: bad('invalid reaction specified'),

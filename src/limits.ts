@@ -9,6 +9,8 @@ export const limits = {
   entities_max: 100,
   callback_answer_length_max: 200,
   bot_name_length_max: 64,
+  bot_description_length_max: 512,
+  bot_short_description_length_max: 120,
   username_length_min: 3,
   username_length_max: 32,
   person_name_length_max: 64,
@@ -23,7 +25,16 @@ export const limits = {
   delete_age_ms_max: 48 * 3_600_000,
   messages_batch_max: 100,
 
+  reactions_per_user_max: 20,
+  reactors_listed_max: 100,
+  reactors_kept_max: 150,
+  acted_generation_ms: 3_600_000,
+  post_stream_interval_ms: 250,
+
   bots_per_chat_max: 50,
+  administrators_per_chat_max: 100,
+  member_events_batch_max: 100,
+  member_event_mark_ms: 24 * 3_600_000,
   bots_per_owner_max: 1_000,
   chats_per_user_max: 5_000,
   page_size_max: 100,
@@ -47,11 +58,27 @@ export const limits = {
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
+  file_name_length_max: 128,
+  media_url_length_max: 2_048,
+  measure_ms_max: 2_000,
+  measure_wait_ms_max: 6_000,
+  measure_waiting_max: 64,
+  measure_waiting_bytes_max: 256 * 1024 * 1024,
+  downloads_max: 512,
+  downloads_per_caller_max: 64,
+  download_chunk_bytes: 64 * 1024,
+
   id_max: 10_000_000_000_000,
   partitions_max: 1_000,
 
   request_id_ttl_ms: 60_000,
   fill_ticket_ttl_ms: 5_000,
+  idempotency_key_length_max: 255,
+  idempotency_ttl_ms: 24 * 3_600_000,
+  idempotency_keys_max: 100_000,
+  idempotency_lease_ms: 15_000,
+  idempotency_wait_ms_max: 2_000,
+  idempotency_look_ms: 50,
   hot_ttl_ms_min: 60_000,
   incarnation_sequence_skip: 10_000,
   versions_per_incarnation: 2 ** 40,
@@ -94,5 +121,11 @@ assert(
   'a ticket must end before what was flushed can be evicted',
 );
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
+assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
+assert(
+  limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
+    limits.idempotency_lease_ms > limits.postgres_statement_timeout_ms,
+  'a call must end before another may run under its idempotency key',
+);

@@ -25,7 +25,7 @@ for _, chat in ipairs(chats) do
       for _, entry in ipairs(log) do
         local f = entry[2]
         local record = ''
-        if f[4] == 'n' or f[4] == 'e' then record = redis.call('GET', message_key(chat .. ':' .. f[6])) or '' end
+        if f[4] == 'n' or f[4] == 'e' or f[4] == 'p' then record = redis.call('GET', message_key(chat .. ':' .. f[6])) or '' end
         rows[#rows + 1] = {chat, f[4], f[6], entry[1]:match('^%d+'), f[8], f[10], record, c[2]}
       end
     end

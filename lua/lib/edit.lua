@@ -1,8 +1,19 @@
 --[[
 @summary Deciding an edit and making the new record, in the order of the refusals that clients rely on. Needs message.
 ]]
+-- What a kind of edit needs to find: the kind of message, and the refusal of another.
+local EDITED_KINDS = {
+  text = {KIND_TEXT, 'no_text'}, caption = {KIND_MEDIA, 'no_caption'}, media = {KIND_MEDIA, 'no_media'},
+}
+
+-- A caption comes without the media that it is for: they stand behind the old one, and stay to the byte.
+local function with_media_of(content, caption)
+  local media_at = cmsgpack.unpack_one(content)
+  return caption .. content:sub(media_at + 1)
+end
+
 -- Returns the new record, or nil and the name of the refusal. `may_edit_others` is a right of the editor at this instant.
--- A `what` of 'markup' leaves the content as it is.
+-- `what` is text, caption, media (with their caption), or markup, which leaves the content as it is.
 local function edited_record(record, version_of, now_ms, editor, may_edit_others, what, new_content, new_markup)
   local header, at = read_header(record)
   if header[6] == KIND_DELETED then return nil, 'not_found' end
@@ -12,9 +23,11 @@ local function edited_record(record, version_of, now_ms, editor, may_edit_others
     return nil, 'cant_be_edited'
   end
   if now_ms - header[3] * 1000 > LIMITS.edit_age_ms_max then return nil, 'cant_be_edited' end
-  if what == 'text' and header[6] ~= KIND_TEXT then return nil, 'no_text' end
+  local needed = EDITED_KINDS[what]
+  if needed and header[6] ~= needed[1] then return nil, needed[2] end
   local content, markup, origin = read_segments(record, header, at)
   if what == 'markup' then new_content = content end
+  if what == 'caption' then new_content = with_media_of(content, new_content) end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end
   if now_ms - header[4] < LIMITS.edit_interval_ms_min then return nil, 'too_often' end
   header[2], header[4] = version_of(), now_ms

@@ -1,12 +1,15 @@
 --[[
-@summary Deletes a message of any chat, leaving a tombstone until Postgres has it.
-@why     Who may delete is judged on the record and the membership of this instant.
+@summary Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned.
+@why     Who may delete is judged on the record and the membership of this instant, and no chat keeps a pin of nothing.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
 @include changes
 @include control
+@include pin
+@include post
 @key     meta            {NN}:meta                               HASH
 @key     journal         {NN}:journal                            STREAM
 @key     chat            {NN}:chat:<chat>                        HASH
@@ -18,6 +21,7 @@
 @key     request         {NN}:req:<id>                           STRING
 @key     changes         {NN}:changes:<chat>                     STREAM
 @key     channel         {NN}:on_chat:<chat>                     CHANNEL
+@derived post            {NN}:post:<post>                        HASH
 @arg     run         text
 @arg     chat        text
 @arg     message_id  text
@@ -58,7 +62,12 @@ local version = next_version(meta_key)
 redis.call('SET', message_key, tombstone(header, version))
 redis.call('DEL', message_ticket_key)
 journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, '')
+if is_channel(c) then end_post(post_of(record), {meta = meta_key, journal = journal_key, post_prefix = post_prefix}, chat, message_id) end
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'd', message_id)
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+if c.pin == message_id then
+  c.changed = ('%.0f'):format(version)
+  set_pin({meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}, c, chat, '0', '')
+end
+remember(request_key, 1)
 return ok()

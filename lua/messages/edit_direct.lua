@@ -1,7 +1,8 @@
 --[[
-@summary Replaces the text or the keyboard of a message in a direct chat.
+@summary Replaces the text, caption, media or keyboard of a message in a direct chat.
 @why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -22,7 +23,7 @@
 @key     bot_channel     {NN}:on_bot:<bot>                       CHANNEL
 @derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text or markup), ticket to leave
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), ticket to leave
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the bot's update; nothing when the bot edits
@@ -37,6 +38,8 @@
 @err     not_found
 @err     cant_be_edited
 @err     no_text
+@err     no_caption
+@err     no_media
 @err     not_modified
 @err     too_often
 ]]
@@ -76,5 +79,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
 end
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok(edited, c.profile, reply)

@@ -1,7 +1,8 @@
 --[[
-@summary Replaces the text or the keyboard of a message in a group or a channel.
+@summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
 @why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -23,7 +24,7 @@
 @key     member_ticket   {NN}:member:<chat>:<editor>:ticket      STRING
 @derived sibling         {NN}:msg:<chat>:<message_id>      STRING
 @arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text or markup), ticket to leave
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), ticket to leave
 @arg     content  bytes
 @arg     markup   bytes
 @arg     from     bytes   the editor's profile for the updates of bots
@@ -41,6 +42,8 @@
 @err     not_found
 @err     cant_be_edited
 @err     no_text
+@err     no_caption
+@err     no_media
 @err     not_modified
 @err     too_often
 ]]
@@ -76,5 +79,5 @@ log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 local kind = is_channel(c) and 'edited_channel_post' or 'edited_message'
 local forward = post_update(outbox_key, version, ms, c.bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok(edited, c.profile, reply, forward and 1 or 0)

@@ -2,11 +2,13 @@
 @summary Puts a message into the direct chat of a bot and a user.
 @why     Sequence, message, journal, change log and the bot's queue move together; two nodes may send at the same instant.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
 @include changes
 @include append
+@include reply
 @include queue
 @key     meta         {NN}:meta                          HASH
 @key     journal      {NN}:journal                       STREAM
@@ -43,13 +45,8 @@ local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local by_bot = from == ''
 if by_bot and c.kind == 'blocked' then return refuse('blocked') end
-local reply = false
-if reply_to ~= '' then
-  if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
-  reply = redis.call('GET', message_key(reply_to))
-  if not reply then return refuse('reply_missing', leave_ticket(message_key(reply_to) .. ':ticket', token)) end
-  if read_header(reply)[6] == KIND_DELETED then return refuse('reply_not_found') end
-end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
 local done = redis.call('GET', request_key)
 if done then
   local id, at = done:match('(%d+) (%d+)')
@@ -71,5 +68,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
 end
-redis.call('SET', request_key, id .. ' ' .. seconds, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id .. ' ' .. seconds)
 return ok(id, seconds, c.profile, reply)

@@ -2,11 +2,13 @@
 @summary Puts a message into a group or a channel, where it becomes a post.
 @why     Membership at this instant, sequence, message, journal and the updates for the group's bots move together.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
 @include changes
 @include append
+@include reply
 @include control
 @include outbox
 @key     meta           {NN}:meta                       HASH
@@ -53,13 +55,8 @@ local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
 if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
-local reply = false
-if reply_to ~= '' then
-  if tonumber(reply_to) > c.seq then return refuse('reply_not_found') end
-  reply = redis.call('GET', message_key(reply_to))
-  if not reply then return refuse('reply_missing', leave_ticket(message_key(reply_to) .. ':ticket', token)) end
-  if read_header(reply)[6] == KIND_DELETED then return refuse('reply_not_found') end
-end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
 local done = redis.call('GET', request_key)
 if done then
   local id, at, post = done:match('(%d+) (%d+) (%d+)')
@@ -75,5 +72,5 @@ local id, record, version, post = append_message(at, c, chat, seconds, tail)
 touch_chat(chat_key, c, version)
 local kind = is_channel(c) and 'channel_post' or 'message'
 local forward = post_update(outbox_key, version, ms, c.bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
-redis.call('SET', request_key, id .. ' ' .. seconds .. ' ' .. post, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id .. ' ' .. seconds .. ' ' .. post)
 return ok(id, seconds, c.profile, reply, forward and 1 or 0, post)

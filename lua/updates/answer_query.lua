@@ -2,6 +2,7 @@
 @summary A bot answers a callback query: the user who pressed hears it on the event stream.
 @why     A query is answered once.
 @include partition
+@include request
 @include changes
 @key     meta     {NN}:meta                  HASH
 @key     query    {NN}:callback_query:<id>   STRING
@@ -28,5 +29,5 @@ local version = next_version(meta_key)
 local before = redis.call('HGET', chat_key(chat), 'c')
 if before then redis.call('HSET', chat_key(chat), 'c', version) end
 log_change(changes_key(chat), channel_key(chat), version, before, 'a', id, user, answer)
-redis.call('SET', request_key, 1, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, 1)
 return ok()

@@ -2,6 +2,7 @@
 @summary A user presses an inline button in a direct chat: the bot gets a callback query.
 @why     The button must still be there when the query enters the queue.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -55,5 +56,5 @@ local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
 local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
-redis.call('SET', request_key, id, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id)
 return ok(id)

@@ -2,6 +2,7 @@
 @summary A member presses an inline button in a group: the bot that sent the message gets a callback query.
 @why     Membership and the button must hold when the query enters the outbox.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -61,5 +62,5 @@ local _, ms = now()
 local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
 local forward = post_update(outbox_key, version, ms, bot, '', 'callback_query', chat, id, record, from, c.profile, '', extra)
-redis.call('SET', request_key, id, 'PX', LIMITS.request_id_ttl_ms)
+remember(request_key, id)
 return ok(id, forward and 1 or 0)

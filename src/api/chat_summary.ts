@@ -1,25 +1,29 @@
 /** A chat as a list of chats shows it. */
+import type { User } from '../store/control.js';
 import { type ChatRef, isDirect } from '../store/keys.js';
 import type { Store } from '../store/store.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
 import { personViewer } from './reading.js';
 
-/** The chat with its last message; null when there is no such chat. */
+/** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. */
 export async function chatSummary(
   store: Store,
   chat: ChatRef,
+  user: User,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const [messages, viewer, found] = await Promise.all([
     store.history.list(chat, 0, 1),
-    personViewer(store, chat),
+    personViewer(store, chat, user),
     store.chats.find(chat),
   ]);
   if (!found || messages === null) return null;
   const last = messages[0];
+  const pinned = await store.history.pinned(found);
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last ? { last_message: viewMessage(last, viewer) } : {}),
+    ...(pinned ? { pinned_message: viewMessage(pinned, viewer) } : {}),
   };
 }

@@ -2,7 +2,7 @@
 import { fail } from '../errors.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
 import { checkKeyboard } from '../rules/keyboard.js';
-import { messageText } from '../rules/text.js';
+import { captionText, messageText } from '../rules/text.js';
 import { botProfile } from '../store/bots.js';
 import { userProfile } from '../store/chats.js';
 import type { Content, Entity, InlineKeyboard } from '../store/codec.js';
@@ -23,7 +23,7 @@ export function botSender(bot: Bot): Sender {
 
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
-/** The chat that a bot names. No chat has a public name yet. Error: `chat_not_found`. */
+/** The chat that a bot names; `chat_names.ts` has put ids in the place of usernames. Error: `chat_not_found`. */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
   if (typeof chatId === 'string' || chatId === 0 || chatId === bot) return fail('chat_not_found');
   return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);
@@ -62,12 +62,32 @@ export function textContent(
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
   messageText(text);
+  return contentOf(store, text, entities as readonly Entity[]);
+}
+
+function contentOf(store: Store, text: string, entities: readonly Entity[]): Content | Promise<Content> {
   if (entities.length === 0) return { text };
-  if (!entities.some((entity) => entity.type === 'text_mention'))
-    return { text, entities: entities as readonly Entity[] };
-  return resolveMentions(store, entities as readonly Entity[]).then((resolved) =>
+  if (!entities.some((entity) => entity.type === 'text_mention')) return { text, entities };
+  return resolveMentions(store, entities).then((resolved) =>
     resolved.length === 0 ? { text } : { text, entities: resolved },
   );
+}
+
+/**
+ * The words of a message with media: without a text when the caption is absent or blank.
+ * Errors: `caption_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ */
+export function captionContent(
+  store: Store,
+  given: {
+    readonly caption?: string | undefined;
+    readonly parse_mode?: string | undefined;
+    readonly caption_entities?: readonly EntityInput[] | undefined;
+  },
+): Content | Promise<Content> {
+  const source = (given.caption ?? '').replaceAll('\r', '');
+  const { text, entities } = formatText(source, given.parse_mode, given.caption_entities);
+  return captionText(text) === '' ? {} : contentOf(store, text, entities as readonly Entity[]);
 }
 
 /** The inline keyboard of a call; null for none. Errors: see `checkKeyboard`. */

@@ -3,17 +3,23 @@
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { ApiError, type ErrorName, errorEnvelope, fail } from '../errors.js';
+import { ApiError, errorEnvelope, fail } from '../errors.js';
+import { fileAtPath } from '../files/file_path.js';
+import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
-import { replied } from './endpoint.js';
-import { Described, type Method, Prepared, parseWith } from './method.js';
-import { parseParams } from './params.js';
+import { namesChat, withChatIds } from './chat_names.js';
+import { createDownloads } from './downloads.js';
+import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
+import { answerOnce, holdReply, type Outcome } from './idempotency.js';
+import { changesState, Described, type Method, Prepared, parseWith } from './method.js';
+import { noFiles, parseParams } from './params.js';
 import { endpoints, methods } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
 
 export interface DispatchOptions {
   readonly store: Store;
+  readonly files: Files;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
@@ -25,6 +31,7 @@ export interface DispatchOptions {
 const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
 function envelope(result: unknown): string {
+  if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
   if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });
@@ -37,6 +44,12 @@ function refuse(request: ApiRequest, error: unknown): number {
   if (!(error instanceof ApiError)) throw error;
   request.reply(error.code, errorEnvelope(error), error.retryAfter);
   return error.code;
+}
+
+/** A refusal as a reply; throws what is none. */
+function refused(error: unknown): Outcome {
+  if (!(error instanceof ApiError)) throw error;
+  return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };
 }
 
 /** Splits `/bot<token>/<method>`. Clients may write the colon of the token as %3A. */
@@ -57,28 +70,51 @@ function sameText(a: string, b: string): boolean {
   return x.length === y.length && timingSafeEqual(x, y);
 }
 
-const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
-  chat_not_found: 'unknown_chat',
-  message_to_edit_not_found: 'message_not_found',
-  message_to_delete_not_found: 'message_not_found',
-};
+/** Stands for a reply that went out in another form than JSON: the key is given back. */
+const notKept: Outcome = { status: 500, body: '' };
 
-export function createDispatch({ store, adminToken, own, onCall }: DispatchOptions): RequestHandler {
+interface EndpointCall {
+  readonly endpoint: Endpoint;
+  readonly segments: Readonly<Record<string, string>>;
+  /** Null for operators. */
+  readonly user: { readonly id: number } | null;
+}
+
+type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
+
+export function createDispatch({ store, files, adminToken, own, onCall }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
+  const downloads = createDownloads(files);
 
-  function run(
-    request: ApiRequest,
-    method: Method,
-    bot: NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>,
-  ): unknown {
-    const context = { bot, store, onGone: (listener: () => void) => request.onAbort(listener) };
-    const params = method.params === null ? null : parseWith(method.params, parseParams(request).values);
-    return method.handler(context, params as never);
+  function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
+    const onGone = (listener: () => void) => request.onAbort(listener);
+    if (method.params === null) {
+      return method.handler({ bot, store: on, files, uploads: noFiles, onGone }, null as never);
+    }
+    const { values, files: uploads } = parseParams(request);
+    const context = { bot, store: on, files, uploads, onGone };
+    const params = parseWith(method.params, values);
+    if (!namesChat(params)) return method.handler(context, params as never);
+    return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
   }
 
   function finish(request: ApiRequest, method: Method, result: unknown): void {
     request.reply(200, envelope(result));
     onCall?.(method.name, 200);
+  }
+
+  /** A call with an `Idempotency-Key`. */
+  async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
+    const keyed = { store, request, caller: { kind: 'bot', id: bot.id }, method: method.name } as const;
+    const { status, body, retryAfter } = await answerOnce(keyed, async (on) => {
+      try {
+        return { status: 200, body: envelope(await run(request, method, bot, on)) };
+      } catch (error) {
+        return refused(error);
+      }
+    }).catch(refused);
+    request.reply(status, body, retryAfter);
+    onCall?.(method.name, status);
   }
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
@@ -98,8 +134,9 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
     if (bot === null) return fail('unauthorized');
     const method = byName.get(name.toLowerCase());
     if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
+    if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {
-      const result = run(request, method, bot);
+      const result = run(request, method, bot, store);
       if (!(result instanceof Promise)) return finish(request, method, result);
       return result.then(
         (value) => finish(request, method, value),
@@ -110,10 +147,10 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
     }
   }
 
-  /** What a path names and is not there is 404 for people, while bots get the texts that their libraries know. */
   function forPeople(error: unknown): unknown {
-    const kind = error instanceof ApiError ? unknownToPeople[error.kind] : undefined;
-    return kind === undefined ? error : new ApiError(kind);
+    if (!(error instanceof ApiError)) return error;
+    const kind = kindForPeople(error.kind);
+    return kind === error.kind ? error : new ApiError(kind);
   }
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
@@ -122,13 +159,52 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
       fail('unauthorized');
     const user =
       endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
-    const params = parseWith(endpoint.params, { ...parseParams(request).values, ...segments });
-    const result = await endpoint.handler({ user, store, request } as never, params as never);
+    const call = { endpoint, segments, user };
+    if (request.idempotencyKey !== '' && endpoint.verb !== 'GET') return callEndpointOnce(request, call);
+    const result = await runEndpoint(request, call, store);
     if (result !== replied) request.reply(200, envelope(result));
   }
 
+  async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
+    const { endpoint, segments, user } = call;
+    const { values, files: uploads } = parseParams(request);
+    const params = parseWith(endpoint.params, { ...values, ...segments });
+    const context = { user, store: on, files, uploads, downloads, request };
+    return endpoint.handler(context as never, params as never);
+  }
+
+  /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */
+  async function callEndpointOnce(request: ApiRequest, call: EndpointCall): Promise<void> {
+    const { endpoint, segments, user } = call;
+    const caller =
+      user === null ? ({ kind: 'admin', id: 0 } as const) : ({ kind: 'user', id: user.id } as const);
+    const method = `${endpoint.verb} ${endpoint.path}`;
+    const own = holdReply(request);
+    let sent = false;
+    const outcome = await answerOnce({ store, request, caller, method, segments }, async (on) => {
+      try {
+        const result = await runEndpoint(own.request, call, on);
+        if (result !== replied) return { status: 200, body: envelope(result) };
+      } catch (error) {
+        return refused(forPeople(error));
+      }
+      const held = own.held();
+      sent = held === undefined;
+      return held ?? notKept;
+    });
+    if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
+  }
+
+  /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
+  async function callFile(request: ApiRequest): Promise<void> {
+    const { token, name } = splitBotPath(request.path.slice('/file'.length));
+    const bot = (await store.auth.bot(token)) ?? fail('unauthorized');
+    if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+    await downloads.send(request, fileAtPath(files, name), bot.id);
+  }
+
   function callApplication(request: ApiRequest): void | Promise<void> {
-    const match = find(request.method, request.path);
+    const match = find(request.method === 'HEAD' ? 'GET' : request.method, request.path);
     if (match === null) return fail('not_found');
     if (match === 'other_verb') return fail('method_not_allowed');
     return callEndpoint(request, match).catch((error) => {
@@ -139,6 +215,7 @@ export function createDispatch({ store, adminToken, own, onCall }: DispatchOptio
   return (request) => {
     const { path } = request;
     if (path.startsWith('/bot')) return callBot(request);
+    if (path.startsWith('/file/bot')) return callFile(request);
     if (path.startsWith('/api/')) return callApplication(request);
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
     return answer ? answer(request) : fail('not_found');

@@ -1,21 +1,47 @@
 /** An endpoint of the application API is a value, as a method is. */
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
+import type { Files } from '../files/files.js';
 import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
+import type { Downloads } from './downloads.js';
+import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
 export interface EndpointContext<U> {
   /** The caller; null for operators. */
   readonly user: U;
   readonly store: Store;
+  readonly files: Files;
+  /** Files that came with the call, by the name of the form field. */
+  readonly uploads: ReadonlyMap<string, UploadedFile>;
+  readonly downloads: Downloads;
   readonly request: ApiRequest;
 }
 
 /** Returned by a handler that has replied by itself. */
 export const replied: unique symbol = Symbol('replied');
 
-export interface Endpoint {
+/** A body that is no `result` of an envelope: its fields stand beside `ok` (interface §2). */
+export class Flat {
+  readonly fields: Readonly<Record<string, unknown>>;
+
+  constructor(fields: Readonly<Record<string, unknown>>) {
+    this.fields = fields;
+  }
+}
+
+/** What an answer is made of: one of these. */
+interface Answer {
+  /** What the envelope carries; of `results.ts`. */
+  readonly result?: z.ZodType;
+  /** The whole body, where the interface has no envelope. */
+  readonly body?: z.ZodType;
+  /** Of an answer that is no JSON. */
+  readonly contentType?: string;
+}
+
+export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a segment that is a parameter. */
   readonly path: string;
@@ -27,7 +53,7 @@ export interface Endpoint {
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
 
-interface Definition<P extends z.ZodType, U> {
+interface Definition<P extends z.ZodType, U> extends Answer {
   readonly verb: Endpoint['verb'];
   readonly path: string;
   readonly summary: string;
@@ -35,6 +61,15 @@ interface Definition<P extends z.ZodType, U> {
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
 }
+
+const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
+  chat_not_found: 'unknown_chat',
+  message_to_edit_not_found: 'message_not_found',
+  message_to_delete_not_found: 'message_not_found',
+};
+
+/** What a path names and is not there is 404 for people, while bots get the texts that their libraries know. */
+export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 
 /** An endpoint for people, with their own token. */
 export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>): Endpoint =>

@@ -24,13 +24,16 @@ const id = (refusal: string) =>
 /** People and bots have positive ids: no token can be made for another. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
-export const userId = positiveId(answer('user_not_found'));
-export const botId = positiveId(answer('bot_not_found'));
-export const appChatId = id(answer('chat_not_found'));
-export const appMessageId = id(answer('message_not_found'));
+export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
+export const botId = positiveId(answer('bot_not_found')).describe('Id of a bot of the caller');
+export const appChatId = id(answer('chat_not_found')).describe(
+  'Id of the chat; of a direct chat, of its bot',
+);
+export const appMessageId = id(answer('message_not_found')).describe('Id of the message in its chat');
 export const pageSize = integer()
   .pipe(z.number())
-  .transform((n) => Math.min(limits.page_size_max, Math.max(1, n)));
+  .transform((n) => Math.min(limits.page_size_max, Math.max(1, n)))
+  .describe(`How many at most: 1 to ${limits.page_size_max}, clamped; ${limits.page_size_default} if absent`);
 
 export const username = z
   .string({ error: unless(answer('username_invalid')) })

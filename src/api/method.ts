@@ -1,12 +1,17 @@
 /** A bot method is a value: routing, parsing, and documents read the same object. */
 import type { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
+import type { Files } from '../files/files.js';
 import type { Bot } from '../store/control.js';
 import type { Store } from '../store/store.js';
+import type { UploadedFile } from './params.js';
 
 export interface MethodContext {
   readonly bot: Bot;
   readonly store: Store;
+  readonly files: Files;
+  /** Files that came with the call, by the name of the form field. */
+  readonly uploads: ReadonlyMap<string, UploadedFile>;
   /** Calls `listener` when the client has gone. */
   readonly onGone: (listener: () => void) => void;
 }
@@ -18,8 +23,13 @@ export interface Method {
   readonly params: z.ZodType | null;
   /** Answers of the catalogue that belong to this method, besides those that every method can give. */
   readonly errors: readonly ErrorName[];
+  /** What the envelope carries; of `results.ts`. */
+  readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
+
+/** Whether a call may change anything: by the custom of bot interfaces, what only tells is called get… */
+export const changesState = (method: Method): boolean => !method.name.startsWith('get');
 
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
@@ -46,6 +56,7 @@ export function defineMethod<P extends z.ZodType | null>(method: {
   readonly summary: string;
   readonly params: P;
   readonly errors?: readonly ErrorName[];
+  readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => unknown;
 }): Method {
   return { errors: [], ...method } as Method;

@@ -23,7 +23,7 @@ export interface ParsedParams {
 }
 
 const json_depth_max = 64;
-const noFiles: ReadonlyMap<string, UploadedFile> = new Map();
+export const noFiles: ReadonlyMap<string, UploadedFile> = new Map();
 const replacement = '\uFFFD';
 const nul = '\u0000';
 

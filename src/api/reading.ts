@@ -20,8 +20,8 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
   return chat;
 }
 
-/** How a person sees the messages of a chat. */
-export async function personViewer(store: Store, chat: ChatRef): Promise<Viewer> {
-  const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id) : null;
+/** How a person sees the messages of a chat: the bot of a direct chat by its name in the person's language. */
+export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
+  const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;
   return { isBot: false, bot };
 }

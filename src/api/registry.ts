@@ -1,15 +1,19 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
 import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
+import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
 import { showToken } from '../app/bots/token.js';
+import { updateBot } from '../app/bots/update.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
+import { joinChat, leaveChat as leaveChatEndpoint } from '../app/chats/join.js';
 import { listChats } from '../app/chats/list.js';
 import { listMembers, putMember, removeMember } from '../app/chats/members.js';
 import {
@@ -18,18 +22,50 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { pinMessage, unpinMessage } from '../app/chats/pin.js';
+import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
+import { getPostEndpoint, listPosts } from '../app/posts/get.js';
+import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
 import { getChat } from '../methods/chats/getChat.js';
+import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
+import { getChatMember } from '../methods/chats/getChatMember.js';
+import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
+import { leaveChat } from '../methods/chats/leaveChat.js';
+import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
+import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
+import { unpinChatMessage } from '../methods/chats/unpinChatMessage.js';
 import { deleteMyCommands } from '../methods/commands/deleteMyCommands.js';
 import { getMyCommands } from '../methods/commands/getMyCommands.js';
 import { setMyCommands } from '../methods/commands/setMyCommands.js';
+import { editMessageCaption } from '../methods/edits/editMessageCaption.js';
+import { editMessageMedia } from '../methods/edits/editMessageMedia.js';
 import { editMessageReplyMarkup } from '../methods/edits/editMessageReplyMarkup.js';
 import { editMessageText } from '../methods/edits/editMessageText.js';
+import { getFile } from '../methods/files/getFile.js';
+import { close } from '../methods/identity/close.js';
 import { getMe } from '../methods/identity/getMe.js';
+import { getMyDescription } from '../methods/identity/getMyDescription.js';
+import { getMyName } from '../methods/identity/getMyName.js';
+import { getMyShortDescription } from '../methods/identity/getMyShortDescription.js';
+import { logOut } from '../methods/identity/logOut.js';
+import { setMyDescription } from '../methods/identity/setMyDescription.js';
+import { setMyName } from '../methods/identity/setMyName.js';
+import { setMyShortDescription } from '../methods/identity/setMyShortDescription.js';
 import { deleteMessage } from '../methods/messages/deleteMessage.js';
+import { sendAnimation } from '../methods/messages/sendAnimation.js';
+import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendDocument } from '../methods/messages/sendDocument.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
+import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVideo } from '../methods/messages/sendVideo.js';
+import { sendVoice } from '../methods/messages/sendVoice.js';
+import { createPost } from '../methods/posts/createPost.js';
+import { editPost } from '../methods/posts/editPost.js';
+import { getPost } from '../methods/posts/getPost.js';
+import { setMessageReaction } from '../methods/reactions/setMessageReaction.js';
 import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
@@ -39,8 +75,18 @@ import type { Method } from './method.js';
 
 export const methods: readonly Method[] = [
   getMe,
+  setMyName,
+  getMyName,
+  setMyDescription,
+  getMyDescription,
+  setMyShortDescription,
+  getMyShortDescription,
+  close,
+  logOut,
   sendMessage,
   editMessageText,
+  editMessageCaption,
+  editMessageMedia,
   editMessageReplyMarkup,
   deleteMessage,
   sendChatAction,
@@ -49,9 +95,27 @@ export const methods: readonly Method[] = [
   getWebhookInfo,
   answerCallbackQuery,
   getChat,
+  pinChatMessage,
+  unpinChatMessage,
+  unpinAllChatMessages,
+  getChatMember,
+  getChatAdministrators,
+  getChatMemberCount,
+  leaveChat,
   setMyCommands,
   getMyCommands,
   deleteMyCommands,
+  createPost,
+  editPost,
+  getPost,
+  setMessageReaction,
+  getFile,
+  sendPhoto,
+  sendVideo,
+  sendAudio,
+  sendDocument,
+  sendAnimation,
+  sendVoice,
 ];
 
 export const endpoints: readonly Endpoint[] = [
@@ -62,12 +126,18 @@ export const endpoints: readonly Endpoint[] = [
   listBots,
   createBot,
   getBot,
+  updateBot,
   showToken,
   regenerateToken,
+  showBot,
   startBot,
+  blockBot,
+  unblockBot,
   listChats,
   createChat,
   getChatEndpoint,
+  joinChat,
+  leaveChatEndpoint,
   listMembers,
   putMember,
   removeMember,
@@ -76,5 +146,15 @@ export const endpoints: readonly Endpoint[] = [
   editMessage,
   deleteMessageEndpoint,
   pressButton,
+  pinMessage,
+  unpinMessage,
   openStream,
+  listPosts,
+  getPostEndpoint,
+  addReaction,
+  removeReactions,
+  listReactions,
+  addLike,
+  removeLike,
+  downloadFile,
 ];

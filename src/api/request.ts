@@ -1,4 +1,5 @@
 /** What the rest of the program sees of one HTTP request and its single reply; `http/` implements it. */
+import type { Readable } from 'node:stream';
 
 export interface ApiRequest {
   /** Upper-case HTTP verb. */
@@ -15,6 +16,12 @@ export interface ApiRequest {
   readonly lastEventId: string;
   /** '' when absent. */
   readonly idempotencyKey: string;
+  /** '' when absent. */
+  readonly range: string;
+  /** '' when absent. */
+  readonly ifRange: string;
+  /** '' when absent. */
+  readonly ifNoneMatch: string;
   /** Complete and within the bounds of `limits`; empty when the request had none. */
   readonly body: Buffer;
   /** Address of the peer as text, for instance '127.0.0.1'. */
@@ -27,8 +34,20 @@ export interface ApiRequest {
   reply(status: number, body: string | Buffer, retryAfter?: number): void;
   /** Sends a reply that is not JSON. */
   replyWith(status: number, contentType: string, body: string | Buffer): void;
+  /** Sends a reply with headers of its own, and its body no faster than the client takes it. */
+  replyStream(reply: StreamedReply): void;
   /** Starts a server-sent event stream as the reply. */
   openStream(): EventStream;
+}
+
+export interface StreamedReply {
+  readonly status: number;
+  /** All but the length, which is written with the body. */
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
+  /** Bytes of the body, at least 1. */
+  readonly length: number;
+  /** Brings exactly `length` bytes and is destroyed in every case; null answers with the head alone. */
+  readonly body: Readable | null;
 }
 
 export interface EventStream {

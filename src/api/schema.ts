@@ -44,9 +44,9 @@ export const boolean = z.preprocess(asBoolean, z.boolean({ error: 'a boolean' })
 export const text = z.string({ error: 'a string' });
 
 /** The text of a message. */
-export const messageText = z.string({
-  error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string'),
-});
+export const messageText = z
+  .string({ error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string') })
+  .describe(`Text, 1 to ${limits.text_length_max} characters after entities are parsed`);
 
 export const json = <T extends z.ZodType>(schema: T) => z.preprocess(asJson, schema);
 
@@ -63,23 +63,27 @@ const noChat = {
 };
 
 /** A chat as a bot names it: an id, or `@username` of a public chat. */
-export const chatId = z.preprocess(
-  asNumber,
-  z.union(
-    [
-      z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat),
-      z.string(noChat).regex(/^@\w+$/, noChat),
-    ],
-    noChat,
-  ),
-);
+export const chatId = z
+  .preprocess(
+    asNumber,
+    z.union(
+      [
+        z.number(noChat).int(noChat).min(-idMax, noChat).max(idMax, noChat),
+        z.string(noChat).regex(/^@\w+$/, noChat),
+      ],
+      noChat,
+    ),
+  )
+  .describe('Id of the chat (of a direct chat, of the person), or `@username` of a public one');
 
 const messageIdError = 'an integer';
-export const messageId = integer(messageIdError).pipe(
-  z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }),
-);
+export const messageId = integer(messageIdError)
+  .pipe(z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }))
+  .describe('Id of the message in its chat');
 
-export const parseMode = optional(text);
+export const parseMode = optional(text).describe(
+  '`HTML`, `MarkdownV2` or `Markdown`; without it the text is plain',
+);
 
 export const entityInput = z.object(
   {
@@ -94,7 +98,9 @@ export const entityInput = z.object(
   { error: 'an array of entities' },
 );
 
-export const entities = optional(json(z.array(entityInput, { error: 'an array of entities' })));
+export const entities = optional(json(z.array(entityInput, { error: 'an array of entities' }))).describe(
+  `Entities in place of parse_mode, up to ${limits.entities_max}; offsets and lengths in UTF-16 code units`,
+);
 
 const unparsable = answer('keyboard_unparsable');
 
@@ -115,6 +121,8 @@ export const replyMarkup = optional(
       { error: unparsable },
     ),
   ),
+).describe(
+  `Inline keyboard, up to ${limits.keyboard_buttons_max} buttons; callback_data has 1 to ${limits.callback_data_bytes_max} bytes`,
 );
 
 export const replyParameters = optional(
@@ -124,6 +132,8 @@ export const replyParameters = optional(
       { error: 'an object with message_id' },
     ),
   ),
-);
+).describe('The message that this one answers, in the same chat');
 
-export const allowedUpdates = optional(json(z.array(text, { error: 'an array of strings' })));
+export const allowedUpdates = optional(json(z.array(text, { error: 'an array of strings' }))).describe(
+  'Types of updates to make; absent keeps the former list, an empty one means the usual ones',
+);

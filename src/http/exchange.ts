@@ -11,26 +11,24 @@
  * Time: the engines close a connection whose head is not complete after 10 s, and one whose body brings less than
  * 160 KiB in 10 s and is not complete by then, which is stricter than `limits.body_idle_ms_max`.
  */
-import type { ApiRequest, EventStream, RequestHandler } from '../api/request.js';
+import type { ApiRequest, EventStream, RequestHandler, StreamedReply } from '../api/request.js';
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
+import type { ExchangeContext } from './exchange_context.js';
 import { asksToClose, type Head, isAmbiguous, isUpload, readHead } from './head.js';
-import { endHead, endInPieces, large_reply_bytes_min, peerAddress, statusLine } from './reply.js';
-
-/** What all exchanges of one server share. */
-export interface ExchangeContext {
-  /** Called with what a handler threw and should not have; never with anything of the request. */
-  readonly onFault: (error: unknown) => void;
-  /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
-  open: number;
-  /** Set while the server shuts down: replies then end their connection. */
-  closing: boolean;
-  /** Called when `open` falls to 0 while closing. */
-  idle: () => void;
-}
+import {
+  endBodiless,
+  endHead,
+  endInPieces,
+  large_reply_bytes_min,
+  peerAddress,
+  statusLine,
+  writeHead,
+} from './reply.js';
+import { type StreamOwner, StreamReply } from './stream_reply.js';
 
 const json = 'application/json';
 const eventStream = 'text/event-stream';
@@ -51,6 +49,9 @@ export class Exchange implements ApiRequest, Head {
   transferEncoding = '';
   host = '';
   connection = '';
+  range = '';
+  ifRange = '';
+  ifNoneMatch = '';
   contentLengths = 0;
   transferEncodings = 0;
   hosts = 0;
@@ -66,6 +67,7 @@ export class Exchange implements ApiRequest, Head {
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
   private stream: ReplyStream | undefined;
+  private download: StreamReply | undefined;
 
   constructor(
     context: ExchangeContext,
@@ -110,6 +112,18 @@ export class Exchange implements ApiRequest, Head {
 
   replyWith(status: number, contentType: string, body: string | Buffer): void {
     this.give(status, contentType, body, undefined);
+  }
+
+  /** A body that had no declared length must end its connection, which the engine cannot do at the end of a stream. */
+  replyStream(reply: StreamedReply): void {
+    const body = this.method === 'HEAD' ? null : reply.body;
+    if (body === null) reply.body?.destroy();
+    if (this.transferEncodings > 0) {
+      body?.destroy();
+      this.refuse('bad_request');
+    } else if (!this.claim()) body?.destroy();
+    else if (body === null) this.sendHead(reply);
+    else this.download = new StreamReply(this.response, body, reply.length, this.ownerOf(reply));
   }
 
   /** Asked for with HEAD, the reply is the head alone and the stream is closed from the start. */
@@ -203,9 +217,9 @@ export class Exchange implements ApiRequest, Head {
     this.reply(answer.code, errorEnvelope(answer), answer.retryAfter);
   }
 
-  private refuse(kind: ErrorName): void {
-    const error = new ApiError(kind);
-    this.reply(error.code, errorEnvelope(error));
+  private refuse(kind: ErrorName, retryAfter?: number): void {
+    const error = new ApiError(kind, retryAfter === undefined ? {} : { retry_after: retryAfter });
+    this.reply(error.code, errorEnvelope(error), retryAfter);
   }
 
   private report(error: unknown): void {
@@ -249,6 +263,28 @@ export class Exchange implements ApiRequest, Head {
         this.response.cork(() => this.transmit(status, contentType, body, retryAfter));
       });
     }
+  }
+
+  private ownerOf(reply: StreamedReply): StreamOwner {
+    return {
+      head: () => writeHead(this.response, reply, this.closes || this.context.closing),
+      done: () => this.finish(),
+      failed: (error) => {
+        this.report(error);
+        this.stage = 'owed';
+        this.refuse('unavailable', 1);
+      },
+      broken: (error) => this.report(error),
+    };
+  }
+
+  /** On the next turn, as a reply that ends its connection must be. */
+  private sendHead(reply: StreamedReply): void {
+    setImmediate(() => {
+      if (this.stage !== 'given') return;
+      this.response.cork(() => endBodiless(this.response, reply, this.closes || this.context.closing));
+      this.finish();
+    });
   }
 
   private transmit(
@@ -296,6 +332,7 @@ export class Exchange implements ApiRequest, Head {
     const listener = this.stage === 'owed' || this.stream !== undefined ? this.abortListener : undefined;
     this.stage = 'aborted';
     this.stream?.abandon();
+    this.download?.abandon();
     this.leave();
     if (listener) this.guard(listener);
   }

@@ -11,6 +11,9 @@ export interface Head {
   transferEncoding: string;
   host: string;
   connection: string;
+  range: string;
+  ifRange: string;
+  ifNoneMatch: string;
   contentLengths: number;
   transferEncodings: number;
   hosts: number;
@@ -29,6 +32,12 @@ function visit(name: string, value: string): void {
         head.hosts++;
       }
       break;
+    case 5:
+      if (name === 'range') head.range = value;
+      break;
+    case 8:
+      if (name === 'if-range') head.ifRange = value;
+      break;
     case 10:
       if (name === 'connection') head.connection = head.connection ? `${head.connection},${value}` : value;
       break;
@@ -38,6 +47,7 @@ function visit(name: string, value: string): void {
     case 13:
       if (name === 'authorization') head.authorization = value;
       else if (name === 'last-event-id') head.lastEventId = value;
+      else if (name === 'if-none-match') head.ifNoneMatch = value;
       break;
     case 14:
       if (name === 'content-length') {

@@ -1,5 +1,6 @@
 /** Pieces of a reply, in the ways that both engines take them, and the address that it goes to. */
 import { STATUS_CODES } from 'node:http';
+import type { StreamedReply } from '../api/request.js';
 import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
@@ -47,4 +48,25 @@ export function endInPieces(response: EngineResponse, body: Buffer, done: () => 
     if (completed) done();
     return taken;
   });
+}
+
+/** Status and headers of a reply that brings its own. */
+export function writeHead(
+  response: EngineResponse,
+  { status, headers }: StreamedReply,
+  closes: boolean,
+): void {
+  if (status !== 200) response.writeStatus(statusLine(status));
+  for (const [name, value] of headers) response.writeHeader(name, value);
+  if (closes) response.writeHeader('Connection', 'close');
+}
+
+/**
+ * Ends a reply that has no body, for HEAD and 304. The length is that of the body left out, so `endHead` does not serve:
+ * both engines close by themselves after a request that asked for it.
+ */
+export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
+  writeHead(response, reply, closes);
+  if (reply.status !== 304) response.writeHeader('Content-Length', String(reply.length));
+  response.endWithoutBody();
 }

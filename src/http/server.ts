@@ -3,7 +3,8 @@ import type { ApiRequest, RequestHandler } from '../api/request.js';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
-import { Exchange, type ExchangeContext } from './exchange.js';
+import { Exchange } from './exchange.js';
+import type { ExchangeContext } from './exchange_context.js';
 
 export interface ListenOptions {
   readonly engine: Engine;

@@ -61,7 +61,29 @@ const posts: JournalTable = {
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
-export const journalTables: readonly JournalTable[] = [messages, deadUpdates, pins, posts];
+/** Who reacted; the HASH of those who acted lately is named by the entries as their state. */
+const reactions: JournalTable = {
+  kind: 'react',
+  table: 'post_reactions',
+  columns: ['partition', 'number', 'user_id', 'emoji'],
+  pattern: /^react:(\d+):(\d+):(\d+):(\d+)$/,
+};
+
+const tallies: JournalTable = {
+  kind: 'tally',
+  table: 'post_tallies',
+  columns: ['partition', 'number', 'emoji'],
+  pattern: /^tally:(\d+):(\d+):(\d+)$/,
+};
+
+export const journalTables: readonly JournalTable[] = [
+  messages,
+  deadUpdates,
+  pins,
+  posts,
+  reactions,
+  tallies,
+];
 
 const byKind = new Map(journalTables.map((table) => [table.kind, table]));
 

@@ -25,7 +25,8 @@ export function openHome(home: string): void {
   }
   const entries = readdirSync(home);
   if (!entries.includes('version.json')) {
-    if (entries.some((entry) => !entry.startsWith('lock') && !entry.startsWith('version.json'))) {
+    // A front that ran without `dev` may have kept uploads here.
+    if (entries.some((entry) => entry !== 'files' && !/^(lock|version\.json)/.test(entry))) {
       throw new Refusal(`PETREL_HOME ${home} is a folder of something else: name an empty or a new one`);
     }
     try {

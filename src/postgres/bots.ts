@@ -8,18 +8,24 @@ export interface BotRow {
   readonly id: number;
   readonly owner_id: number;
   readonly username: string;
+  /** the default name, or where none was set the name at creation */
   readonly name: string;
   /** lookup value of the live token, base64 */
   readonly token: string;
+  /** names by language, '' for the default */
+  readonly names: TextsColumn;
   readonly version: number;
 }
+
+type TextsColumn = Readonly<Record<string, string>>;
 
 export interface StoredToken {
   readonly lookup: Buffer;
   readonly box: Buffer;
 }
 
-const columns = "id, owner_id, username, name, encode(token_hmac, 'base64') as token, version";
+const columns =
+  "id, owner_id, username, coalesce(names->>'', name) as name, encode(token_hmac, 'base64') as token, names, version";
 
 /** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
 export function createBot(
@@ -111,5 +117,66 @@ export function setCommands(
 
 export async function loadCommands(sql: Sql, id: number): Promise<CommandsRow | null> {
   const [row] = await sql.query<CommandsRow>('select commands, version from bots where id = $1', [id]);
+  return row ?? null;
+}
+
+/** Texts to set by language, '' for the default; null removes. */
+export type TextsChange = Readonly<Record<string, string | null>>;
+
+const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
+
+/** Sets and removes texts of a bot, if `owner` owns it now; any bot with a null `owner`. Null when there is no such bot. */
+export function setTexts(
+  db: Database,
+  id: number,
+  owner: number | null,
+  change: {
+    readonly names: TextsChange;
+    readonly descriptions: TextsChange;
+    readonly shortDescriptions: TextsChange;
+  },
+): Promise<BotRow | null> {
+  const { names, descriptions, shortDescriptions } = change;
+  const named = !isEmpty(names);
+  const described = !isEmpty(descriptions) || !isEmpty(shortDescriptions);
+  return db.transaction(async (sql) => {
+    const [row] = await sql.query<BotRow>(
+      `update bots set names = jsonb_strip_nulls(names || $3::jsonb),
+              descriptions = jsonb_strip_nulls(descriptions || $4::jsonb),
+              short_descriptions = jsonb_strip_nulls(short_descriptions || $5::jsonb),
+              version = case when $6 then nextval('control_versions') else version end,
+              descriptions_version = case when $7 then nextval('control_versions') else descriptions_version end
+        where id = $1 and owner_id = coalesce($2, owner_id) returning ${columns}`,
+      [
+        id,
+        owner,
+        JSON.stringify(names),
+        JSON.stringify(descriptions),
+        JSON.stringify(shortDescriptions),
+        named,
+        described,
+      ],
+    );
+    if (row) {
+      await noteStale(sql, [
+        ...(named ? ([['bot', id]] as const) : []),
+        ...(described ? ([['descriptions', id]] as const) : []),
+      ]);
+    }
+    return row ?? null;
+  });
+}
+
+export interface DescriptionsRow {
+  readonly descriptions: TextsColumn;
+  readonly short_descriptions: TextsColumn;
+  readonly version: number;
+}
+
+export async function loadDescriptions(sql: Sql, id: number): Promise<DescriptionsRow | null> {
+  const [row] = await sql.query<DescriptionsRow>(
+    'select descriptions, short_descriptions, descriptions_version as version from bots where id = $1',
+    [id],
+  );
   return row ?? null;
 }

@@ -2,6 +2,7 @@
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
+import { takeName } from './users.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'left' | 'kicked';
 
@@ -35,7 +36,8 @@ const present = "status in ('creator', 'administrator', 'member')";
 /** The incarnation of a chat's partition when the chat is made: ids below are nobody's. */
 const incarnationOf = 'coalesce((select incarnation from partitions where partition = $1), 0)';
 
-async function joinList(sql: Sql, user: number): Promise<void> {
+/** Lists a chat with those of a person, or no longer. Error: `too_many_chats`. */
+export async function joinList(sql: Sql, user: number): Promise<void> {
   const { count } = await one<{ count: number }>(
     sql,
     `select (select count(*) from direct_chats where user_id = $1) +
@@ -79,17 +81,31 @@ export async function loadDirectChat(sql: Sql, bot: number, user: number): Promi
   return row ?? null;
 }
 
-/** Creates a group or channel of which `creator` is the first member. `partitionOf` places the new id. */
+export interface NewChat {
+  readonly type: 'group' | 'channel';
+  readonly title: string;
+  readonly creator: number;
+  /** of a public chat */
+  readonly username?: string | undefined;
+  readonly private: boolean;
+}
+
+/**
+ * Creates a group or channel of which `creator` is the first member. `partitionOf` places the new id. Errors:
+ * `username_taken`, `too_many_chats`.
+ */
 export function createChat(
   db: Database,
-  chat: { readonly type: 'group' | 'channel'; readonly title: string; readonly creator: number },
+  chat: NewChat,
   partitionOf: (id: number) => number,
 ): Promise<number> {
   return db.transaction(async (sql) => {
     const { id } = await one<{ id: number }>(sql, "select -nextval('ids') as id");
+    if (chat.username !== undefined) await takeName(sql, chat.username, id);
     await sql.query(
-      `insert into chats (incarnation, id, type, title, creator_id) values (${incarnationOf}, $2, $3, $4, $5)`,
-      [partitionOf(id), id, chat.type, chat.title, chat.creator],
+      `insert into chats (incarnation, id, type, title, creator_id, username, private)
+       values (${incarnationOf}, $2, $3, $4, $5, $6, $7)`,
+      [partitionOf(id), id, chat.type, chat.title, chat.creator, chat.username ?? null, chat.private],
     );
     await sql.query(
       "insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'creator')",
@@ -100,46 +116,9 @@ export function createChat(
       ['chat', id],
       ['member', id, chat.creator],
       ['chats', chat.creator],
+      ...(chat.username === undefined ? [] : ([['name', id]] as const)),
     ]);
     return id;
-  });
-}
-
-/** Sets the status of a member who is a person or a bot. Error: `too_many_chat_bots`, `too_many_chats`. */
-export function putMember(
-  db: Database,
-  chat: number,
-  member: { readonly id: number; readonly is_bot: boolean },
-  status: Exclude<MemberStatus, 'creator'>,
-  rights: Readonly<Record<string, boolean>>,
-): Promise<MemberRow> {
-  return db.transaction(async (sql) => {
-    await sql.query('select 1 from chats where id = $1 for update', [chat]);
-    const row = await one<MemberRow>(
-      sql,
-      `insert into chat_members (chat_id, member_id, is_bot, status, rights) values ($1, $2, $3, $4, $5)
-       on conflict (chat_id, member_id) do update set status = excluded.status, rights = excluded.rights,
-         version = nextval('control_versions')
-       returning member_id, is_bot, status, rights, version`,
-      [chat, member.id, member.is_bot, status, JSON.stringify(rights)],
-    );
-    const { bots, members } = await one<{ bots: number; members: number }>(
-      sql,
-      `select count(*) filter (where is_bot) as bots, count(*) as members from chat_members where chat_id = $1 and ${present}`,
-      [chat],
-    );
-    if (Number(bots) > limits.bots_per_chat_max) fail('too_many_chat_bots');
-    await sql.query(
-      "update chats set member_count = $2, version = nextval('control_versions') where id = $1",
-      [chat, members],
-    );
-    if (!member.is_bot) await joinList(sql, member.id);
-    await noteStale(sql, [
-      ['chat', chat],
-      ['member', chat, member.id],
-      ...(member.is_bot ? [] : ([['chats', member.id]] as const)),
-    ]);
-    return row;
   });
 }
 

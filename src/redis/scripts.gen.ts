@@ -48,6 +48,17 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
+  /** Tells the bots of a chat that a member's standing changed: the bot whose own it was, and the others. */
+  'chats/post_member_event': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; outbox: string };
+    args: { chat: string; event: string; own: string; record: Buffer | string; from: Buffer | string; token: string };
+    result:
+      | { status: 'ok'; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string };
+  };
   /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
   'chats/publish_action': {
     keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; channel: string };
@@ -57,7 +68,8 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
-      | { status: 'not_member' };
+      | { status: 'not_member'; kind: string }
+      | { status: 'blocked' };
   };
   /** Reads what changed in some chats of one partition after a version, for an event stream. */
   'chats/read_changes': {
@@ -89,6 +101,23 @@ export interface Scripts {
     result:
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
+  };
+  /** Claims an idempotency key for a call that is about to run, or tells what came of the call that has it. */
+  'idempotency/claim': {
+    keys: { claim: string; live: string };
+    args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
+    result:
+      | { status: 'ok'; seed: string; answer: Buffer | null }
+      | { status: 'pending' }
+      | { status: 'other_parameters' }
+      | { status: 'too_many' };
+  };
+  /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
+  'idempotency/settle': {
+    keys: { claim: string };
+    args: { holder: string; answer: Buffer | string };
+    result:
+      | { status: 'ok'; noted: boolean };
   };
   /** Shows that a flusher lives, or that it leaves, and names those that live. */
   'journal/heartbeat': {
@@ -126,9 +155,9 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
   };
-  /** Deletes a message of any chat, leaving a tombstone until Postgres has it. */
+  /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
     result:
       | { status: 'ok' }
@@ -141,7 +170,21 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Replaces the text or the keyboard of a message in a direct chat. */
+  /** Deletes messages of any chat, all or none, leaving tombstones until Postgres has them; skips what is not there. */
+  'messages/delete_batch': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string };
+    args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'messages_missing'; cold: string[]; tickets: string[] }
+      | { status: 'not_member'; kind: string }
+      | { status: 'cant_be_deleted' };
+  };
+  /** Replaces the text, caption, media or keyboard of a message in a direct chat. */
   'messages/edit_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -155,10 +198,12 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
+      | { status: 'no_caption' }
+      | { status: 'no_media' }
       | { status: 'not_modified' }
       | { status: 'too_often' };
   };
-  /** Replaces the text or the keyboard of a message in a group or a channel. */
+  /** Replaces the text, caption, media or keyboard of a message in a group or a channel. */
   'messages/edit_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; outbox: string; member: string; member_ticket: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
@@ -174,6 +219,8 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
+      | { status: 'no_caption' }
+      | { status: 'no_media' }
       | { status: 'not_modified' }
       | { status: 'too_often' };
   };
@@ -184,6 +231,49 @@ export interface Scripts {
     result:
       | { status: 'ok'; filled: boolean };
   };
+  /** Pins a message of a direct chat in place of the one that was pinned, and says so with a service message. */
+  'messages/pin_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
+    args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'queue_missing' }
+      | { status: 'blocked' }
+      | { status: 'not_found' }
+      | { status: 'service' };
+  };
+  /** Pins a message of a group or channel in place of the one that was pinned, and says so with a service message. */
+  'messages/pin_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; sibling: string };
+    args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
+    result:
+      | { status: 'ok'; forward: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'message_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
+      | { status: 'not_found' }
+      | { status: 'service' };
+  };
+  /** Reads messages that a member of a chat asks for by their ids, as far as they are hot. */
+  'messages/read_many': {
+    keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; message: string };
+    args: { direct: boolean; token: string; ids: readonly (string)[] };
+    result:
+      | { status: 'ok'; newest: number; peer: Buffer; rows: unknown }
+      | { status: 'stale_run' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string };
+  };
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
     keys: { chat: string; message: string };
@@ -191,6 +281,43 @@ export interface Scripts {
     result:
       | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
       | { status: 'chat_missing' };
+  };
+  /** Reads messages of a chat by their ids, as far as they are hot. */
+  'messages/read_some': {
+    keys: { message: string };
+    args: { ids: readonly (string)[] };
+    result:
+      | { status: 'ok'; rows: unknown };
+  };
+  /** Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another. */
+  'messages/send_batch_direct': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; message: string };
+    args: { chat: string; reply_to: string; from: Buffer | string; token: string; tails: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'blocked' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' }
+      | { status: 'queue_missing' };
+  };
+  /** Puts several messages into a group or a channel, all or none, with ids that follow one another. */
+  'messages/send_batch_shared': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
+    args: { chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string; tails: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; forward: boolean; post: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'outbox_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
+      | { status: 'reply_missing'; ticket: string }
+      | { status: 'reply_not_found' };
   };
   /** Puts a message into the direct chat of a bot and a user. */
   'messages/send_direct': {
@@ -222,6 +349,20 @@ export interface Scripts {
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' };
   };
+  /** Unpins the pinned message of any chat. */
+  'messages/unpin': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
+    args: { chat: string; message_id: string; direct: boolean; token: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string }
+      | { status: 'member_missing'; ticket: string }
+      | { status: 'not_member'; kind: string }
+      | { status: 'not_allowed' }
+      | { status: 'not_found' };
+  };
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
@@ -230,6 +371,48 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; incarnation: number }
       | { status: 'moved' };
+  };
+  /** Puts a post that was read back from Postgres where it was missed. */
+  'posts/fill': {
+    keys: { meta: string; post: string; ticket: string };
+    args: { token: string; ttl_ms: number | string; fields: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; filled: boolean }
+      | { status: 'stale_run' };
+  };
+  /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
+  'posts/react': {
+    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; acted: string; chat: string; member: string };
+    args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
+    result:
+      | { status: 'ok'; changed: boolean; own: string; fields: unknown }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'post_missing'; ticket: string }
+      | { status: 'chat_missing'; ticket: string; chat: number }
+      | { status: 'member_missing'; ticket: string; chat: number }
+      | { status: 'user_missing'; ticket: string }
+      | { status: 'not_found' }
+      | { status: 'too_many' };
+  };
+  /** Reads a post, and what a user put on it, if the user or bot can see it. */
+  'posts/read': {
+    keys: { meta: string; post: string; post_ticket: string; acted: string; chat: string; member: string };
+    args: { token: string; who: string; ttl_ms: number | string };
+    result:
+      | { status: 'ok'; fields: unknown; own: string | null }
+      | { status: 'stale_run' }
+      | { status: 'post_missing'; ticket: string }
+      | { status: 'chat_missing'; ticket: string; chat: number }
+      | { status: 'member_missing'; ticket: string; chat: number }
+      | { status: 'not_found' };
+  };
+  /** Lengthens the list of an emoji's latest reactors with those that Postgres has; without any, leaves a ticket for it. */
+  'posts/refill': {
+    keys: { post: string; ticket: string; acted: string };
+    args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; ticket: string; listed: number };
   };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {

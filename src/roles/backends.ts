@@ -1,6 +1,9 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, redisOf, requireSettings } from '../config.js';
+import { createFiles, type Files } from '../files/files.js';
+import { createMeasurer } from '../files/measurer.js';
+import { openBlobStore } from '../files/storage.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
@@ -24,6 +27,7 @@ export interface Backends {
   readonly keys: Keys;
   readonly hints: Hints;
   readonly store: Store;
+  readonly files: Files;
   close(): Promise<void>;
 }
 
@@ -155,6 +159,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     onError: onError('background work'),
   });
 
+  const files = createFiles({
+    blobs: await openBlobStore(config),
+    measurer: createMeasurer(),
+    pepper: config.TOKEN_PEPPER,
+    onError: onError('files'),
+  });
+
   await connection.ready(startMsMax);
   await patiently('Redis', log, async () => {
     const first = connection.at(0);
@@ -170,7 +181,9 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     keys,
     hints,
     store,
+    files,
     async close() {
+      await files.close();
       hints.close();
       await connection.close();
       await pool.close();

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
 import type { ApiRequest } from '../api/request.js';
+import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import { listen } from '../http/server.js';
 import { limits } from '../limits.js';
@@ -10,7 +11,7 @@ import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export async function startFront({ config, log, store, runner, connection }: Backends): Promise<Role> {
+export async function startFront({ config, log, store, files, runner, connection }: Backends): Promise<Role> {
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
@@ -29,6 +30,7 @@ export async function startFront({ config, log, store, runner, connection }: Bac
   let leaving = false;
 
   const own = {
+    ...referencePages(config.BASE_URL),
     '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
     // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
     // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
@@ -44,7 +46,7 @@ export async function startFront({ config, log, store, runner, connection }: Bac
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
-    handler: createDispatch({ store, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
+    handler: createDispatch({ store, files, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
     onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>

@@ -51,6 +51,24 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
   }
 }
 
+/**
+ * The commands that a person is shown in the direct chat with a bot: those of the narrowest scope that has any, in the
+ * person's language before those without one.
+ */
+export function commandsFor(
+  all: Readonly<Record<string, readonly BotCommand[]>>,
+  user: number,
+  language: string | null,
+): readonly BotCommand[] {
+  for (const scope of [`chat:${user}`, 'all_private_chats', 'default']) {
+    for (const end of language ? [language, ''] : ['']) {
+      const found = all[`${scope}|${end}`];
+      if (found && found.length > 0) return found;
+    }
+  }
+  return [];
+}
+
 function wholeNumber(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || Math.abs(value) >= limits.id_max) {
     fail('parameter_wrong', { name: `scope.${name}`, what: 'an integer' });

@@ -1,6 +1,7 @@
 /**
- * Who a token belongs to. A node remembers what it learned of a token, keyed by the token's text, while its lease is
- * fresh; revoking answers only when no node can remember the old token any more (architecture, Authentication).
+ * Who a token belongs to, and what a bot is called. A node remembers what it learned of a token, keyed by the token's text,
+ * while its lease is fresh; revoking answers only when no node can remember the old token any more (architecture,
+ * Authentication). A bot's names are remembered under the same lease, and changing one revokes what was remembered.
  *
  * A lease counts from the moment its renewal was sent and is read by the monotonic clock at each request, so a node that
  * was stopped or cut off finds it stale and asks Redis. A fill that was under way while the epoch moved is not kept.
@@ -18,6 +19,9 @@ export interface Auth {
   /** The bot of a token, at once if this node remembers it. Null for a token that is not valid now. */
   bot(token: string): Bot | null | Promise<Bot | null>;
   user(token: string): User | null | Promise<User | null>;
+  /** A bot as it is shown now, by its id: at once if this node remembers it. Memory of it holds as that of tokens does, so
+   * that no node shows a former name once the call that changed it has returned. Null when there is no such bot. */
+  botById(id: number): Bot | null | Promise<Bot | null>;
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
    * have been written before. */
   revoke(subject: Subject): Promise<void>;
@@ -25,13 +29,12 @@ export interface Auth {
   start(): Promise<void>;
   stop(): Promise<void>;
   readonly stats: { readonly remembered: number; readonly epoch: number; readonly leased: boolean };
-  /** For tests that force an interleaving: runs between the look-up of a token and remembering it. */
+  /** For tests that force an interleaving: runs between a look-up and remembering it. */
   beforeRemember?: () => Promise<void>;
 }
 
 interface Memory<T> {
   readonly value: T;
-  readonly subject: Subject;
   /** monotonic time after which it is looked up anew */
   readonly until: number;
 }
@@ -39,7 +42,8 @@ interface Memory<T> {
 export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
   const { scripts, keys, secrets } = context;
   const node = uniqueText();
-  const memories = new Map<string, Memory<Bot | User>>();
+  const memories = new Map<string, Memory<Bot | User> & { readonly subject: Subject }>();
+  const bots = new Map<number, Memory<Bot>>();
   const tokensOf = new Map<Subject, Set<string>>();
   const at = {
     meta: keys.meta(0),
@@ -64,11 +68,13 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
+      bots.clear();
       return;
     }
     for (const subject of subjects as Subject[]) {
       for (const token of tokensOf.get(subject) ?? []) memories.delete(token);
       tokensOf.delete(subject);
+      if (subject.startsWith('bot:')) bots.delete(Number(subject.slice(4)));
     }
   }
 
@@ -111,9 +117,17 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     await renew();
   }
 
+  const fresh = (memory: Memory<unknown>, now: number) => now < leaseUntil && now < memory.until;
+
+  function rememberBot(value: Bot): void {
+    if (bots.size >= limits.auth_cache_entries_max) forget(['*']);
+    bots.set(value.id, { value, until: performance.now() + limits.auth_cache_age_ms_max });
+  }
+
   function remember(token: string, subject: Subject, value: Bot | User): void {
     if (memories.size >= limits.auth_cache_entries_max) forget(['*']);
     memories.set(token, { value, subject, until: performance.now() + limits.auth_cache_age_ms_max });
+    if (!('tokens' in value)) rememberBot(value);
     const tokens = tokensOf.get(subject) ?? new Set();
     tokensOf.set(subject, tokens);
     tokens.add(token);
@@ -131,13 +145,18 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     return value;
   }
 
+  async function lookUpById(id: number): Promise<Bot | null> {
+    const began = forgotten;
+    const bot = await control.read('bot', id);
+    if (auth.beforeRemember) await auth.beforeRemember();
+    if (bot && began === forgotten) rememberBot(bot);
+    return bot;
+  }
+
   function resolve(token: string, kind: 'bot' | 'user'): Bot | User | null | Promise<Bot | User | null> {
     const memory = memories.get(token);
-    if (memory !== undefined) {
-      const now = performance.now();
-      if (now < leaseUntil && now < memory.until)
-        return memory.subject.startsWith(kind) ? memory.value : null;
-    }
+    if (memory !== undefined && fresh(memory, performance.now()))
+      return memory.subject.startsWith(kind) ? memory.value : null;
     const parsed = parseToken(token);
     if (parsed === null || parsed.kind !== kind) return null;
     return lookUp(token, kind, parsed.id);
@@ -146,6 +165,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const auth: Auth = {
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
+    botById(id) {
+      const memory = bots.get(id);
+      return memory !== undefined && fresh(memory, performance.now()) ? memory.value : lookUpById(id);
+    },
     async revoke(subject) {
       const raised = await scripts.call('auth/revoke', 0, at, { subject });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.

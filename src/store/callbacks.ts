@@ -19,14 +19,14 @@ export interface Callbacks {
 const partitionDigits = 3;
 
 export function createCallbacks(
-  { scripts, keys }: StoreContext,
+  { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ): Callbacks {
   return {
     async press(chat, user, messageId, data) {
       const partition = keys.partitions.of(chat.id);
-      const request = uniqueText();
+      const request = requestId();
       const query = keys.callbackQueries(partition);
       const extra: PressExtra = { message_id: messageId, data };
       const digits = String(partition).padStart(partitionDigits, '0');
@@ -72,7 +72,7 @@ export function createCallbacks(
         {
           meta: keys.meta(partition),
           query: keys.callbackQueries(partition) + queryId,
-          request: keys.request(partition, uniqueText()),
+          request: keys.request(partition, requestId()),
           chat: keys.chatRoot(partition),
           changes: keys.changesRoot(partition),
           channel: keys.chatChannelRoot(partition),

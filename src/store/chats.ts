@@ -4,8 +4,12 @@ import { limits } from '../limits.js';
 import * as rows from '../postgres/chats.js';
 import { type Profile, pack, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
-import type { ControlCopies, Member, User } from './control.js';
+import type { ControlCopies, Member } from './control.js';
+import type { Forwarder } from './forwarder.js';
 import { type ChatRef, directChat, isDirect, sharedChat } from './keys.js';
+import { createMembers, type Members } from './members.js';
+import { createNames } from './names.js';
+import { userProfile } from './profiles.js';
 
 export interface ChatState {
   readonly chat: ChatRef;
@@ -22,26 +26,29 @@ export interface ChatState {
 /** `private` is a channel that only its members see; `blocked` a direct chat whose user blocked the bot. */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
-export interface Chats {
+export interface Chats extends Members {
   /** Reads a chat, filling its record if it was cold. Null when there is no such chat. */
   find(chat: ChatRef): Promise<ChatState | null>;
   /** Fills a record that a script missed and left this ticket for. False when there is no such chat. */
   fill(chat: ChatRef, ticket: string): Promise<boolean>;
   /** Copies a committed change of profile or bots. */
   refresh(chat: ChatRef): Promise<void>;
-  /** Opens the direct chat of a bot and a user, if it is not open. Error: `too_many_chats`. */
+  /** Copies the username of a chat that was made or renamed. */
+  refreshName(chat: number): Promise<void>;
+  /** Opens the direct chat of a bot and a user, if it is not open, and unblocks the bot. Error: `too_many_chats`. */
   openDirect(bot: number, user: number): Promise<void>;
-  /** Creates a group or channel. */
-  create(type: 'group' | 'channel', title: string, creator: number): Promise<ChatRef>;
-  putMember(
-    chat: ChatRef,
-    member: { readonly id: number; readonly is_bot: boolean },
-    status: Exclude<rows.MemberStatus, 'creator'>,
-    rights: Readonly<Record<string, boolean>>,
-  ): Promise<rows.MemberRow>;
+  /** Creates a group or channel. Channels, and groups with a username, are public unless told otherwise. Errors: `username_taken`, `too_many_chats`. */
+  create(
+    type: 'group' | 'channel',
+    title: string,
+    creator: number,
+    more?: { readonly username?: string | undefined; readonly private?: boolean | undefined },
+  ): Promise<ChatRef>;
+  /** The public group or channel that has this username, without `@`. */
+  findByUsername(username: string): Promise<ChatRef | null>;
   /** Members in the order of their ids, above `after`. */
   members(chat: ChatRef, after: number, limit: number): Promise<rows.MemberRow[]>;
-  /** Shows an action of a bot to those who look. Errors: `chat_not_found`, `cant_initiate`, `not_group_member`. */
+  /** Shows an action of a bot to those who look. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`. */
   showAction(chat: ChatRef, bot: number, action: string): Promise<void>;
   /** The membership of a person or bot in a group or channel. */
   member(chat: ChatRef, who: number): Promise<Member>;
@@ -52,18 +59,11 @@ export interface Chats {
 /** Begins a hint that shows an action instead of telling of a change. */
 export const actionHint = 'action ';
 
-export const userProfile = (user: User): Profile => ({
-  id: user.id,
-  n: user.firstName,
-  ...(user.lastName === null ? {} : { l: user.lastName }),
-  ...(user.username === null ? {} : { u: user.username }),
-  ...(user.languageCode === null ? {} : { g: user.languageCode }),
-  x: user.externalId,
-});
+export { userProfile };
 
 const incarnation = (version: number) => Math.floor(version / limits.versions_per_incarnation);
 
-export function createChats(context: StoreContext, control: ControlCopies): Chats {
+export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
   const { db, scripts, keys, hotTtlMs } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
   const keysOf = (chat: ChatRef) => {
@@ -143,9 +143,15 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
     );
   }
 
+  const members = createMembers(context, control, forwarder, { fill, refresh });
+  const names = createNames(context);
+
   return {
+    ...members,
     fill,
     refresh,
+    findByUsername: names.find,
+    refreshName: names.refresh,
     async find(chat) {
       for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
         const found = await scripts.call(
@@ -170,22 +176,21 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
     },
     async openDirect(bot, user) {
       const chat = directChat(bot, user);
-      if (!(await rows.openDirectChat(db, bot, user, partitionOf(chat)))) return;
-      await Promise.all([refresh(chat), control.refresh('chats', user)]);
+      if (await rows.openDirectChat(db, bot, user, partitionOf(chat))) {
+        await Promise.all([refresh(chat), control.refresh('chats', user)]);
+      } else {
+        await members.setBlocked(bot, user, false);
+      }
     },
-    async create(type, title, creator) {
-      const id = await rows.createChat(db, { type, title, creator }, (made) => keys.partitions.of(made));
-      await Promise.all([control.refresh('member', id, creator), control.refresh('chats', creator)]);
-      return sharedChat(id);
-    },
-    async putMember(chat, member, status, rights) {
-      const row = await rows.putMember(db, chat.id, member, status, rights);
+    async create(type, title, creator, { username, private: hidden = type === 'group' && !username } = {}) {
+      const chat = { type, title, creator, username, private: hidden };
+      const id = await rows.createChat(db, chat, (made) => keys.partitions.of(made));
       await Promise.all([
-        control.refresh('member', chat.id, member.id),
-        refresh(chat),
-        member.is_bot ? undefined : control.refresh('chats', member.id),
+        control.refresh('member', id, creator),
+        control.refresh('chats', creator),
+        username === undefined ? undefined : names.refresh(id),
       ]);
-      return row;
+      return sharedChat(id);
     },
     async showAction(chat, bot, action) {
       const member = keys.member(chat.id, bot);
@@ -205,7 +210,9 @@ export function createChats(context: StoreContext, control: ControlCopies): Chat
           { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}`, token: uniqueText() },
         );
         if (result.status === 'ok') return;
-        if (result.status === 'not_member') fail('not_group_member');
+        if (result.status === 'blocked') fail('bot_blocked');
+        if (result.status === 'not_member')
+          fail(result.kind === 'group' ? 'not_group_member' : 'not_channel_member');
         if (result.status === 'member_missing') await control.read('member', chat.id, bot);
         if (result.status === 'chat_missing' && !(await fill(chat, result.ticket))) {
           fail(

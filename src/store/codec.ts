@@ -53,6 +53,7 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
+/** Identifiers of files hold the place in this list: only ever append. */
 export const mediaTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 export type MediaType = (typeof mediaTypes)[number];
 

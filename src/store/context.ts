@@ -12,6 +12,11 @@ export interface StoreContext {
   readonly secrets: Secrets;
   /** How long what was read back stays in Redis, in milliseconds. */
   readonly hotTtlMs: number;
+  /**
+   * The request id of the next change. One is drawn for each change, before its first try, so that a call that runs again
+   * under the same idempotency key draws the same ones in the same order. Never `uniqueText` in its place.
+   */
+  readonly requestId: () => string;
 }
 
 let counter = 0;
@@ -21,6 +26,12 @@ const prefix = randomBytes(9).toString('base64url');
 export function uniqueText(): string {
   counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
   return `${prefix}${counter.toString(36)}`;
+}
+
+/** Request ids of a call that may run again: the same for the same seed. `lua/lib/request.lua` knows them by their begin. */
+export function requestIdsOf(seed: string): () => string {
+  let drawn = 0;
+  return () => `once.${seed}.${++drawn}`;
 }
 
 /** How often a call may find something missing, fill it and try again, before the service counts as overloaded. */

@@ -2,10 +2,12 @@
  * Copies of control records in Redis. Postgres holds the truth; a copy is filled on a miss, under a ticket, and refreshed
  * by version after each committed change, by the process that made it or else by the sweep.
  */
-import { loadBot, loadCommands } from '../postgres/bots.js';
+import { loadBot, loadCommands, loadDescriptions } from '../postgres/bots.js';
 import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.js';
+import { loadAdministrators } from '../postgres/members.js';
 import type { Sql } from '../postgres/sql.js';
 import { loadUser } from '../postgres/users.js';
+import type { Texts } from '../rules/identity_texts.js';
 import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Keys } from './keys.js';
@@ -25,9 +27,18 @@ export interface Bot {
   readonly id: number;
   readonly owner: number;
   readonly username: string;
+  /** the default name, or where none was set the name at creation */
   readonly name: string;
   /** lookup value of the live token, base64 */
   readonly token: string;
+  /** names that were set */
+  readonly names: Texts;
+}
+
+/** What a bot says of itself besides its name. */
+export interface Descriptions {
+  readonly description: Texts;
+  readonly shortDescription: Texts;
 }
 
 export interface User {
@@ -47,6 +58,10 @@ export interface Member {
   readonly isBot: boolean;
 }
 
+export interface Administrator extends Member {
+  readonly id: number;
+}
+
 export interface UserChats {
   readonly direct: readonly number[];
   readonly shared: readonly number[];
@@ -60,9 +75,13 @@ const bot: Kind<Bot> = {
   key: (keys, id) => keys.bot(id),
   async load(sql, id) {
     const row = await loadBot(sql, id);
-    return row && { version: row.version, fields: [row.owner_id, row.username, row.name, row.token] };
+    return (
+      row && { version: row.version, fields: [row.owner_id, row.username, row.name, row.token, row.names] }
+    );
   },
-  read: ([owner, username, name, token], id) => ({ id, owner, username, name, token }) as Bot,
+  // A copy that was made before bots had texts has no names.
+  read: ([owner, username, name, token, names = {}], id) =>
+    ({ id, owner, username, name, token, names }) as Bot,
 };
 
 const user: Kind<User> = {
@@ -92,6 +111,19 @@ const member: Kind<Member> = {
   read: ([status, rights, isBot]) => ({ status, rights, isBot }) as Member,
 };
 
+const administrators: Kind<readonly Administrator[]> = {
+  key: (keys, chat) => keys.administrators(chat),
+  async load(sql, chat) {
+    const found = await loadAdministrators(sql, chat);
+    const list = found?.rows.map((row) => [row.member_id, row.status, row.rights, row.is_bot]);
+    return found && { version: found.version, fields: [list] };
+  },
+  read: ([list]) =>
+    (list as Array<[number, Member['status'], Member['rights'], boolean]>).map(
+      ([id, status, rights, isBot]) => ({ id, status, rights, isBot }),
+    ),
+};
+
 const chats: Kind<UserChats> = {
   key: (keys, id) => keys.memberships(id),
   async load(sql, id) {
@@ -110,7 +142,16 @@ const commands: Kind<Commands> = {
   read: ([value]) => value as Commands,
 };
 
-const kinds = { bot, user, member, chats, commands };
+const descriptions: Kind<Descriptions> = {
+  key: (keys, id) => keys.descriptions(id),
+  async load(sql, id) {
+    const row = await loadDescriptions(sql, id);
+    return row && { version: row.version, fields: [row.descriptions, row.short_descriptions] };
+  },
+  read: ([description, shortDescription]) => ({ description, shortDescription }) as Descriptions,
+};
+
+const kinds = { bot, user, member, administrators, chats, commands, descriptions };
 export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 

@@ -2,21 +2,24 @@
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { loadMessages, newestMessage } from '../postgres/chats.js';
-import type { Chats } from './chats.js';
-import { messageKinds } from './codec.js';
+import type { ChatState, Chats } from './chats.js';
+import { messageKinds, pack, unpackMessage } from './codec.js';
 import { fillAttemptsMax, type StoreContext } from './context.js';
 import type { ChatRef } from './keys.js';
+import type { Records } from './records.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
 export interface History {
   /** Newest first, below `before` (0: from the newest), at most `limit`. Null when there is no such chat. */
   list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null>;
+  /** The pinned message, hot or cold; null for none. */
+  pinned(state: ChatState): Promise<StoredMessage | null>;
 }
 
 /** Deleted messages leave holes: a page reads on until it is full, at most this often. */
 const rangesMax = 20;
 
-export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats): History {
+export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats, records: Records): History {
   /** Records of a range, newest first; null where there is no message. */
   async function readRange(chat: ChatRef, before: number, limit: number) {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
@@ -56,6 +59,7 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats)
   return {
     async list(chat, before, limit) {
       const out: StoredMessage[] = [];
+      const seen = new Map<number, Buffer>();
       let cursor = before;
       /** Lowest id that was seen: skipped ids end below it. */
       let lowest = before;
@@ -68,6 +72,7 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats)
         else if (lowest === 0) lowest = first + 1;
         for (const [i, bytes] of rows.entries()) {
           if (bytes === null || out.length === limit) continue;
+          seen.set(first - i, bytes);
           const message = storedMessage(chat, first - i, bytes, range.peer, null);
           if (message.record.kind !== messageKinds.deleted) out.push(message);
         }
@@ -75,7 +80,18 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats)
         cursor = last < 0 && rows.length > 0 ? await belowHole(chat, below, lowest) : below;
         if (out.length >= limit || cursor <= 1 || rows.length === 0) break;
       }
-      return out;
+      return records.relate(chat, out, seen);
+    },
+    async pinned({ chat, pinned, profile }) {
+      if (pinned === 0) return null;
+      const bytes = (await records.read(chat, [pinned])).get(pinned);
+      if (bytes === undefined || unpackMessage(bytes).kind === messageKinds.deleted) return null;
+      const [message] = await records.relate(
+        chat,
+        [storedMessage(chat, pinned, bytes, pack(profile), null)],
+        new Map(),
+      );
+      return message ?? null;
     },
   };
 }

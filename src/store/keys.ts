@@ -28,6 +28,13 @@ export const partitionOfPost = (post: number): number => post % limits.partition
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
+/** Whose idempotency keys are kept apart from those of others; operators share one set, under the id 0. */
+export interface Caller {
+  readonly kind: 'bot' | 'user' | 'admin';
+  readonly id: number;
+}
+
+export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 
 export interface Keys {
   readonly partitions: Partitions;
@@ -47,11 +54,22 @@ export interface Keys {
   memberships(user: number): string;
   /** STRING: the control record of a bot's commands. Evicted. */
   commands(bot: number): string;
+  /** STRING: the control record of what a bot says of itself besides its name. Evicted. */
+  descriptions(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
+  /** STRING: the creator and administrators of a group or channel. Evicted. Bounded by limits.administrators_per_chat_max. */
+  administrators(chat: number): string;
+  /** STRING: the public chat that a lower-cased username names, or none. Evicted. */
+  name(partition: number, username: string): string;
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
+  /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
+  acted(post: number): string;
+  memberRoot(partition: number): string;
+  /** CHANNEL: hints that a post's reactions changed. */
+  postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
   chat(chat: ChatRef): string;
   /** Prefix of the STRING of each message of a chat. Evicted. */
@@ -82,6 +100,10 @@ export interface Keys {
   callbackQueries(partition: number): string;
   /** STRING: the answer of a request that was applied. Expires after limits.request_id_ttl_ms. */
   request(partition: number, id: string): string;
+  /** HASH: a call under an idempotency key, with its sealed answer. Expires after limits.idempotency_ttl_ms. */
+  idempotency(caller: Caller, digest: string): string;
+  /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
+  idempotencyLive(caller: Caller): string;
   /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   ticket(entityKey: string): string;
   /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
@@ -111,9 +133,15 @@ export function makeKeys(count: number): Keys {
     user: (user) => `${near(user)}:user:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,
     commands: (bot) => `${near(bot)}:commands:${bot}`,
+    descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
+    administrators: (chat) => `${near(chat)}:administrators:${chat}`,
+    name: (p, username) => `${at(p)}:name:${username}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
+    acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    memberRoot: (p) => `${at(p)}:member:`,
+    postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,
     messages: (chat) => `${near(chat.id)}:msg:${chatText(chat)}:`,
     message: (chat, messageId) => `${near(chat.id)}:msg:${chatText(chat)}:${messageId}`,
@@ -132,6 +160,8 @@ export function makeKeys(count: number): Keys {
     botChannel: (bot) => `${near(bot)}:on_bot:${bot}`,
     callbackQueries: (p) => `${at(p)}:callback_query:`,
     request: (p, id) => `${at(p)}:req:${id}`,
+    idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,
+    idempotencyLive: (caller) => `${near(caller.id)}:idempotency_live:${callerText(caller)}`,
     ticket: (entityKey) => `${entityKey}:ticket`,
     authNodes: () => `${at(0)}:auth_nodes`,
     authRevoked: () => `${at(0)}:auth_revoked`,

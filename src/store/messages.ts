@@ -36,8 +36,13 @@ export interface NewMessage {
   readonly allowMissingReply: boolean;
 }
 
+/** The content of a caption is the caption alone; that of media is both. */
 export type Edit =
-  | { readonly what: 'text'; readonly content: Content; readonly markup: InlineKeyboard | null }
+  | {
+      readonly what: 'text' | 'caption' | 'media';
+      readonly content: Content;
+      readonly markup: InlineKeyboard | null;
+    }
   | { readonly what: 'markup'; readonly markup: InlineKeyboard | null };
 
 export interface Messages {
@@ -56,6 +61,8 @@ const editErrors = {
   not_found: 'message_to_edit_not_found',
   cant_be_edited: 'message_cant_be_edited',
   no_text: 'no_text_to_edit',
+  no_caption: 'no_caption_to_edit',
+  no_media: 'media_cant_be_edited',
   not_modified: 'message_not_modified',
 } as const satisfies Record<string, ErrorName>;
 
@@ -74,8 +81,42 @@ function originOf(from: Profile | null, replyTo: number): Origin {
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
+/** A new message as it will be stored, answering `replyTo` (0 for nothing), without what the script adds. */
+export function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
+  const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
+  return {
+    sender: sender.id,
+    kind: message.content.media === undefined ? messageKinds.text : messageKinds.media,
+    flags: message.flags,
+    content: message.content,
+    markup: message.markup,
+    origin: message.origin === undefined ? origin : { ...origin, ...message.origin },
+  };
+}
+
+type SendRefusal =
+  | { readonly status: 'reply_missing' | 'reply_not_found' | 'blocked' | 'not_allowed' | 'outbox_full' }
+  | { readonly status: 'not_member'; readonly kind: string };
+
+/** Answers what a script refused to send. */
+export function sendRefused(sender: Sender, refusal: SendRefusal): never {
+  switch (refusal.status) {
+    case 'reply_missing':
+    case 'reply_not_found':
+      return fail('reply_not_found');
+    case 'blocked':
+      return fail('bot_blocked');
+    case 'not_member':
+      return notMember(sender, refusal.kind);
+    case 'not_allowed':
+      return fail('posting_not_allowed');
+    case 'outbox_full':
+      return later();
+  }
+}
+
 export function createMessages(
-  { scripts, keys }: StoreContext,
+  { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
 ): Messages {
@@ -91,17 +132,7 @@ export function createMessages(
   ) {
     const partition = partitionOf(chat);
     const direct = isDirect(chat);
-    const fixed = {
-      sender: sender.id,
-      kind: message.content.media === undefined ? messageKinds.text : messageKinds.media,
-      flags: message.flags,
-      content: message.content,
-      markup: message.markup,
-      origin:
-        message.origin === undefined
-          ? originOf(direct ? null : sender.profile, replyTo)
-          : { ...originOf(direct ? null : sender.profile, replyTo), ...message.origin },
-    };
+    const fixed = newRecord(chat, sender, message, replyTo);
     const name = chatText(chat);
     const tail = packMessageTail(fixed);
     const reply_to = replyTo === 0 ? '' : String(replyTo);
@@ -139,7 +170,7 @@ export function createMessages(
   }
 
   async function send(chat: ChatRef, sender: Sender, message: NewMessage): Promise<StoredMessage> {
-    const request = uniqueText();
+    const request = requestId();
     let result = await trySend(chat, sender, message, message.replyTo, request);
     if (result.status === 'reply_missing' && (await readBack.message(chat, message.replyTo, result.ticket))) {
       result = await trySend(chat, sender, message, message.replyTo, request);
@@ -150,21 +181,7 @@ export function createMessages(
     ) {
       result = await trySend(chat, sender, message, 0, request);
     }
-    switch (result.status) {
-      case 'ok':
-        return result.sent;
-      case 'reply_missing':
-      case 'reply_not_found':
-        return fail('reply_not_found');
-      case 'blocked':
-        return fail('bot_blocked');
-      case 'not_member':
-        return notMember(sender, result.kind);
-      case 'not_allowed':
-        return fail('posting_not_allowed');
-      case 'outbox_full':
-        return later();
-    }
+    return result.status === 'ok' ? result.sent : sendRefused(sender, result);
   }
 
   async function edit(
@@ -174,10 +191,10 @@ export function createMessages(
     change: Edit,
   ): Promise<StoredMessage> {
     const partition = partitionOf(chat);
-    const request = uniqueText();
+    const request = requestId();
     const args = {
       edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, uniqueText()]),
-      content: change.what === 'text' ? packContent(change.content) : nothing,
+      content: change.what === 'markup' ? nothing : packContent(change.content),
       markup: packMarkup(change.markup),
     };
     const place = { chat, who: editor, message: { id: messageId, absent: editErrors.not_found } };
@@ -213,7 +230,7 @@ export function createMessages(
   }
 
   async function remove(chat: ChatRef, who: Sender, messageId: number): Promise<void> {
-    const at = withMessage(keys, sharedKeys(keys, chat, uniqueText(), who.id), chat, messageId);
+    const at = withMessage(keys, sharedKeys(keys, chat, requestId(), who.id), chat, messageId);
     const args = {
       chat: chatText(chat),
       message_id: String(messageId),

@@ -8,6 +8,8 @@ export interface Secrets {
   seal(text: string, belongsTo: string): Buffer;
   /** Throws when the key is unknown, or when the box was made for something else. */
   open(box: Buffer, belongsTo: string): string;
+  /** 32 bytes that only holders of the pepper can make, for one purpose. */
+  derive(purpose: string): Buffer;
   /** By these two nodes tell whether they hold the same secrets; they give none of them away. */
   readonly checks: { readonly pepper: string; readonly keys: Readonly<Record<string, string>> };
 }
@@ -52,6 +54,7 @@ export function createSecrets(pepper: string, keys: readonly KeyRingEntry[]): Se
         'utf8',
       );
     },
+    derive: (purpose) => Buffer.from(hkdfSync('sha256', pepper, '', `petrel ${purpose}`, 32)),
     checks: {
       pepper: fingerprint(pepper),
       keys: Object.fromEntries(keys.map(({ id, key }) => [id, fingerprint(key)])),

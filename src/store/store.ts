@@ -3,18 +3,23 @@ import type { Database } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Auth, createAuth } from './auth.js';
+import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
 import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
-import type { StoreContext } from './context.js';
+import { requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
+import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
+import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
+import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
+import { createRecords } from './records.js';
 import type { Secrets } from './secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
@@ -25,7 +30,8 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly chats: Chats;
-  readonly messages: Messages;
+  readonly messages: Messages & Batches;
+  readonly pins: Pins;
   readonly history: History;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
@@ -33,6 +39,13 @@ export interface Store {
   readonly polls: Polls;
   readonly streams: Streams;
   readonly sweep: Sweep;
+  readonly idempotency: Idempotency;
+  /**
+   * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
+   * was applied by a former run is recognised by its script (law 4).
+   */
+  under(seed: string): Store;
+  readonly posts: Posts;
 }
 
 export interface StoreOptions {
@@ -48,25 +61,35 @@ export interface StoreOptions {
 }
 
 export function createStore({ hints, onError, ...context }: StoreOptions): Store {
-  const shared: StoreContext = context;
+  const shared: StoreContext = { ...context, requestId: uniqueText };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
-  const chats = createChats(shared, control);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, onError);
+  const records = createRecords(shared);
+  const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
-  return {
+  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
+  const changing = (own: StoreContext) => ({
+    callbacks: createCallbacks(own, readBack, forwarder),
+    messages: { ...createMessages(own, readBack, forwarder), ...createBatches(own, readBack, forwarder) },
+    pins: createPins(own, readBack, forwarder),
+    posts: createPosts(own, { chats, control }, hints),
+  });
+  const store: Store = {
+    ...changing(shared),
     auth,
     chats,
     queues,
     forwarder,
-    callbacks: createCallbacks(shared, readBack, forwarder),
-    history: createHistory(shared, chats),
+    history: createHistory(shared, chats, records),
     bots: createBots(shared, control, auth, queues),
     users: createUsers(shared, control, auth),
-    messages: createMessages(shared, readBack, forwarder),
     polls: createPolls(shared, hints, queues),
-    streams: createStreams(shared, hints, chats),
+    streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
+    idempotency: createIdempotency(shared),
+    under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
   };
+  return store;
 }

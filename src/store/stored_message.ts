@@ -12,6 +12,10 @@ export interface StoredMessage {
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
+/** The message that this one answers, or tells to be pinned; 0 for none. */
+export const relatedId = (record: MessageRecord): number =>
+  record.origin.reply ?? record.origin.service?.pinned ?? 0;
+
 /** Puts together what a script answered. A replied message that is gone, cold or deleted is left out. */
 export function storedMessage(
   chat: ChatRef,
@@ -21,14 +25,13 @@ export function storedMessage(
   reply: Buffer | null,
 ): StoredMessage {
   const record = Buffer.isBuffer(bytes) ? unpackMessage(bytes) : bytes;
-  const replyId = record.origin.reply ?? record.origin.service?.pinned;
-  const replied = reply !== null && reply.length > 0 && replyId !== undefined ? unpackMessage(reply) : null;
+  const replyId = relatedId(record);
+  const replied = reply !== null && reply.length > 0 && replyId !== 0 ? unpackMessage(reply) : null;
   return {
     chat,
     id,
     record,
     peer: unpack<Profile>(peer),
-    reply:
-      replied && replied.kind !== messageKinds.deleted ? { id: replyId as number, record: replied } : null,
+    reply: replied && replied.kind !== messageKinds.deleted ? { id: replyId, record: replied } : null,
   };
 }

@@ -11,19 +11,22 @@ import { actionHint, type Chats } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 import { type ChatRef, chatText, parseChat } from './keys.js';
-import { type StoredMessage, storedMessage } from './stored_message.js';
+import type { Records } from './records.js';
+import { relatedId, type StoredMessage, storedMessage } from './stored_message.js';
 
-export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'gap';
+export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
 
 export interface Change {
   readonly chat: ChatRef;
   readonly kind: ChangeKind;
-  /** message id, or the id of a callback query */
+  /** message id, 0 where none is pinned any more, or the id of a callback query */
   readonly id: string;
-  /** null unless new or edited; also null when the message is cold or gone by now */
+  /** null unless new, edited or pinned; also null when the message is cold or gone by now */
   readonly message: StoredMessage | null;
   /** answer to a callback query */
   readonly answer: Readonly<Record<string, unknown>> | null;
+  /** of a pin: the person is to be notified */
+  readonly notify: boolean;
   /** where a stream that has shown this change resumes */
   readonly cursor: string;
 }
@@ -83,7 +86,16 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
   return message.record.kind === messageKinds.deleted ? null : message;
 }
 
-export function createStreams(context: StoreContext, hints: Hints, chats: Chats): Streams {
+/** A row as a change, but for its cursor and the message that its message is about. */
+function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Change, 'cursor'> {
+  const chat = parseChat(String(name));
+  const shared = { chat, kind: String(kind) as ChangeKind, id: String(id) };
+  const message = shownMessage(chat, Number(id), record, peer);
+  if (shared.kind === 'p') return { ...shared, message, answer: null, notify: extra.length > 0 };
+  return { ...shared, message, answer: extra.length > 0 ? unpack(extra) : null, notify: false };
+}
+
+export function createStreams(context: StoreContext, hints: Hints, chats: Chats, records: Records): Streams {
   const { scripts, keys } = context;
   const open = new Set<{
     look: (partitions?: readonly number[], anew?: boolean) => void;
@@ -104,6 +116,25 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
       },
       { after, chats: list.map(chatText) },
     );
+
+  /** Messages with those that they are about, read once for each chat. */
+  async function relatedMessages(
+    changes: ReadonlyArray<Pick<Change, 'chat' | 'message'>>,
+  ): Promise<ReadonlyMap<StoredMessage, StoredMessage>> {
+    const byChat = new Map<string, StoredMessage[]>();
+    for (const { chat, message } of changes) {
+      if (!message || relatedId(message.record) === 0) continue;
+      byChat.set(chatText(chat), [...(byChat.get(chatText(chat)) ?? []), message]);
+    }
+    const related = new Map<StoredMessage, StoredMessage>();
+    await Promise.all(
+      [...byChat].map(async ([name, messages]) => {
+        const shown = await records.relate(parseChat(name), messages, new Map());
+        for (const [i, message] of messages.entries()) related.set(message, shown[i] ?? message);
+      }),
+    );
+    return related;
+  }
 
   let ticks = 0;
   const timer = setInterval(() => {
@@ -169,21 +200,15 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats)
         return;
       }
       const ordered = (rows as RawRow[])
-        .map((row) => ({ row, version: Number(row[3]) }))
+        .map((row) => ({ to: String(row[4]), version: Number(row[3]), change: changeOf(row) }))
         .sort((a, b) => a.version - b.version);
-      for (const { row, version: at } of ordered) {
+      const related = await relatedMessages(ordered.map(({ change }) => change));
+      for (const { to, version: at, change } of ordered) {
         if (ended) return;
-        const [chat, kind, id, , to, extra, record, peer] = row;
         cursors.set(partition, at);
-        if (to.length > 0 && String(to) !== String(user)) continue;
-        listener.change({
-          chat: parseChat(String(chat)),
-          kind: String(kind) as ChangeKind,
-          id: String(id),
-          message: shownMessage(parseChat(String(chat)), Number(id), record, peer),
-          answer: extra.length > 0 ? unpack(extra) : null,
-          cursor: cursorText(cursors),
-        });
+        if (to !== '' && to !== String(user)) continue;
+        const message = change.message && (related.get(change.message) ?? change.message);
+        listener.change({ ...change, message, cursor: cursorText(cursors) });
       }
       cursors.set(partition, version);
     }

@@ -35,6 +35,8 @@ export function createSweep(
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
     try {
       if (subject === 'chat') await chats.refresh({ id, user: other });
+      else if (subject === 'name') await chats.refreshName(id);
+      else if (subject === 'member_events') await chats.postEvents({ id, user: other });
       else await control.refresh(subject as ControlSubject, id, other);
       if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
       return true;

@@ -2,8 +2,12 @@
 import type { Media } from '../store/codec.js';
 
 /** The value of `photo`, `video`, …: sizes that are not known of media kept by reference are 0. */
-export function viewMedia(media: Media): unknown {
-  const file = { file_id: media.id, file_unique_id: media.unique };
+export function viewMedia(media: Media, forPeople: boolean): unknown {
+  const file = {
+    ...{ file_id: media.id, file_unique_id: media.unique },
+    // A bot knows what it sent; people have to load it from somewhere.
+    ...(forPeople && media.url !== undefined ? { url: media.url } : {}),
+  };
   const size = media.size === undefined ? {} : { file_size: media.size };
   const pixels = { width: media.width ?? 0, height: media.height ?? 0 };
   const named = {

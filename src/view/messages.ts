@@ -1,5 +1,5 @@
 /** Messages as the wire shows them. */
-import type { ForwardOrigin, MessageRecord, Profile } from '../store/codec.js';
+import type { ForwardOrigin, Media, MessageRecord, Profile } from '../store/codec.js';
 import type { StoredMessage } from '../store/stored_message.js';
 import { viewMedia } from './media.js';
 import { viewChat, viewPerson, viewUser } from './users.js';
@@ -39,8 +39,20 @@ function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   const { pinned, ...told } = message.record.origin.service ?? {};
   if (pinned === undefined) return told;
   const { reply } = message;
-  const shown = reply ? viewRecord(message, reply.id, reply.record, viewer) : { message_id: pinned };
-  return { ...told, pinned_message: shown };
+  const { chat } = viewRecord(message, message.id, message.record, viewer);
+  // A message that is gone by now has no date: that is how clients know.
+  const gone = { message_id: pinned, chat, date: 0 };
+  return { ...told, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
+}
+
+/** An animation is a document too, for clients that do not know animations. */
+function viewMediaFields(media: Media, forPeople: boolean): MessageView {
+  const shown = viewMedia(media, forPeople);
+  return {
+    [media.type]: shown,
+    ...(media.type === 'animation' ? { document: viewMedia({ ...media, type: 'document' }, forPeople) } : {}),
+    ...(media.spoiler ? { has_media_spoiler: true } : {}),
+  };
 }
 
 function viewRecord(message: StoredMessage, id: number, record: MessageRecord, viewer: Viewer): MessageView {
@@ -64,7 +76,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
   if (record.origin.group !== undefined) view.media_group_id = record.origin.group;
-  if (content.media !== undefined) view[content.media.type] = viewMedia(content.media);
+  if (content.media !== undefined) Object.assign(view, viewMediaFields(content.media, !viewer.isBot));
   const [words, marks] = content.media === undefined ? ['text', 'entities'] : ['caption', 'caption_entities'];
   if (content.text !== undefined) view[words] = content.text;
   if (entities !== undefined && entities.length > 0) view[marks] = entities;

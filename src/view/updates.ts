@@ -1,17 +1,34 @@
 /** Updates as polling and webhooks show them (interface §2, behaviour §9). */
 import { createHash } from 'node:crypto';
 import type { Profile } from '../store/codec.js';
+import type { MemberChange } from '../store/members.js';
 import type { UpdateEntry } from '../store/queues.js';
+import { viewMember } from './members.js';
 import { viewMessage } from './messages.js';
-import { viewUser } from './users.js';
+import { viewChat, viewUser } from './users.js';
 
 /** Stands for a chat in callback queries: the same for one chat for ever, and tells nothing of its id. */
 function chatInstance(chat: { readonly id: number; readonly user: number }): string {
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
 }
 
+/** A ChatMemberUpdated: the record's service part tells of the change. */
+function viewMemberChange({ message, from }: UpdateEntry): Readonly<Record<string, unknown>> {
+  const { peer, record } = message;
+  const { who, was, became } = record.origin.service as unknown as MemberChange;
+  return {
+    chat: viewChat(peer),
+    from: viewUser(from),
+    date: record.date,
+    old_chat_member: viewMember(who, was, peer.t),
+    new_chat_member: viewMember(who, became, peer.t),
+  };
+}
+
 /** One update for its bot. */
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
+  if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
+    return { update_id: update.updateId, [update.kind]: viewMemberChange(update) };
   const message = viewMessage(update.message, { isBot: true, bot });
   if (update.kind !== 'callback_query' || update.press === null) {
     return { update_id: update.updateId, [update.kind]: message };

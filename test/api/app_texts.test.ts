@@ -142,7 +142,7 @@ test('chats that are not there, not theirs, or not to be made', async () => {
     'POST',
     '/api/chats',
     { type: 'private', title: 't' },
-    ...bad('parameter "type" must be one of: group'),
+    ...bad('parameter "type" must be one of: group, channel'),
   );
   const reading = [
     ['GET', ''],

@@ -68,6 +68,23 @@ test('getMe of a remembered token asks Redis nothing', async () => {
   expect(sent).toEqual([]);
 });
 
+test('names are answered from memory too, descriptions from their copy in one call', async () => {
+  await resultOf(service.bot(bot, 'setMyName', { name: 'Hot', language_code: 'ru' }));
+  for (const method of ['getMyName', 'getMyDescription']) await resultOf(service.bot(bot, method));
+  const names = await during(async () => {
+    for (let i = 0; i < calls; i++) {
+      for (const language_code of ['', 'ru'])
+        await resultOf(service.bot(bot, 'getMyName', { language_code }));
+      await resultOf(service.bot(bot, 'getMe'));
+    }
+  });
+  expect(names).toEqual([]);
+  const descriptions = await during(async () => {
+    for (let i = 0; i < calls; i++) await resultOf(service.bot(bot, 'getMyDescription'));
+  });
+  expect(descriptions).toEqual(Array(calls).fill('evalsha'));
+});
+
 test('sendMessage in a hot chat is one script call, with keyboard, reply and entities too', async () => {
   const first = await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'warm' }));
   const sent = await during(async () => {

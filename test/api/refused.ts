@@ -9,7 +9,7 @@ import type { Answer, Service } from '../support/service.js';
 /** What moves by itself: leases, heartbeats, what the sweep repeats, and tickets, which expire in seconds. */
 const moves = /:(auth_nodes|auth_revoked|flushers|flush_lease)$|:ticket$/;
 /** Copies of what Postgres holds may appear when they are first looked at; one that is there must not change. */
-const copies = /:(bot|user|member|memberships|commands|chat):-?\d/;
+const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** What earlier calls left for bots elsewhere is forwarded behind their answers. */
 const forwarded = (masters: readonly Redis[]) =>

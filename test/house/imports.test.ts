@@ -48,20 +48,22 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary)\.ts$/;
-const handlers = /^(rules|view|store|errors|limits)$/;
+  /^api\/(method|endpoint|compose|reading|schema|fields|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|post_stream)\.ts$/;
+const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
-  docs: (to) => /^(api|config|errors)$/.test(folderOf(to)),
+  docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
-  api: (to) => /^(methods|app|rules|view|store|errors|limits)$/.test(folderOf(to)),
+  api: (to) => /^(methods|app|rules|view|store|files|errors|limits)$/.test(folderOf(to)),
   methods: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),
   app: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),
   rules: (to) => /^(errors|limits)$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
+  // Records are packed by one codec; the settings choose the storage.
+  files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/codec.ts',
   redis: (to) => /^(errors|limits)$/.test(folderOf(to)),
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
@@ -171,6 +173,9 @@ test.each([
   ['commander', /^main\.ts$/],
   ['pino', /^obs\//],
   ['prom-client', /^obs\//],
+  ['@aws-sdk/client-s3', /^files\/s3\.ts$/],
+  ['file-type', /^files\//],
+  ['mediainfo.js', /^files\//],
   ['msgpackr', /^store\/codec\.ts$/],
 ])('%s is imported by its owner alone', (name, owner) => {
   const users = imports.filter(({ to }) => to === name || to.startsWith(`${name}/`));

@@ -73,7 +73,7 @@ describe('constants that codec.ts and Lua both spell', () => {
         Number(m[1]),
       ]),
     );
-    expect(pushed).toHaveLength(3);
+    expect(pushed).toHaveLength(5);
     for (const [kind, bit] of pushed) expect(bit).toBe(kindBit(kind as 'message'));
   });
 });
@@ -82,4 +82,14 @@ test('time comes from Redis: no argument is a date', () => {
   for (const script of readScripts(lua).values()) {
     expect(script.args.filter(({ name }) => /^(now|date|time)(_|$)/.test(name))).toEqual([]);
   }
+});
+
+test('a change draws its request id from its store, and is remembered by the shared function', () => {
+  const store = readdirSync(join(root, 'src/store'), { encoding: 'utf8' }).map(
+    (file) => [file, readFileSync(join(root, 'src/store', file), 'utf8')] as const,
+  );
+  const unique = /request\w* = uniqueText\(|(Keys|request)\([^;]*?, uniqueText\(\)/;
+  expect(store.filter(([, text]) => unique.test(text)).map(([file]) => file)).toEqual([]);
+  const spelled = [...bodies].filter(([, body]) => body.includes('request_id_ttl_ms')).map(([file]) => file);
+  expect(spelled).toEqual([join('lib', 'request.lua')]);
 });

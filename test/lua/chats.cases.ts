@@ -1,6 +1,7 @@
 /** Calls of the scripts below chats/, and every status they can end in. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/codec.js';
 import { chatText } from '../../src/store/keys.js';
 import type { Case } from './cases.js';
@@ -45,6 +46,21 @@ const action = (what: string, more: More, args = {}): Case => ({
   args: { direct: false, hint: 'h', token: 'T', ...args },
   ...more,
 });
+const eventAt = {
+  ...{ meta: keys.meta(groupHome), journal: keys.journal(groupHome), chat: keys.chat(group) },
+  ...{ ticket: keys.ticket(keys.chat(group)), outbox: keys.outbox(groupHome) },
+  request: keys.request(groupHome, 'E'),
+};
+const event = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'chats/post_member_event', what, keys: eventAt },
+  args: { chat: chatText(group), event: '31', own: '', record: 'r', from: 'f', token: 'T', ...args },
+  ...more,
+});
+/** What the outbox holds: for which bots, of which kind. */
+const heard = (expected: string[][]) => async (client: Redis) => {
+  const entries = await client.xrange(eventAt.outbox, '-', '+');
+  expect(entries.map(([, f]) => [f[1], f[3]])).toEqual(expected);
+};
 const refreshArgs = { profile: 'new', profile_version: '5', kind: 'direct', bots: '' };
 const groupOpen = [seeds.open(groupHome), seeds.chat(group)];
 const changesAt = {
@@ -168,7 +184,50 @@ export const chatCases: Case[] = [
   action('another run', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
   action('a cold chat', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
   action('a cold member', { seeds: groupOpen, answer: ['member_missing', 'T'] }),
-  action('who left', { seeds: [...groupOpen, seeds.member(bot, 'left')], answer: ['not_member'] }),
+  action('who left', { seeds: [...groupOpen, seeds.member(bot, 'left')], answer: ['not_member', 'group'] }),
+  action('of a bot whom the user blocked', {
+    seeds: [seeds.open(groupHome), seeds.chat(group, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
+  event('of a person', {
+    seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
+    answer: ['ok', 1],
+    changes: ['meta', 'outbox', 'req:E'],
+    after: heard([['7,8', 'chat_member']]),
+  }),
+  event(
+    'of a bot: it hears of itself, the others of it',
+    {
+      seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7,8' })],
+      answer: ['ok', 1],
+      changes: ['meta', 'outbox', 'req:E'],
+      after: heard([
+        ['7', 'my_chat_member'],
+        ['8', 'chat_member'],
+      ]),
+    },
+    { own: '7' },
+  ),
+  event('where no bot is', {
+    seeds: [seeds.open(groupHome), seeds.chat(group)],
+    answer: ['ok', 0],
+    changes: ['meta', 'req:E'],
+  }),
+  event('that was posted', {
+    seeds: [seeds.open(groupHome), seeds.chat(group, { b: '7' }), seeds.text(eventAt.request, '1')],
+    answer: ['ok', 0],
+    changes: [],
+  }),
+  event('another run', { seeds: groupOpen, answer: ['stale_run'] }, { run: 'other' }),
+  event('a cold chat', { seeds: [seeds.open(groupHome)], answer: ['chat_missing', 'T'] }),
+  event('a full journal', {
+    seeds: [seeds.open(groupHome, { hw: 0 }), seeds.chat(group)],
+    answer: ['journal_full'],
+  }),
+  event('a full outbox', {
+    seeds: [...groupOpen, seeds.stream(eventAt.outbox, limits.outbox_length_max)],
+    answer: ['outbox_full'],
+  }),
   {
     ...{
       script: 'chats/read_changes',

@@ -273,6 +273,8 @@ const sends: Case[] = [
   ),
 ];
 
+const media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' } as const;
+
 const editArgs = (chat: ChatRef, editor: number, what: string, messageId: number) => ({
   edit: pack([chatText(chat), `${messageId}`, `${editor}`, what, 'T']),
   content: pack({ text: 'new' }),
@@ -341,6 +343,26 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
     }),
     edit('older than 48 hours', { seeds: on({ date: old }), answer: ['cant_be_edited'] }),
     edit('a message that is no text', { seeds: on({ kind: 3 as never }), answer: ['no_text'] }),
+    edit('the caption of a text', { seeds: on(), answer: ['no_caption'] }, 'caption'),
+    edit('the media of a text', { seeds: on(), answer: ['no_media'] }, 'media'),
+    edit(
+      'a caption leaves the media to the byte',
+      {
+        seeds: on({ kind: messageKinds.media, content: { text: 'old', media } }),
+        answer: ['ok'],
+        changes,
+        async after(client) {
+          const stored = unpackMessage((await client.getBuffer(keys.message(chat, id))) as Buffer);
+          expect(stored.content).toEqual({ text: 'new', media });
+        },
+      },
+      'caption',
+    ),
+    edit(
+      'the caption that is there',
+      { seeds: on({ kind: messageKinds.media, content: { text: 'new', media } }), answer: ['not_modified'] },
+      'caption',
+    ),
     edit('nothing new', { seeds: on({ content: { text: 'new' } }), answer: ['not_modified'] }),
     edit('a second edit within a second', {
       seeds: on({ editedAt: Date.now() + 60_000 }),
@@ -400,6 +422,26 @@ const removals: Case[] = [
         kind: 0,
         version: base + 1,
       });
+    },
+  }),
+  remove(group, 'a pinned one is unpinned', {
+    seeds: [open(group), seeds.chat(group, { pin: id }), member('creator'), seeds.message(group, id)],
+    answer: ['ok'],
+    changes: deletion,
+    async after(client) {
+      expect(await client.hmget(keys.chat(group), 'pin', 'v', 'c')).toEqual([
+        '0',
+        `${base + 2}`,
+        `${base + 2}`,
+      ]);
+      const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
+      expect(journal[1]?.[1]).toEqual(['k', 'pin:-100777', 'i', '', 's', keys.chat(group)]);
+      const log = await client.xrange(keys.changes(group), '-', '+');
+      const told = log.map(([, [, before, , kind, , about]]) => [before, kind, about]);
+      expect(told).toEqual([
+        [`${base}`, 'd', '7'],
+        [`${base + 1}`, 'p', '0'],
+      ]);
     },
   }),
   remove(group, 'its own', { seeds: groupMessage({ sender: user }), answer: ['ok'], changes: deletion }),
@@ -505,6 +547,15 @@ export const messageCases: Case[] = [
       seeds: [seeds.chat(direct), seeds.text(keys.message(direct, 6), 'six')],
       answer: ['ok', 7, expect.anything(), 7, [null, Buffer.from('six')]],
     },
+    changes: [],
+  },
+  {
+    script: 'messages/read_some',
+    what: 'in the order of the ids, with a hole',
+    keys: { message: keys.messages(direct) },
+    args: { ids: ['7', '6', '5'] },
+    seeds: [seeds.text(keys.message(direct, 5), 'five'), seeds.text(keys.message(direct, 7), 'seven')],
+    answer: ['ok', [Buffer.from('seven'), null, Buffer.from('five')]],
     changes: [],
   },
   {

@@ -6,8 +6,12 @@ import { authCases } from './auth.cases.js';
 import type { Case } from './cases.js';
 import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
+import { idempotencyCases } from './idempotency.cases.js';
 import { journalCases } from './journal.cases.js';
+import { messageBatchCases } from './message_batches.cases.js';
 import { messageCases } from './messages.cases.js';
+import { pinCases } from './pins.cases.js';
+import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
@@ -15,11 +19,15 @@ let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
 const cases: readonly Case[] = [
   ...messageCases,
+  ...messageBatchCases,
+  ...pinCases,
   ...updateCases,
   ...authCases,
   ...chatCases,
   ...controlCases,
   ...journalCases,
+  ...idempotencyCases,
+  ...postCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

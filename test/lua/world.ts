@@ -160,7 +160,9 @@ export async function dump(client: Redis): Promise<Map<string, string>> {
         ? (await client.getBuffer(key))?.toString('hex')
         : type === 'hash'
           ? Object.entries(await client.hgetall(key)).sort()
-          : await client.xrange(key, '-', '+');
+          : type === 'zset'
+            ? await client.zrange(key, '0', '-1', 'WITHSCORES')
+            : await client.xrange(key, '-', '+');
     all.set(key, JSON.stringify([type, ttl > 0, value]));
   }
   return all;

@@ -1,7 +1,7 @@
 /** Command lists and their scopes. */
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { type CommandScope, checkCommands, scopeKey } from '../../src/rules/commands.js';
+import { type CommandScope, checkCommands, commandsFor, scopeKey } from '../../src/rules/commands.js';
 
 const one = (command: string, description = 'd') => [{ command, description }];
 
@@ -60,4 +60,26 @@ describe('scopeKey', () => {
     [{ type: 'chat', chat_id: '5' }, 'Bad Request: parameter "scope.chat_id" must be an integer'],
     [{ type: 'chat_member', chat_id: 5 }, 'Bad Request: parameter "scope.user_id" must be an integer'],
   ])('%j is refused', (scope, text) => expect(() => scopeKey(scope as never)).toThrow(text));
+});
+
+it('shows a person the commands of the narrowest scope, in the own language first', () => {
+  const all: Record<string, ReturnType<typeof one>> = {};
+  const shown = () => commandsFor(all, 7, 'ru')[0]?.command;
+  expect(commandsFor(all, 7, 'ru')).toEqual([]);
+  // From the widest to the narrowest: each wins over all before it.
+  const order = [
+    'default|',
+    'default|ru',
+    'all_private_chats|',
+    'all_private_chats|ru',
+    'chat:7|',
+    'chat:7|ru',
+  ];
+  for (const [i, key] of order.entries()) {
+    all[key] = one(`c${i}`);
+    expect(shown()).toBe(`c${i}`);
+  }
+  expect(commandsFor(all, 7, null)[0]?.command).toBe('c4');
+  expect(commandsFor(all, 8, 'kk')[0]?.command).toBe('c2');
+  expect(commandsFor({ 'chat:8|': one('a'), 'all_group_chats|': one('b') }, 7, 'ru')).toEqual([]);
 });

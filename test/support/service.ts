@@ -13,12 +13,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
-import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import { holdEndpoint, holdMethod } from './results.js';
+import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;
@@ -114,8 +116,6 @@ type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
 export interface ServiceOptions {
   /** 1 when absent */
   readonly fronts?: number;
-  /** Each front has a port of its own: the only kind there is. */
-  readonly sharedPort?: false;
   /** Settings of all roles, for instance `{ JOURNAL_HIGH_WATER: '200' }`. */
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
@@ -220,6 +220,7 @@ async function createFront(env: Readonly<Record<string, string>>): Promise<Front
 
 function environment(redis: FreshRedis, databaseUrl: string, adminToken: string): Record<string, string> {
   return {
+    FILES_DIR: temporaryFolder(),
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
     ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
@@ -258,7 +259,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
-    await Promise.all([redis.stop(), database.drop()]);
+    await Promise.all([
+      redis.stop(),
+      database.drop(),
+      rm(env.FILES_DIR as string, { recursive: true, force: true }),
+    ]);
   }
 
   try {
@@ -311,14 +316,17 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
   }
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = (user, verb, path, body, front = 0) =>
-    call(urlOf(front) + path, verb, body, { authorization: `Bearer ${user.token}` });
+  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
+    const headers = { authorization: `Bearer ${user.token}` };
+    return holdEndpoint(verb, path, await call(urlOf(front) + path, verb, body, headers));
+  };
 
   return {
     app,
-    bot: (bot, method, params, front = 0) => {
+    async bot(bot, method, params, front = 0) {
       const token = typeof bot === 'string' ? bot : bot.token;
-      return call(`${urlOf(front)}/bot${token}/${method}`, 'POST', params ?? {}, {});
+      const url = `${urlOf(front)}/bot${token}/${method}`;
+      return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
     },
     async newUser(name) {
       const username = `${name}_${++named}`;

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { defineAdminEndpoint } from '../../api/endpoint.js';
 import { personName, userId, username } from '../../api/fields.js';
+import { done, issuedToken, userWithToken } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
 import { userProfile } from '../../store/chats.js';
 import { viewPerson } from '../../view/users.js';
@@ -17,6 +18,7 @@ export const createUser = defineAdminEndpoint({
     language_code: optional(z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') })),
   }),
   errors: ['username_invalid', 'username_taken', 'name_invalid', 'language_invalid'],
+  result: userWithToken,
   handler: async ({ store }, p) => {
     const { user, token } = await store.users.create(p);
     return { user: viewPerson(userProfile(user)), token };
@@ -29,6 +31,7 @@ export const createUserToken = defineAdminEndpoint({
   summary: 'Issues another token to a person.',
   params: z.object({ id: userId }),
   errors: ['user_not_found'],
+  result: issuedToken,
   handler: async ({ store }, p) => ({ token: await store.users.addToken(p.id) }),
 });
 
@@ -38,6 +41,7 @@ export const removeUserTokens = defineAdminEndpoint({
   summary: 'Revokes every token of a person; none is accepted once this has answered.',
   params: z.object({ id: userId }),
   errors: ['user_not_found'],
+  result: done,
   handler: async ({ store }, p) => {
     await store.users.removeTokens(p.id);
     return true;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botName, botUsername } from '../../api/fields.js';
+import { botWithToken } from '../../api/results.js';
 
 export const createBot = defineEndpoint({
   verb: 'POST',
@@ -8,6 +9,7 @@ export const createBot = defineEndpoint({
   summary: 'Creates a bot; its username ends in "bot".',
   params: z.object({ username: botUsername, name: botName }),
   errors: ['username_invalid', 'username_taken', 'name_invalid', 'name_too_long', 'too_many_bots'],
+  result: botWithToken,
   handler: async ({ user, store }, p) => {
     const { bot, token } = await store.bots.create(user.id, p.username, p.name);
     return { id: bot.id, username: bot.username, token };

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { ownedBotList } from '../../api/results.js';
+import { botProfile } from '../../store/bots.js';
 import { viewBot } from '../../view/bots.js';
 
 export const listBots = defineEndpoint({
@@ -7,5 +9,7 @@ export const listBots = defineEndpoint({
   path: '/api/me/bots',
   summary: 'The bots of the caller.',
   params: z.object({}),
-  handler: async ({ user, store }) => (await store.bots.listOf(user.id)).map(viewBot),
+  result: ownedBotList,
+  handler: async ({ user, store }) =>
+    (await store.bots.listOf(user.id)).map((bot) => viewBot(botProfile(bot, user.languageCode))),
 });

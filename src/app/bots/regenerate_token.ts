@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
+import { botWithToken } from '../../api/results.js';
 
 /** Interface §4.2, §5.4: the old token stops working at once. */
 export const regenerateToken = defineEndpoint({
@@ -9,6 +10,7 @@ export const regenerateToken = defineEndpoint({
   summary: 'Issues a new token; once this has answered, no node accepts the old one.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
+  result: botWithToken,
   handler: async ({ user, store }, p) => {
     const { bot, token } = await store.bots.regenerateToken(user.id, p.bot_id);
     return { id: bot.id, username: bot.username, token };

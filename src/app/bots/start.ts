@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { textContent, userSender } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { message } from '../../api/results.js';
 import { optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -20,6 +21,7 @@ export const startBot = defineEndpoint({
   summary: 'Opens the direct chat with a bot and sends /start.',
   params: z.object({ username: z.string(), payload: optional(payload) }),
   errors: ['bot_not_found', 'too_many_chats'],
+  result: message,
   handler: async ({ user, store }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
     await store.chats.openDirect(bot.id, user.id);
@@ -30,6 +32,6 @@ export const startBot = defineEndpoint({
       replyTo: 0,
       allowMissingReply: false,
     });
-    return viewMessage(sent, { isBot: false, bot: botProfile(bot) });
+    return viewMessage(sent, { isBot: false, bot: botProfile(bot, user.languageCode) });
   },
 });

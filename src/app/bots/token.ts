@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
+import { issuedToken } from '../../api/results.js';
 
 export const showToken = defineEndpoint({
   verb: 'GET',
@@ -8,5 +9,6 @@ export const showToken = defineEndpoint({
   summary: 'Shows the token of a bot to its owner.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
+  result: issuedToken,
   handler: async ({ user, store }, p) => ({ token: await store.bots.token(user.id, p.bot_id) }),
 });

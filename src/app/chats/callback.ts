@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, appMessageId } from '../../api/fields.js';
+import { pressedQuery } from '../../api/results.js';
 import { userProfile } from '../../store/chats.js';
 
 export const pressButton = defineEndpoint({
@@ -10,6 +11,7 @@ export const pressButton = defineEndpoint({
   summary: 'Presses an inline button; the answer comes on the stream.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
   errors: ['chat_not_found', 'not_chat_member', 'message_not_found', 'button_not_found'],
+  result: pressedQuery,
   handler: async ({ user, store }, p) => ({
     callback_query_id: await store.callbacks.press(
       chatOfUser(user.id, p.chat_id),

@@ -1,15 +1,27 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { chatTitle } from '../../api/fields.js';
+import { chatTitle, username } from '../../api/fields.js';
+import { listedChat } from '../../api/results.js';
+import { boolean, optional } from '../../api/schema.js';
+import { fail } from '../../errors.js';
 
 export const createChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats',
-  summary: 'Creates a group of which the caller is the creator.',
-  params: z.object({ type: z.literal('group', { error: 'one of: group' }), title: chatTitle }),
-  errors: ['title_invalid', 'too_many_chats'],
-  handler: async ({ user, store }, p) => {
-    const chat = await store.chats.create(p.type, p.title, user.id);
-    return { id: chat.id, type: p.type, title: p.title, member_count: 1 };
+  summary: 'Creates a group or a channel of which the caller is the creator.',
+  params: z.object({
+    type: z.enum(['group', 'channel'], { error: 'one of: group, channel' }),
+    title: chatTitle,
+    username: optional(username),
+    private: optional(boolean),
+  }),
+  errors: ['title_invalid', 'username_invalid', 'username_taken', 'too_many_chats'],
+  result: listedChat,
+  handler: async ({ user, store }, { type, title, username, private: hidden }) => {
+    // Whoever knows a username finds the chat.
+    if (hidden && username !== undefined)
+      fail('parameter_wrong', { name: 'private', what: 'false for a chat with a username' });
+    const chat = await store.chats.create(type, title, user.id, { username, private: hidden });
+    return { id: chat.id, type, title, ...(username === undefined ? {} : { username }), member_count: 1 };
   },
 });

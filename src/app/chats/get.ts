@@ -3,6 +3,7 @@ import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
+import { listedChat } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 export const getChat = defineEndpoint({
@@ -11,6 +12,7 @@ export const getChat = defineEndpoint({
   summary: 'A chat of the caller.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
+  result: listedChat,
   handler: async ({ user, store }, p) =>
-    (await chatSummary(store, await readableChat(store, user, p.chat_id))) ?? fail('chat_not_found'),
+    (await chatSummary(store, await readableChat(store, user, p.chat_id), user)) ?? fail('chat_not_found'),
 });

@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { listedChats } from '../../api/results.js';
 
 export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary: 'Chats of the caller, each with its last message, the latest first.',
   params: z.object({}),
+  result: listedChats,
   handler: async ({ user, store }) => {
     const chats = await store.chats.listOf(user.id);
-    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat)));
+    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat, user)));
     const dateOf = (chat: Readonly<Record<string, unknown>>) =>
       (chat.last_message as { date?: number } | undefined)?.date ?? 0;
     return shown.filter((chat) => chat !== null).sort((a, b) => dateOf(b) - dateOf(a));

@@ -1,11 +1,13 @@
-/** Who is in a group (behaviour §3, §11). */
+/** Who is in a group or channel (behaviour §3, §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, pageSize, userId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
+import { chatMember, done, pageOf } from '../../api/results.js';
 import { integer, json, optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
+import { rightNames, rightsOf } from '../../rules/rights.js';
 import { botProfile } from '../../store/bots.js';
 import { userProfile } from '../../store/chats.js';
 import type { User } from '../../store/control.js';
@@ -14,28 +16,16 @@ import type { Store } from '../../store/store.js';
 import { viewPerson } from '../../view/users.js';
 
 const path = '/api/chats/{chat_id}/members';
-const rights = z.partialRecord(
-  z.enum([
-    'can_pin_messages',
-    'can_edit_messages',
-    'can_post_messages',
-    'can_delete_messages',
-    'can_invite_users',
-  ]),
-  z.boolean(),
-  { error: 'an object of booleans' },
-);
+const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
-async function profileOf(store: Store, id: number, isBot: boolean) {
-  if (isBot) {
-    const bot = await store.bots.find(id);
-    return bot && botProfile(bot);
-  }
+/** A bot by its name in the language of who looks. */
+async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
+  if (isBot) return store.bots.profile(id, language);
   const user = await store.users.find(id);
   return user && userProfile(user);
 }
 
-/** A group in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
+/** A group or channel in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
 async function managedChat(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
@@ -48,9 +38,10 @@ async function managedChat(store: Store, user: User, chatId: number) {
 export const listMembers = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Members of a group, in the order of their ids.',
+  summary: 'Members of a group or channel, in the order of their ids.',
   params: z.object({ chat_id: appChatId, cursor: optional(integer()), limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
+  result: pageOf(chatMember),
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');
@@ -58,8 +49,12 @@ export const listMembers = defineEndpoint({
     const rows = await store.chats.members(chat, p.cursor ?? 0, limit);
     const items = await Promise.all(
       rows.map(async (row) => {
-        const profile = await profileOf(store, row.member_id, row.is_bot);
-        return { user: profile && viewPerson(profile), status: row.status, rights: row.rights };
+        const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
+        return {
+          user: profile && viewPerson(profile),
+          status: row.status,
+          rights: rightsOf(row.status, row.rights),
+        };
       }),
     );
     const last = rows.at(-1);
@@ -70,7 +65,7 @@ export const listMembers = defineEndpoint({
 export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
-  summary: 'Adds a person or a bot to a group, or changes what they may do.',
+  summary: 'Adds a person or a bot to a group or channel, or changes what they may do.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -83,8 +78,10 @@ export const putMember = defineEndpoint({
     'not_enough_rights',
     'user_not_found',
     'too_many_chat_bots',
+    'too_many_administrators',
     'too_many_chats',
   ],
+  result: chatMember,
   handler: async ({ user, store }, p) => {
     const { chat, creator } = await managedChat(store, user, p.chat_id);
     const status = p.status ?? 'member';
@@ -93,13 +90,16 @@ export const putMember = defineEndpoint({
     if (!creator && (status === 'administrator' || present.status === 'administrator'))
       fail('not_enough_rights');
     const bot = await store.bots.find(p.member_id);
-    const profile = bot ? botProfile(bot) : await profileOf(store, p.member_id, false);
+    const profile = bot
+      ? botProfile(bot, user.languageCode)
+      : await profileOf(store, p.member_id, false, null);
     if (!profile) return fail('user_not_found');
     const row = await store.chats.putMember(
       chat,
       { id: p.member_id, is_bot: bot !== null },
       status,
       status === 'administrator' ? (p.rights ?? {}) : {},
+      user.id,
     );
     return { user: viewPerson(profile), status: row.status, rights: row.rights };
   },
@@ -108,16 +108,17 @@ export const putMember = defineEndpoint({
 export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
-  summary: 'Removes a person or a bot from a group.',
+  summary: 'Removes a person or a bot from a group or channel.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
+  result: done,
   handler: async ({ user, store }, p) => {
     const { chat, creator } = await managedChat(store, user, p.chat_id);
     const present = await store.chats.member(chat, p.member_id);
     if (!['administrator', 'member'].includes(present.status))
       fail(present.status === 'creator' ? 'not_enough_rights' : 'user_not_found');
     if (!creator && present.status === 'administrator') fail('not_enough_rights');
-    await store.chats.putMember(chat, { id: p.member_id, is_bot: present.isBot }, 'kicked', {});
+    await store.chats.putMember(chat, { id: p.member_id, is_bot: present.isBot }, 'kicked', {}, user.id);
     return true;
   },
 });

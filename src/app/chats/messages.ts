@@ -1,11 +1,14 @@
 /** Messages as people read, write, edit and delete them (behaviour §11). */
 import { z } from 'zod';
-import { chatOfUser, textContent, userSender } from '../../api/compose.js';
+import { captionContent, chatOfUser, textContent, userSender } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, appMessageId, pageSize } from '../../api/fields.js';
+import { takeMedia, withMedia } from '../../api/media.js';
 import { personViewer, readableChat } from '../../api/reading.js';
-import { integer, messageText, optional, parseMode } from '../../api/schema.js';
+import { done, message, messageList } from '../../api/results.js';
+import { integer, messageText, optional, parseMode, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
+import { mediaOf } from '../../files/file_id.js';
 import { limits } from '../../limits.js';
 import { viewMessage } from '../../view/messages.js';
 
@@ -17,11 +20,12 @@ export const listMessages = defineEndpoint({
   summary: 'Messages of a chat, newest first.',
   params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
   errors: ['chat_not_found', 'not_chat_member'],
+  result: messageList,
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     const [messages, viewer] = await Promise.all([
       store.history.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
-      personViewer(store, chat),
+      personViewer(store, chat, user),
     ]);
     return (messages ?? fail('chat_not_found')).map((message) => viewMessage(message, viewer));
   },
@@ -30,10 +34,11 @@ export const listMessages = defineEndpoint({
 export const postMessage = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Sends a text message.',
+  summary: 'Sends a text message, or a picture with the text as its caption.',
   params: z.object({
     chat_id: appChatId,
-    text: messageText,
+    text: optional(text),
+    photo: optional(text),
     parse_mode: parseMode,
     reply_to_message_id: optional(integer()),
   }),
@@ -42,47 +47,76 @@ export const postMessage = defineEndpoint({
     'not_chat_member',
     'text_empty',
     'text_too_long',
+    'caption_too_long',
     'entities_unparsable',
     'reply_not_found',
+    'wrong_file_id',
+    'file_type_mismatch',
+    'file_empty',
+    'photo_invalid',
   ],
-  handler: async ({ user, store }, p) => {
+  result: message,
+  handler: async (context, p) => {
+    const { user, store, files, uploads } = context;
     const chat = chatOfUser(user.id, p.chat_id);
-    const sent = await store.messages.send(chat, userSender(user), {
-      content: await textContent(store, p),
+    const rest = {
       markup: null,
       flags: 0,
       replyTo: p.reply_to_message_id ?? 0,
       allowMissingReply: false,
-    });
-    return viewMessage(sent, await personViewer(store, chat));
+    };
+    const sender = userSender(user);
+    if (p.photo === undefined && !uploads.has('photo')) {
+      const content = await textContent(store, { ...p, text: p.text ?? fail('text_empty') });
+      const sent = await store.messages.send(chat, sender, { content, ...rest });
+      return viewMessage(sent, await personViewer(store, chat, user));
+    }
+    const words = await captionContent(store, { caption: p.text, parse_mode: p.parse_mode });
+    const taken = await takeMedia(context, 'photo', 'photo', p.photo);
+    const sent = await withMedia(context, [taken], () =>
+      store.messages.send(chat, sender, {
+        content: { ...words, media: mediaOf(files, taken.file) },
+        ...rest,
+      }),
+    );
+    return viewMessage(sent, await personViewer(store, chat, user));
   },
 });
 
 export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
-  summary: 'Replaces the text of a message of the caller.',
+  summary: 'Replaces the text of a message, or the caption where `caption` is given.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,
-    text: messageText,
+    text: messageText.optional(),
+    caption: text.optional(),
     parse_mode: parseMode,
   }),
   errors: [
     'chat_not_found',
     'message_to_edit_not_found',
     'message_cant_be_edited',
+    'no_text_to_edit',
+    'no_caption_to_edit',
     'message_not_modified',
     'text_empty',
+    'caption_too_long',
   ],
+  result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
+    const given = p.text === undefined && p.caption !== undefined ? 'caption' : 'text';
     const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
-      what: 'text',
-      content: await textContent(store, p),
+      what: given,
+      content:
+        given === 'caption'
+          ? await captionContent(store, p)
+          : await textContent(store, { ...p, text: p.text ?? fail('text_empty') }),
       markup: null,
     });
-    return viewMessage(edited, await personViewer(store, chat));
+    return viewMessage(edited, await personViewer(store, chat, user));
   },
 });
 
@@ -92,6 +126,7 @@ export const deleteMessage = defineEndpoint({
   summary: 'Deletes a message.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId }),
   errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  result: done,
   handler: async ({ user, store }, p) => {
     await store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id);
     return true;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { user } from '../../api/results.js';
 import { userProfile } from '../../store/chats.js';
 import { viewPerson } from '../../view/users.js';
 
@@ -8,5 +9,6 @@ export const getSelf = defineEndpoint({
   path: '/api/me',
   summary: 'Who the caller is.',
   params: z.object({}),
+  result: user,
   handler: ({ user }) => viewPerson(userProfile(user)),
 });

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { defineEndpoint, replied } from '../../api/endpoint.js';
+import { watchReactions } from '../../api/post_stream.js';
+import { postName, postOf } from '../../api/posts.js';
 import { personViewer } from '../../api/reading.js';
+import { optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import type { Profile } from '../../store/codec.js';
 import { messageFlags } from '../../store/codec.js';
@@ -23,6 +26,12 @@ function eventOf(
       return { event: 'message_deleted', data: { chat_id, message_id: Number(change.id) } };
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
+    case 'p': {
+      // A chat without a pin shows none: what was pinned when a later event tells of another is left out.
+      const shown = change.message && viewMessage(change.message, { isBot: false, bot });
+      const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
+      return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
+    }
     default: {
       // A message that changed again, or was deleted, before it could be shown: a later event tells of that.
       if (!change.message) return null;
@@ -39,16 +48,23 @@ function eventOf(
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
-  summary: 'Server-sent events of the chats of the caller.',
-  params: z.object({}),
-  handler: async ({ user, store, request }) => {
+  summary: 'Server-sent events of the chats of the caller, and of the reactions on a `post`.',
+  params: z.object({ post: optional(postName) }),
+  errors: ['post_not_found'],
+  contentType: 'text/event-stream',
+  handler: async ({ user, store, request }, p) => {
+    const post = p.post === undefined ? null : postOf(store, p.post);
+    // Refused before the stream begins, when the caller cannot see it.
+    if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
     const stream = request.openStream();
     let stop: (() => void) | undefined;
+    let unwatch: (() => void) | undefined;
     let ended = false;
     const end = () => {
       ended = true;
       clearInterval(keepAlive);
       stop?.();
+      unwatch?.();
     };
     const write = (text: string) => {
       if (ended || stream.write(text)) return;
@@ -70,7 +86,7 @@ export const openStream = defineEndpoint({
     stop = await store.streams.open(user.id, request.lastEventId, {
       change(change) {
         inOrder(async () => {
-          const bot = isDirect(change.chat) ? (await personViewer(store, change.chat)).bot : null;
+          const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
           const event = eventOf(change, bot);
           if (event)
             write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
@@ -91,7 +107,12 @@ export const openStream = defineEndpoint({
         });
       },
     });
-    if (ended) stop();
+    if (post !== null) {
+      unwatch = await watchReactions(store, user, post, (data) => {
+        inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));
+      });
+    }
+    if (ended) end();
     return replied;
   },
 });

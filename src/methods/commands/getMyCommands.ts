@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { commandsKey, scopeParams } from '../../api/command_scope.js';
 import { defineMethod } from '../../api/method.js';
+import { botCommandList } from '../../api/results.js';
 
 /** The commands that were set for a scope and a language; an empty list if none were (behaviour §4). */
 export const getMyCommands = defineMethod({
@@ -8,6 +9,7 @@ export const getMyCommands = defineMethod({
   summary: 'Lists the commands of a scope and language.',
   params: z.object(scopeParams),
   errors: ['language_invalid'],
+  result: botCommandList,
   handler: async ({ bot, store }, p) => {
     const key = commandsKey(p);
     return (await store.bots.commands(bot.id))[key] ?? [];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { commandsKey, scopeParams } from '../../api/command_scope.js';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { json, text } from '../../api/schema.js';
 import { checkCommands } from '../../rules/commands.js';
 
@@ -15,6 +16,7 @@ export const setMyCommands = defineMethod({
     ...scopeParams,
   }),
   errors: ['command_invalid', 'command_description_invalid', 'too_many_commands', 'language_invalid'],
+  result: done,
   handler: async ({ bot, store }, p) => {
     await store.bots.setCommands(bot.id, commandsKey(p), checkCommands(p.commands));
     return true;

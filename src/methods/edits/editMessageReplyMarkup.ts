@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot, keyboard } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { chatId, messageId, replyMarkup } from '../../api/schema.js';
 import { viewMessage } from '../../view/messages.js';
 
@@ -17,6 +18,7 @@ export const editMessageReplyMarkup = defineMethod({
     'message_not_modified',
     'button_data_invalid',
   ],
+  result: message,
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../api/schema.js';
 import { viewMessage } from '../../view/messages.js';
 
@@ -29,6 +30,7 @@ export const editMessageText = defineMethod({
     'entities_unparsable',
     'button_data_invalid',
   ],
+  result: message,
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
     const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {

@@ -1,4 +1,5 @@
 import { defineMethod, type Method, Prepared } from '../../api/method.js';
+import { botIdentity } from '../../api/results.js';
 import type { Bot } from '../../store/control.js';
 
 const answers = new WeakMap<Bot, Prepared>();
@@ -8,6 +9,7 @@ export const getMe: Method = defineMethod({
   name: 'getMe',
   summary: 'Tells who the bot is.',
   params: null,
+  result: botIdentity,
   handler: ({ bot }) => {
     const known = answers.get(bot);
     if (known) return known;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { chatId, messageId } from '../../api/schema.js';
 
 /** Deletes a message that is not older than 48 hours: any in a direct chat, elsewhere its own or by right. */
@@ -9,6 +10,7 @@ export const deleteMessage = defineMethod({
   summary: 'Deletes a message.',
   params: z.object({ chat_id: chatId, message_id: messageId }),
   errors: ['chat_id_empty', 'chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  result: done,
   handler: async ({ bot, store }, p) => {
     await store.messages.remove(chatOfBot(bot.id, p.chat_id), botSender(bot), p.message_id);
     return true;

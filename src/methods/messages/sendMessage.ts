@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
 import {
   boolean,
   chatId,
@@ -47,6 +48,7 @@ export const sendMessage = defineMethod({
     'button_type_invalid',
     'reply_not_found',
   ],
+  result: message,
   handler: async ({ bot, store }, p) => {
     const sender = botSender(bot);
     const made = textContent(store, p);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
 import { boolean, clampedInteger, optional, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -11,12 +12,15 @@ export const answerCallbackQuery = defineMethod({
   summary: 'Answers a press of an inline button.',
   params: z.object({
     callback_query_id: text,
-    text: optional(text),
+    text: optional(text).describe(
+      `What the person is shown, up to ${limits.callback_answer_length_max} characters`,
+    ),
     show_alert: optional(boolean),
     url: optional(text),
     cache_time: optional(clampedInteger(0, 86_400)),
   }),
   errors: ['query_too_old', 'callback_answer_too_long'],
+  result: done,
   handler: async ({ bot, store }, p) => {
     if (isLongerThan(p.text ?? '', limits.callback_answer_length_max)) fail('callback_answer_too_long');
     await store.callbacks.answer(bot.id, p.callback_query_id, {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { botSender } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { updateList } from '../../api/results.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
@@ -17,6 +18,7 @@ export const getUpdates = defineMethod({
     allowed_updates: allowedUpdates,
   }),
   errors: ['poll_while_webhook', 'poll_terminated_by_poll', 'poll_terminated_by_webhook'],
+  result: updateList,
   handler: async ({ bot, store, onGone }, p) => {
     const entries = await store.polls.poll(bot.id, {
       offset: p.offset ?? 0,
@@ -25,7 +27,8 @@ export const getUpdates = defineMethod({
       mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
       onGone,
     });
-    const { profile } = botSender(bot);
+    // The bot may have got another name while its poll waited.
+    const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;
     for (const entry of entries) {

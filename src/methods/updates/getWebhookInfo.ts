@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineMethod } from '../../api/method.js';
+import { webhookInfo } from '../../api/results.js';
 import { limits } from '../../limits.js';
 import { defaultUpdateMask, maskNames } from '../../rules/update_kinds.js';
 
@@ -8,6 +9,7 @@ export const getWebhookInfo = defineMethod({
   name: 'getWebhookInfo',
   summary: 'Tells how updates are delivered and how many wait.',
   params: z.object({}),
+  result: webhookInfo,
   handler: async ({ bot, store }) => {
     const { pending, mask } = await store.queues.info(bot.id);
     return {

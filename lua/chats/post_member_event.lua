@@ -1,0 +1,42 @@
+--[[
+@summary Tells the bots of a chat that a member's standing changed: the bot whose own it was, and the others.
+@why     The mark of the event and the updates move together, so that whoever posts it again adds nothing.
+@include partition
+@include clock
+@include message
+@include chat
+@include outbox
+@key     meta     {NN}:meta                 HASH
+@key     journal  {NN}:journal              STREAM
+@key     chat     {NN}:chat:<chat>          HASH
+@key     ticket   {NN}:chat:<chat>:ticket   STRING
+@key     request  {NN}:req:<id>             STRING
+@key     outbox   {NN}:outbox               STREAM
+@arg     run     text
+@arg     chat    text
+@arg     event   text    id of the event
+@arg     own     text    the bot whose membership it is, or nothing
+@arg     record  bytes   a service message that tells of the change
+@arg     from    bytes   the profile of who made it
+@arg     token   text    ticket to leave if the chat must be read back
+@ok      forward  flag   the outbox holds something new
+@err     stale_run
+@err     journal_full
+@err     outbox_full
+@err     chat_missing  ticket text
+]]
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+if redis.call('EXISTS', request_key) == 1 then return ok(0) end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if why then return refuse('journal_full') end
+if outbox_full(outbox_key) then return refuse('outbox_full') end
+
+local _, ms = now()
+local told = own ~= '' and post_update(outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event,
+  record, from, c.profile, '', '')
+local others = post_update(outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
+  c.profile, '', '')
+redis.call('SET', request_key, 1, 'PX', LIMITS.member_event_mark_ms)
+return ok((told or others) and 1 or 0)

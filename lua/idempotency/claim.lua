@@ -1,0 +1,36 @@
+--[[
+@summary Claims an idempotency key for a call that is about to run, or tells what came of the call that has it.
+@why     Of two calls with one key on two nodes only one may run.
+@repeatable The same holder claims what it holds again and finds it its own.
+@include clock
+@key     claim  {NN}:idempotency:<caller>:<digest>  HASH  f fingerprint, s seed, h holder, u held until (ms), a answer
+@key     live   {NN}:idempotency_live:<caller>      ZSET  digest -> ends at (ms)
+@arg     digest       text   the last part of the claim's key
+@arg     fingerprint  bytes  of method and parameters
+@arg     seed         text   of the request ids, if the key is new
+@arg     holder       text   who asks
+@ok      seed    text    from which the run makes its request ids
+@ok      answer  bytes?  sealed; null when the caller is to run
+@err     pending
+@err     other_parameters
+@err     too_many
+]]
+local _, ms = now()
+local known = redis.call('HMGET', claim_key, 'f', 's', 'h', 'u', 'a')
+if known[1] then
+  if known[1] ~= fingerprint then return refuse('other_parameters') end
+  if known[5] then return ok(known[2], known[5]) end
+  if known[3] ~= holder and tonumber(known[4]) > ms then return refuse('pending') end
+  -- Whoever held it is gone or gave it back: the next run makes the same request ids, so what was applied is recognised.
+  redis.call('HSET', claim_key, 'h', holder, 'u', ('%.0f'):format(ms + LIMITS.idempotency_lease_ms))
+  return ok(known[2], false)
+end
+local at = ('%.0f'):format(ms)
+if redis.call('ZCOUNT', live_key, '(' .. at, '+inf') >= LIMITS.idempotency_keys_max then return refuse('too_many') end
+
+redis.call('ZREMRANGEBYSCORE', live_key, '-inf', at)
+redis.call('ZADD', live_key, ('%.0f'):format(ms + LIMITS.idempotency_ttl_ms), digest)
+redis.call('PEXPIRE', live_key, LIMITS.idempotency_ttl_ms)
+redis.call('HSET', claim_key, 'f', fingerprint, 's', seed, 'h', holder, 'u', ('%.0f'):format(ms + LIMITS.idempotency_lease_ms))
+redis.call('PEXPIRE', claim_key, LIMITS.idempotency_ttl_ms)
+return ok(seed, false)

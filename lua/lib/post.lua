@@ -1,0 +1,104 @@
+--[[
+@summary A post's record in Redis: exact counts, the latest reactors, and who acted lately. Needs partition, message, chat and control.
+]]
+-- Fields: c channel, m message id, v version of the last journaled change, u users with a reaction on it, x once it is
+-- deleted; by emoji n: count, f: version of the first use, l: the latest reactors, newest first, 16 bytes of external id
+-- each; g and gp generations of those who acted lately, gt when g began (ms).
+local function read_post(post)
+  local p = redis.call('HMGET', post, 'c', 'm', 'x', 'u', 'g', 'gp', 'gt')
+  if not p[1] then return nil end
+  return {chat = p[1], message = p[2], deleted = p[3], users = tonumber(p[4]), now = p[5] or '0', before = p[6] or nil,
+    since = tonumber(p[7] or 0)}
+end
+
+-- Why a user or bot cannot see the post now: the name of the refusal, a ticket and the
+-- channel's id. Else nil and the channel.
+local function hidden(p, chat_prefix, member_prefix, who, inc, token)
+  if p.deleted then return 'not_found' end
+  local chat = chat_prefix .. p.chat
+  local c = read_chat(chat, inc)
+  if not c then return 'chat_missing', leave_ticket(chat .. ':ticket', token), p.chat end
+  if c.kind == 'channel' then return nil, c end
+  local key = member_prefix .. p.chat .. ':' .. who
+  local member = read_member(key, inc)
+  if not member then return 'member_missing', leave_ticket(key .. ':ticket', token), p.chat end
+  if not is_member(member) then return 'not_found' end
+  return nil, c
+end
+
+-- What a user put on the post, emoji by emoji with a space between, and in which generation it lies. What is not in
+-- Postgres yet is in one of the two; nil when only Postgres can tell. A post all of whose reactors are here knows that
+-- a miss means none.
+local function find_actor(p, acted_prefix, user)
+  local here = 0
+  for _, generation in ipairs({p.now, p.before}) do
+    local found = redis.call('HMGET', acted_prefix .. generation, user, 'n')
+    if found[1] then return found[1], generation end
+    here = here + tonumber(found[2] or 0)
+  end
+  if here == p.users then return '' end
+  return nil
+end
+
+-- Begins a new generation when the present one is old. The one before it is let go only once Postgres has it: it then
+-- has a time to live.
+local function advance_generation(p, post, acted_prefix, meta, ms)
+  if p.since == 0 then
+    redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
+  elseif ms - p.since > LIMITS.acted_generation_ms
+    and not (p.before and redis.call('PTTL', acted_prefix .. p.before) == -1) then
+    p.before, p.now = p.now, ('%.0f'):format(next_version(meta))
+    redis.call('HSET', post, 'g', p.now, 'gp', p.before, 'gt', ('%.0f'):format(ms))
+  end
+end
+
+-- Writes what a user has now into the present generation. n counts those of a generation who have anything.
+local function keep_actor(p, acted_prefix, user, old, generation, new, version)
+  local key = acted_prefix .. p.now
+  local more = new ~= '' and 1 or 0
+  if generation and old ~= '' then
+    if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
+  end
+  if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
+  redis.call('HSET', key, user, new, 'v', version)
+  redis.call('HINCRBY', key, 'n', more)
+  redis.call('PERSIST', key)
+end
+
+local function has_emoji(own, emoji)
+  return (' ' .. own .. ' '):find(' ' .. emoji .. ' ', 1, true) ~= nil
+end
+
+-- Where an external id begins in a list of them.
+local function place_of(list, external)
+  local at = list:find(external, 1, true)
+  while at and (at - 1) % 16 ~= 0 do at = list:find(external, at + 1, true) end
+  return at
+end
+
+-- The column of an emoji in Postgres: 52 bits of its digest.
+local function emoji_column(emoji)
+  return ('%.0f'):format(tonumber(redis.sha1hex(emoji):sub(1, 13), 16))
+end
+
+-- The id of the post that a message of a channel is; nil for a service message.
+local function post_of(record)
+  local header, at = read_header(record)
+  local _, _, origin = read_segments(record, header, at)
+  if origin == '' then return nil end
+  local behind = cmsgpack.unpack_one(origin)
+  if behind < 0 then return nil end
+  local _, post = cmsgpack.unpack_one(origin, behind)
+  return post
+end
+
+-- A post goes with its message. The record stays until Postgres knows: a read-back must not find the post alive.
+local function end_post(post, at, chat, message_id)
+  if not post then return end
+  local key = at.post_prefix .. ('%.0f'):format(post)
+  local version = next_version(at.meta)
+  redis.call('DEL', key, key .. ':ticket')
+  redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)
+  journal_image(at.journal, version, ('post:%.0f:%.0f'):format(post % LIMITS.partitions_max,
+    math.floor(post / LIMITS.partitions_max)), '', key)
+end

@@ -1,0 +1,13 @@
+--[[
+@summary What a new message answers. Needs message.
+]]
+-- The record of the message `reply_to`, or false when nothing is answered. A second value is the script's own answer.
+local function read_reply(c, message_prefix, reply_to, token)
+  if reply_to == '' then return false end
+  if tonumber(reply_to) > c.seq then return nil, refuse('reply_not_found') end
+  local key = message_prefix .. reply_to
+  local reply = redis.call('GET', key)
+  if not reply then return nil, refuse('reply_missing', leave_ticket(key .. ':ticket', token)) end
+  if read_header(reply)[6] == KIND_DELETED then return nil, refuse('reply_not_found') end
+  return reply
+end

@@ -1,0 +1,79 @@
+--[[
+@summary Deletes messages of any chat, all or none, leaving tombstones until Postgres has them; skips what is not there.
+@why     Who may delete is judged on the records and the membership of this instant.
+@include partition
+@include request
+@include clock
+@include message
+@include chat
+@include changes
+@include control
+@key     meta            {NN}:meta                               HASH
+@key     journal         {NN}:journal                            STREAM
+@key     chat            {NN}:chat:<chat>                        HASH
+@key     ticket          {NN}:chat:<chat>:ticket                 STRING
+@key     member          {NN}:member:<chat>:<who>                STRING
+@key     member_ticket   {NN}:member:<chat>:<who>:ticket         STRING
+@key     request         {NN}:req:<id>                           STRING
+@key     changes         {NN}:changes:<chat>                     STREAM
+@key     channel         {NN}:on_chat:<chat>                     CHANNEL
+@derived message         {NN}:msg:<chat>:<message_id>            STRING
+@arg     run         text
+@arg     chat        text
+@arg     who         text    id of the user or bot
+@arg     direct      flag    in a direct chat either side may delete any message
+@arg     token       text    ticket to leave if something must be read back
+@args    ids         text    message ids, each once, at most LIMITS.messages_batch_max
+@err     stale_run
+@err     journal_full
+@err     chat_missing      ticket text
+@err     member_missing    ticket text
+@err     messages_missing  cold texts tickets texts
+@err     not_member        kind text
+@err     cant_be_deleted
+]]
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if redis.call('EXISTS', request_key) == 1 then return ok() end
+local member
+if not direct then
+  member = read_member(member_key, inc)
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not is_member(member) then return refuse('not_member', c.kind) end
+end
+local found, cold, tickets = {}, {}, {}
+for _, id in ipairs(ids) do
+  local record = tonumber(id) <= c.seq and redis.call('GET', message_key(id))
+  if record then
+    local header = read_header(record)
+    if header[6] ~= KIND_DELETED then found[#found + 1] = {id = id, header = header} end
+  elseif tonumber(id) <= c.seq then
+    cold[#cold + 1] = id
+    tickets[#tickets + 1] = leave_ticket(message_key(id) .. ':ticket', token)
+  end
+end
+if #cold > 0 then return refuse('messages_missing', cold, tickets) end
+local seconds = now()
+local others = direct or has_right(member, 'can_delete_messages')
+for _, each in ipairs(found) do
+  local own = ('%.0f'):format(each.header[5]) == who
+  local old = seconds - each.header[3] > LIMITS.delete_age_ms_max / 1000
+  if old or not (own or others) then return refuse('cant_be_deleted') end
+end
+if why then return refuse('journal_full') end
+
+local version
+for _, each in ipairs(found) do
+  version = next_version(meta_key)
+  local key = message_key(each.id)
+  redis.call('SET', key, tombstone(each.header, version))
+  redis.call('DEL', key .. ':ticket')
+  journal_image(journal_key, version, 'msg:' .. chat .. ':' .. each.id, '')
+  log_change(changes_key, channel_key, version, c.changed, 'd', each.id)
+  c.changed = ('%.0f'):format(version)
+end
+if version then touch_chat(chat_key, c, version) end
+remember(request_key, 1)
+return ok()

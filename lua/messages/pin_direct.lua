@@ -1,0 +1,69 @@
+--[[
+@summary Pins a message of a direct chat in place of the one that was pinned, and says so with a service message.
+@why     One message is pinned at any instant, whoever pins at once, and every swap has its service message and update.
+@include partition
+@include request
+@include clock
+@include message
+@include chat
+@include changes
+@include append
+@include queue
+@include control
+@include pin
+@key     meta            {NN}:meta                               HASH
+@key     journal         {NN}:journal                            STREAM
+@key     chat            {NN}:chat:<bot>.<user>                  HASH
+@key     ticket          {NN}:chat:<bot>.<user>:ticket           STRING
+@key     message         {NN}:msg:<bot>.<user>:<message_id>      STRING
+@key     message_ticket  {NN}:msg:<bot>.<user>:<message_id>:ticket STRING
+@key     request         {NN}:req:<id>                           STRING
+@key     changes         {NN}:changes:<bot>.<user>               STREAM
+@key     channel         {NN}:on_chat:<bot>.<user>               CHANNEL
+@key     queue_state     {NN}:queue_state:<bot>                  HASH
+@key     queue           {NN}:queue:<bot>                        STREAM
+@key     bot_channel     {NN}:on_bot:<bot>                       CHANNEL
+@derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
+@arg     run      text
+@arg     pin      bytes   msgpack array: chat, message id, who pins, ticket to leave
+@arg     tail     bytes   the service message behind version and date
+@arg     from     bytes   profile of who pins
+@arg     notify   text    1, or nothing: what streams are told
+@err     stale_run
+@err     journal_full
+@err     chat_missing     ticket text
+@err     message_missing  ticket text
+@err     queue_missing
+@err     blocked
+@err     not_found
+@err     service
+]]
+local chat, message_id, who, token = unpack(cmsgpack.unpack(pin))
+local bot = chat:match('^%d+')
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if redis.call('EXISTS', request_key) == 1 then return ok() end
+if who == bot and c.kind == 'blocked' then return refuse('blocked') end
+if tonumber(message_id) > c.seq then return refuse('not_found') end
+local record = redis.call('GET', message_key)
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+local refusal = unpinnable(record)
+if refusal then return refuse(refusal) end
+if c.pin == message_id then return ok() end
+local q = read_queue(queue_state_key)
+if not q then return refuse('queue_missing') end
+if why then return refuse('journal_full') end
+
+local seconds, ms = now()
+local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
+  message_prefix = sibling_prefix}
+local id, service, version = append_message(at, c, chat, seconds, tail)
+set_pin(at, c, chat, message_id, notify)
+-- The bot hears of its own pins too. What it hears names its user, who sends only what the user pinned.
+local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
+  bot = bot}
+push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')
+remember(request_key, 1)
+return ok()

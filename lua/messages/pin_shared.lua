@@ -1,0 +1,72 @@
+--[[
+@summary Pins a message of a group or channel in place of the one that was pinned, and says so with a service message.
+@why     One message is pinned at any instant, whoever pins at once; the right to pin is judged at that instant.
+@include partition
+@include request
+@include clock
+@include message
+@include chat
+@include changes
+@include append
+@include control
+@include outbox
+@include pin
+@key     meta            {NN}:meta                         HASH
+@key     journal         {NN}:journal                      STREAM
+@key     chat            {NN}:chat:<chat>                  HASH
+@key     ticket          {NN}:chat:<chat>:ticket           STRING
+@key     message         {NN}:msg:<chat>:<message_id>      STRING
+@key     message_ticket  {NN}:msg:<chat>:<message_id>:ticket STRING
+@key     member          {NN}:member:<chat>:<who>          STRING
+@key     member_ticket   {NN}:member:<chat>:<who>:ticket   STRING
+@key     request         {NN}:req:<id>                     STRING
+@key     changes         {NN}:changes:<chat>               STREAM
+@key     channel         {NN}:on_chat:<chat>               CHANNEL
+@key     outbox          {NN}:outbox                       STREAM
+@derived sibling         {NN}:msg:<chat>:<message_id>      STRING
+@arg     run      text
+@arg     pin      bytes   msgpack array: chat, message id, who pins, ticket to leave
+@arg     tail     bytes   the service message behind version and date
+@arg     from     bytes   profile of who pins
+@arg     notify   text    1, or nothing: what streams are told
+@ok      forward  flag    the outbox holds something new
+@err     stale_run
+@err     journal_full
+@err     outbox_full
+@err     chat_missing     ticket text
+@err     member_missing   ticket text
+@err     message_missing  ticket text
+@err     not_member       kind text
+@err     not_allowed
+@err     not_found
+@err     service
+]]
+local chat, message_id, _, token = unpack(cmsgpack.unpack(pin))
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if redis.call('EXISTS', request_key) == 1 then return ok(0) end
+local member = read_member(member_key, inc)
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not is_member(member) then return refuse('not_member', c.kind) end
+if not may_pin(member, c) then return refuse('not_allowed') end
+if tonumber(message_id) > c.seq then return refuse('not_found') end
+local record = redis.call('GET', message_key)
+if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
+local refusal = unpinnable(record)
+if refusal then return refuse(refusal) end
+if c.pin == message_id then return ok(0) end
+if why then return refuse('journal_full') end
+if outbox_full(outbox_key) then return refuse('outbox_full') end
+
+local seconds, ms = now()
+local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
+  message_prefix = sibling_prefix}
+local id, service, version = append_message(at, c, chat, seconds, tail)
+set_pin(at, c, chat, message_id, notify)
+local kind = is_channel(c) and 'channel_post' or 'message'
+-- Every bot hears of it, the one that pinned too.
+local forward = post_update(outbox_key, version, ms, c.bots, '', kind, chat, id, service, from, c.profile, record, '')
+remember(request_key, 1)
+return ok(forward and 1 or 0)

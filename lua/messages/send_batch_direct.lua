@@ -1,0 +1,75 @@
+--[[
+@summary Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another.
+@why     Another's message must not come between them, and a batch must not end halfway.
+@include partition
+@include request
+@include clock
+@include message
+@include chat
+@include changes
+@include append
+@include reply
+@include queue
+@key     meta         {NN}:meta                          HASH
+@key     journal      {NN}:journal                       STREAM
+@key     chat         {NN}:chat:<bot>.<user>             HASH
+@key     ticket       {NN}:chat:<bot>.<user>:ticket      STRING
+@key     request      {NN}:req:<id>                      STRING
+@key     changes      {NN}:changes:<bot>.<user>          STREAM
+@key     channel      {NN}:on_chat:<bot>.<user>          CHANNEL
+@key     queue_state  {NN}:queue_state:<bot>             HASH
+@key     queue        {NN}:queue:<bot>                   STREAM
+@key     bot_channel  {NN}:on_bot:<bot>                  CHANNEL
+@derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
+@arg     run       text
+@arg     chat      text    <bot>.<user>
+@arg     reply_to  text    id of the message that all of them answer, or nothing
+@arg     from      bytes   the sender's profile for the bot's updates; nothing when the bot sends
+@arg     token     text    ticket to leave if something must be read back
+@args    tails     bytes   the records behind version and date, at most LIMITS.messages_batch_max
+@ok      first     int     id of the first message; the others count up from it
+@ok      date      int     s
+@ok      peer      bytes   the user's profile
+@ok      reply     bytes?  record of the replied message
+@err     stale_run
+@err     journal_full
+@err     chat_missing   ticket text
+@err     blocked
+@err     reply_missing  ticket text
+@err     reply_not_found
+@err     queue_missing
+]]
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local by_bot = from == ''
+if by_bot and c.kind == 'blocked' then return refuse('blocked') end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
+local done = redis.call('GET', request_key)
+if done then
+  local first, date = done:match('(%d+) (%d+)')
+  return ok(first, date, c.profile, reply)
+end
+if why then return refuse('journal_full') end
+local q
+if not by_bot then
+  q = read_queue(queue_state_key)
+  if not q then return refuse('queue_missing') end
+end
+
+local seconds, ms = now()
+local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
+  message_prefix = message_prefix}
+local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
+  bot = chat:match('^%d+')}
+local first, last
+for _, tail in ipairs(tails) do
+  local id, record, version = append_message(at, c, chat, seconds, tail)
+  first, last = first or id, version
+  if q then push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '') end
+end
+touch_chat(chat_key, c, last)
+remember(request_key, first .. ' ' .. seconds)
+return ok(first, seconds, c.profile, reply)

@@ -1,0 +1,82 @@
+--[[
+@summary Puts several messages into a group or a channel, all or none, with ids that follow one another.
+@why     Another's message must not come between them, and a batch must not end halfway.
+@include partition
+@include request
+@include clock
+@include message
+@include chat
+@include changes
+@include append
+@include reply
+@include control
+@include outbox
+@key     meta           {NN}:meta                       HASH
+@key     journal        {NN}:journal                    STREAM
+@key     chat           {NN}:chat:<chat>                HASH
+@key     ticket         {NN}:chat:<chat>:ticket         STRING
+@key     member         {NN}:member:<chat>:<sender>     STRING
+@key     member_ticket  {NN}:member:<chat>:<sender>:ticket STRING
+@key     request        {NN}:req:<id>                   STRING
+@key     changes        {NN}:changes:<chat>             STREAM
+@key     channel        {NN}:on_chat:<chat>             CHANNEL
+@key     outbox         {NN}:outbox                     STREAM
+@derived message        {NN}:msg:<chat>:<message_id>    STRING
+@derived post           {NN}:post:<post>                HASH
+@arg     run       text
+@arg     chat      text
+@arg     sender    text    id of the user or bot
+@arg     reply_to  text    id of the message that all of them answer, or nothing
+@arg     from      bytes   the sender's profile
+@arg     partition text    the chat's
+@arg     token     text    ticket to leave if something must be read back
+@args    tails     bytes   the records behind version and date, at most LIMITS.messages_batch_max
+@ok      first     int     id of the first message; the others count up from it
+@ok      date      int     s
+@ok      peer      bytes   the chat's profile
+@ok      reply     bytes?  record of the replied message
+@ok      forward   flag    the outbox holds something new
+@ok      post      int     id of the first post; the numbers of the others count up from its own; 0 in a group
+@err     stale_run
+@err     journal_full
+@err     outbox_full
+@err     chat_missing    ticket text
+@err     member_missing  ticket text
+@err     not_member      kind text
+@err     not_allowed
+@err     reply_missing   ticket text
+@err     reply_not_found
+]]
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local member = read_member(member_key, inc)
+if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+if not is_member(member) then return refuse('not_member', c.kind) end
+if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
+local done = redis.call('GET', request_key)
+if done then
+  local first, date, post = done:match('(%d+) (%d+) (%d+)')
+  return ok(first, date, c.profile, reply, 0, post)
+end
+if why then return refuse('journal_full') end
+if outbox_full(outbox_key) then return refuse('outbox_full') end
+
+local seconds, ms = now()
+local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
+  message_prefix = message_prefix, partition = partition, post_prefix = is_channel(c) and post_prefix}
+local kind = is_channel(c) and 'channel_post' or 'message'
+local first, last, first_post, forward
+for _, tail in ipairs(tails) do
+  local id, record, version, post = append_message(at, c, chat, seconds, tail)
+  first, last, first_post = first or id, version, first_post or post
+  if post_update(outbox_key, version, ms, c.bots, sender, kind, chat, id, record, from, c.profile, reply or '', '') then
+    forward = true
+  end
+end
+touch_chat(chat_key, c, last)
+remember(request_key, first .. ' ' .. seconds .. ' ' .. first_post)
+return ok(first, seconds, c.profile, reply, forward and 1 or 0, first_post)

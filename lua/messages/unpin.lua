@@ -1,0 +1,49 @@
+--[[
+@summary Unpins the pinned message of any chat.
+@why     The right to pin and what is pinned are judged at the instant at which it is unpinned.
+@include partition
+@include request
+@include message
+@include chat
+@include changes
+@include control
+@include pin
+@key     meta            {NN}:meta                         HASH
+@key     journal         {NN}:journal                      STREAM
+@key     chat            {NN}:chat:<chat>                  HASH
+@key     ticket          {NN}:chat:<chat>:ticket           STRING
+@key     member          {NN}:member:<chat>:<who>          STRING
+@key     member_ticket   {NN}:member:<chat>:<who>:ticket   STRING
+@key     request         {NN}:req:<id>                     STRING
+@key     changes         {NN}:changes:<chat>               STREAM
+@key     channel         {NN}:on_chat:<chat>               CHANNEL
+@arg     run         text
+@arg     chat        text
+@arg     message_id  text    the one that must be pinned; nothing for whichever is
+@arg     direct      flag    in a direct chat either side may unpin
+@arg     token       text    ticket to leave if something must be read back
+@err     stale_run
+@err     journal_full
+@err     chat_missing    ticket text
+@err     member_missing  ticket text
+@err     not_member      kind text
+@err     not_allowed
+@err     not_found
+]]
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+if redis.call('EXISTS', request_key) == 1 then return ok() end
+if not direct then
+  local member = read_member(member_key, inc)
+  if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
+  if not is_member(member) then return refuse('not_member', c.kind) end
+  if not may_pin(member, c) then return refuse('not_allowed') end
+end
+if c.pin == '0' or (message_id ~= '' and message_id ~= c.pin) then return refuse('not_found') end
+if why then return refuse('journal_full') end
+
+set_pin({meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}, c, chat, '0', '')
+remember(request_key, 1)
+return ok()

@@ -1,0 +1,23 @@
+--[[
+@summary Puts a post that was read back from Postgres where it was missed.
+@why     A fill needs its ticket and an absent key, so that it never brings back the past (architecture, Journal).
+@repeatable A ticket is used once.
+@include partition
+@key     meta    {NN}:meta                  HASH
+@key     post    {NN}:post:<post>           HASH
+@key     ticket  {NN}:post:<post>:ticket    STRING
+@arg     run     text
+@arg     token   text
+@arg     ttl_ms  int
+@args    fields  bytes   names and values of the record
+@ok      filled  flag
+@err     stale_run
+]]
+if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
+if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', post_key) == 1 then return ok(0) end
+for i = 1, #fields, 2 do redis.call('HSET', post_key, fields[i], fields[i + 1]) end
+-- A generation that was never used: what an older one still holds is in Postgres.
+redis.call('HSET', post_key, 'g', ('%.0f'):format(next_version(meta_key)))
+redis.call('PEXPIRE', post_key, ttl_ms)
+redis.call('DEL', ticket_key)
+return ok(1)

@@ -1,0 +1,99 @@
+--[[
+@summary Sets or removes one emoji of a user on a post, or removes all that the user set.
+@why     Counts, membership and journal move together: two nodes may serve one user at the same instant.
+@repeatable What is set already, or absent already, changes nothing.
+@include partition
+@include clock
+@include message
+@include chat
+@include control
+@include post
+@key     meta          {NN}:meta                          HASH
+@key     journal       {NN}:journal                       STREAM
+@key     post          {NN}:post:<post>                   HASH
+@key     post_ticket   {NN}:post:<post>:ticket            STRING
+@key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
+@key     channel       {NN}:on_post:<post>                CHANNEL
+@derived acted         {NN}:acted:<post>:<generation>     HASH
+@derived chat          {NN}:chat:<chat>                   HASH
+@derived member        {NN}:member:<chat>:<user>          STRING
+@arg     run       text
+@arg     token     text    ticket to leave, or the one under which `known` was read
+@arg     reaction  bytes   msgpack array of text: post, partition, number, what (set, remove or clear), emoji, user
+@arg     external  bytes   16 bytes: the user's external id
+@arg     known     text    what Postgres has of the user, emoji with spaces between; - before it was asked
+@ok      changed   flag
+@ok      own       text    what the user has now, emoji with spaces between
+@ok      fields    raw     the post's whole record
+@err     stale_run
+@err     journal_full
+@err     post_missing     ticket text
+@err     chat_missing     ticket text chat int
+@err     member_missing   ticket text chat int
+@err     user_missing     ticket text
+@err     not_found
+@err     too_many
+]]
+local post, partition, number, what, emoji, user = unpack(cmsgpack.unpack(reaction))
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local p = read_post(post_key)
+if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token)) end
+local refusal, c, channel = hidden(p, chat_prefix, member_prefix, user, inc, token)
+if refusal then return refuse(refusal, c, channel) end
+local own, generation = find_actor(p, acted_prefix, user)
+if not own then
+  if known == '-' or redis.call('GET', user_ticket_key) ~= token then
+    return refuse('user_missing', leave_ticket(user_ticket_key, token))
+  end
+  own = known
+end
+
+local set, had, rest, touched = what == 'set', 0, {}, {}
+for each in own:gmatch('%S+') do
+  had = had + 1
+  if not set and (what == 'clear' or each == emoji) then touched[#touched + 1] = each else rest[#rest + 1] = each end
+end
+if set and not has_emoji(own, emoji) then
+  if had >= LIMITS.reactions_per_user_max then return refuse('too_many') end
+  touched[1], rest[had + 1] = emoji, emoji
+end
+if #touched == 0 then return ok(0, own, redis.call('HGETALL', post_key)) end
+if why then return refuse('journal_full') end
+
+local seconds, ms = now()
+advance_generation(p, post_key, acted_prefix, meta_key, ms)
+local acted, new, place, version = acted_key(p.now), table.concat(rest, ' '), partition .. ':' .. number, nil
+-- What cmsgpack packs as text the other side would read as such: the id is spelled as bytes.
+local tail = cmsgpack.pack(seconds) .. '\196\16' .. external
+for _, each in ipairs(touched) do
+  version = next_version(meta_key)
+  local image = set and '\147' .. cmsgpack.pack(each) .. tail or ''
+  journal_image(journal_key, version, ('react:%s:%s:%s'):format(place, user, emoji_column(each)), image, acted)
+end
+keep_actor(p, acted_prefix, user, own, generation, new, version)
+redis.call('DEL', user_ticket_key, post_ticket_key)
+local users = p.users + (new ~= '' and 1 or 0) - (own ~= '' and 1 or 0)
+for _, each in ipairs(touched) do
+  local t = redis.call('HMGET', post_key, 'n:' .. each, 'f:' .. each, 'l:' .. each)
+  version = next_version(meta_key)
+  local count, first, list = tonumber(t[1] or 0) + (set and 1 or -1), t[2] or ('%.0f'):format(version), t[3] or ''
+  if set then
+    list = (external .. list):sub(1, LIMITS.reactors_kept_max * 16)
+  else
+    local at = place_of(list, external)
+    if at then list = list:sub(1, at - 1) .. list:sub(at + 16) end
+  end
+  -- A count of none is kept in Postgres: the newest row of the post's counts says how many users it has.
+  journal_image(journal_key, version, ('tally:%s:%s'):format(place, emoji_column(each)),
+    cmsgpack.pack({each, count, tonumber(first), users}), post_key)
+  if count > 0 then
+    redis.call('HSET', post_key, 'n:' .. each, count, 'f:' .. each, first, 'l:' .. each, list)
+  else
+    redis.call('HDEL', post_key, 'n:' .. each, 'f:' .. each, 'l:' .. each)
+  end
+end
+redis.call('HSET', post_key, 'u', users, 'v', ('%.0f'):format(version))
+redis.call('PERSIST', post_key)
+redis.call('SPUBLISH', channel_key, '')
+return ok(1, new, redis.call('HGETALL', post_key))

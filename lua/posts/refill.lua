@@ -1,0 +1,29 @@
+--[[
+@summary Lengthens the list of an emoji's latest reactors with those that Postgres has; without any, leaves a ticket for it.
+@why     Who took the emoji back meanwhile is told by those who acted lately, or else Postgres had the last word.
+@repeatable Who is in the list already is not added again.
+@include message
+@include post
+@key     post    {NN}:post:<post>                 HASH
+@key     ticket  {NN}:post:<post>:refill:ticket   STRING
+@derived acted   {NN}:acted:<post>:<generation>   HASH
+@arg     token     text
+@arg     emoji     text
+@args    reactors  bytes   ids and external ids (16 bytes) in turn, newest first
+@ok      ticket    text
+@ok      listed    int     how many the list has now
+]]
+if #reactors == 0 then return ok(leave_ticket(ticket_key, token), 0) end
+local p = read_post(post_key)
+local list = redis.call('HGET', post_key, 'l:' .. emoji)
+if redis.call('GET', ticket_key) ~= token or not p or not list then return ok(token, LIMITS.reactors_kept_max) end
+for i = 1, #reactors, 2 do
+  local own
+  for _, generation in ipairs({p.now, p.before}) do
+    own = own or redis.call('HGET', acted_key(generation), reactors[i])
+  end
+  if (not own or has_emoji(own, emoji)) and not place_of(list, reactors[i + 1]) then list = list .. reactors[i + 1] end
+end
+list = list:sub(1, LIMITS.reactors_kept_max * 16)
+redis.call('HSET', post_key, 'l:' .. emoji, list)
+return ok(token, #list / 16)

@@ -1,0 +1,32 @@
+/** What a bot must be to look at a chat. */
+import { fail } from '../errors.js';
+import { isInChat } from '../rules/rights.js';
+import { botProfile } from '../store/bots.js';
+import { type ChatState, userProfile } from '../store/chats.js';
+import type { Profile } from '../store/codec.js';
+import type { Bot } from '../store/control.js';
+import { type ChatRef, isDirect } from '../store/keys.js';
+import type { Store } from '../store/store.js';
+import { chatOfBot } from './compose.js';
+
+/** The chat that a bot names, if the bot is in it. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`. */
+export async function botChat(
+  store: Store,
+  bot: Bot,
+  chatId: number | string,
+): Promise<{ readonly chat: ChatRef; readonly found: ChatState }> {
+  const chat = chatOfBot(bot.id, chatId);
+  const found = (await store.chats.find(chat)) ?? fail('chat_not_found');
+  if (isDirect(chat)) return { chat, found };
+  const { status } = await store.chats.member(chat, bot.id);
+  if (!isInChat(status)) fail(found.kind === 'group' ? 'not_group_member' : 'not_channel_member');
+  return { chat, found };
+}
+
+/** A person or a bot; null when there is none of this id. */
+export async function profileOf(store: Store, id: number): Promise<Profile | null> {
+  const user = await store.users.find(id);
+  if (user) return userProfile(user);
+  const bot = await store.bots.find(id);
+  return bot && botProfile(bot);
+}

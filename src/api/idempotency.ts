@@ -1,0 +1,141 @@
+/**
+ * Calls with an `Idempotency-Key`: the first answer is given again, and nothing is done twice (behaviour §1).
+ *
+ * A key is claimed in one script, then the method runs on a store whose request ids come from the claim's seed. If its
+ * node dies between a change and the note of the answer, the next run makes the same ids, the scripts recognise what was
+ * applied, and the same answer comes out. Successes and refusals below 500 are kept, apart from 429; what says "later" gives the
+ * key back. Calls without the header pass none of this.
+ */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import type { Caller } from '../store/keys.js';
+import type { Store } from '../store/store.js';
+import { parseParams, type UploadedFile } from './params.js';
+import type { ApiRequest } from './request.js';
+
+/** A reply that can be kept: JSON text. */
+export interface Outcome {
+  readonly status: number;
+  readonly body: string;
+  readonly retryAfter?: number | undefined;
+}
+
+export interface KeyedCall {
+  readonly store: Store;
+  readonly request: ApiRequest;
+  readonly caller: Caller;
+  readonly method: string;
+  /** Parameters that the path holds. */
+  readonly segments?: Readonly<Record<string, string>>;
+}
+
+const sorted = (_: string, value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : value;
+
+const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
+
+/** Libraries name the parts of an upload at random on each try: a file counts by what it is, not by its part's name. */
+function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
+  const texts = new Map(
+    [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
+  );
+  const named = new Set<string>();
+  const told = values.replace(/attach:\/\/([^"\\]+)/g, (whole, name: string) => {
+    const text = texts.get(name);
+    if (text === undefined) return whole;
+    named.add(name);
+    return `attach://${JSON.stringify(text)}`;
+  });
+  return [told, ...[...texts].filter(([name]) => !named.has(name)).sort()];
+}
+
+/** The parameters of a request in one form: the order of names and the boundaries of an upload make no difference. */
+export function parametersText(request: ApiRequest, segments: Readonly<Record<string, string>> = {}): string {
+  // A picture is the body itself.
+  if (/^image\//i.test(request.contentType))
+    return JSON.stringify([segments, request.query, digestOf(request.body)], sorted);
+  const { values, files } = parseParams(request);
+  const text = JSON.stringify({ ...values, ...segments }, sorted);
+  return files.size === 0 ? text : JSON.stringify(fileParts(text, files));
+}
+
+const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
+
+/** The answer of the one run of a call, or of an earlier one. Errors: `parameter_wrong`, `idempotency_key_reused`,
+ * `too_many_requests`. */
+export async function answerOnce(
+  { store, request, caller, method, segments }: KeyedCall,
+  run: (store: Store) => Promise<Outcome>,
+): Promise<Outcome> {
+  const key = request.idempotencyKey;
+  if ([...key].length > limits.idempotency_key_length_max || /[\u0000-\u001f\u007f]/.test(key)) {
+    fail('parameter_wrong', {
+      name: 'Idempotency-Key',
+      what: `up to ${limits.idempotency_key_length_max} characters without control characters`,
+    });
+  }
+  const call = { caller, method, key, parameters: parametersText(request, segments) };
+  const deadline = performance.now() + limits.idempotency_wait_ms_max;
+  for (;;) {
+    const claim = await store.idempotency.claim(call);
+    switch (claim.state) {
+      case 'run':
+        return runOnce(claim, () => run(store.under(claim.seed)));
+      case 'answered':
+        return JSON.parse(claim.answer) as Outcome;
+      case 'other_parameters':
+        return fail('idempotency_key_reused');
+      case 'pending':
+        if (performance.now() < deadline && !request.aborted) break;
+        return fail('too_many_requests', { retry_after: 1 });
+      case 'too_many':
+        return fail('too_many_requests', { retry_after: 1 });
+    }
+    await sleep(limits.idempotency_look_ms);
+  }
+}
+
+async function runOnce(
+  claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
+  run: () => Promise<Outcome>,
+): Promise<Outcome> {
+  // If Redis does not take the note, a later run recognises what this one did and ends in the same answer.
+  const settled = (note: Promise<void>) => note.catch(() => undefined);
+  let outcome: Outcome;
+  try {
+    outcome = await run();
+  } catch (error) {
+    await settled(claim.release());
+    throw error;
+  }
+  await settled(
+    isKept(outcome)
+      ? claim.keep(JSON.stringify({ status: outcome.status, body: outcome.body }))
+      : claim.release(),
+  );
+  return outcome;
+}
+
+/** The request for a handler that replies by itself: what it replies in JSON is held, to be kept before it goes out. */
+export function holdReply(request: ApiRequest): {
+  readonly request: ApiRequest;
+  readonly held: () => Outcome | undefined;
+} {
+  let held: Outcome | undefined;
+  const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
+    held ??= { status, body: body.toString(), retryAfter };
+  };
+  // The request is a class of its own that keeps count of its reply: all but this goes to it.
+  const proxy = new Proxy(request, {
+    get(target, name) {
+      if (name === 'reply') return reply;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  return { request: proxy, held: () => held };
+}

@@ -1,0 +1,89 @@
+/** Media as calls give them: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4). */
+import { fail } from '../errors.js';
+import type { MediaFile } from '../files/file_id.js';
+import { type Described, type Files, wasRefused } from '../files/files.js';
+import { limits } from '../limits.js';
+import type { MediaType } from '../store/codec.js';
+import type { UploadedFile } from './params.js';
+
+/** What a call came with; a method's and an endpoint's context both are one. */
+export interface MediaContext {
+  readonly files: Files;
+  /** By the name of the form field. */
+  readonly uploads: ReadonlyMap<string, UploadedFile>;
+}
+
+const attached = 'attach://';
+
+const typeNames: Readonly<Record<MediaType, string>> = {
+  photo: 'Photo',
+  video: 'Video',
+  audio: 'Audio',
+  document: 'Document',
+  animation: 'Animation',
+  voice: 'VoiceNote',
+};
+
+/** Kept as it is and never fetched; only a scheme that everybody can follow safely is taken. */
+function referredTo(url: string): string {
+  if (url.length > limits.media_url_length_max || !URL.canParse(url)) return fail('wrong_file_id');
+  const { protocol, hostname, username, password } = new URL(url);
+  if (protocol !== 'https:' || hostname === '' || username !== '' || password !== '')
+    return fail('wrong_file_id');
+  return url;
+}
+
+/** What was said, and nothing else of a call whose parameters are given here as they came. */
+const given = ({ width, height, duration, performer, title }: Described) =>
+  Object.fromEntries(
+    Object.entries({ width, height, duration, performer, title }).filter(([, value]) => value),
+  ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
+
+export interface TakenMedia {
+  readonly file: MediaFile;
+  /** Was stored by this call. */
+  readonly uploaded: boolean;
+}
+
+/**
+ * The media that parameter `name` gives: its value, or the part of that name. An upload is measured and stored.
+ * Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
+ * `too_many_requests`, `unavailable`.
+ */
+export async function takeMedia(
+  { files, uploads }: MediaContext,
+  type: MediaType,
+  name: string,
+  value: string | undefined,
+  said: Described = {},
+): Promise<TakenMedia> {
+  const keep = async (upload: UploadedFile): Promise<TakenMedia> => ({
+    file: await files.keep(type, upload, said),
+    uploaded: true,
+  });
+  if (value === undefined) return keep(uploads.get(name) ?? fail('parameter_required', { name }));
+  if (value.startsWith(attached))
+    return keep(uploads.get(value.slice(attached.length)) ?? fail('wrong_file_id'));
+  if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
+  const file = files.fileOf(value);
+  if (file.type !== type) fail('file_type_mismatch', { name: typeNames[file.type], what: typeNames[type] });
+  return { file, uploaded: false };
+}
+
+/**
+ * Runs what makes a message of uploaded media. When that is refused, nothing can refer to the file, and it is removed;
+ * after any other fault the message may exist.
+ */
+export async function withMedia<T>(
+  { files }: MediaContext,
+  taken: readonly TakenMedia[],
+  use: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await use();
+  } catch (error) {
+    if (wasRefused(error))
+      await Promise.all(taken.filter((t) => t.uploaded).map((t) => files.discard(t.file)));
+    throw error;
+  }
+}

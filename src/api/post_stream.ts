@@ -1,0 +1,37 @@
+/** The reactions on one post, shown to a stream that asked for them (interface §6, behaviour §8). */
+
+import { limits } from '../limits.js';
+import type { User } from '../store/control.js';
+import type { Store } from '../store/store.js';
+import { viewReactions } from './posts.js';
+
+/**
+ * Shows all reactions on a post now, and again after changes, which are merged to four a second. The returned function
+ * ends it.
+ */
+export async function watchReactions(
+  store: Store,
+  user: User,
+  post: number,
+  show: (data: object) => void,
+): Promise<() => void> {
+  let timer: NodeJS.Timeout | undefined;
+  let ended = false;
+  const look = async () => {
+    timer = undefined;
+    // A post that is gone, or that cannot be read now, has nothing to show: the next change looks again.
+    const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
+    if (ended || state === null) return;
+    const name = { post_id: post, external_id: store.posts.nameOf(post) };
+    show({ ...name, reactions: viewReactions(state, user), my_reactions: state.own });
+  };
+  const stop = await store.posts.watch(post, () => {
+    timer ??= setTimeout(look, limits.post_stream_interval_ms);
+  });
+  await look();
+  return () => {
+    ended = true;
+    clearTimeout(timer);
+    stop();
+  };
+}

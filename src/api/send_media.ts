@@ -1,0 +1,126 @@
+/** Sending media: what the six methods have in common (behaviour §4). */
+import type { ErrorName } from '../errors.js';
+import { mediaOf } from '../files/file_id.js';
+import { type InlineKeyboard, type MediaType, messageFlags } from '../store/codec.js';
+import { type MessageView, viewMessage } from '../view/messages.js';
+import { botSender, captionContent, chatOfBot, keyboard } from './compose.js';
+import { takeMedia, withMedia } from './media.js';
+import type { MethodContext } from './method.js';
+import {
+  boolean,
+  chatId,
+  entities,
+  integer,
+  messageId,
+  optional,
+  parseMode,
+  replyMarkup,
+  replyParameters,
+  text,
+} from './schema.js';
+
+/** A URL, a `file_id` or `attach://<name>`; absent when the file is the part of that name. */
+export const media = optional(text);
+
+/** What a client says of its media: 0 says nothing. */
+export const amount = optional(integer().transform((n) => Math.min(10_000_000, Math.max(0, n))));
+
+/** Where a message goes and how, besides its content. */
+export const sendingParams = {
+  chat_id: chatId,
+  reply_parameters: replyParameters,
+  reply_to_message_id: optional(messageId),
+  allow_sending_without_reply: optional(boolean),
+  disable_notification: optional(boolean),
+  protect_content: optional(boolean),
+};
+
+export const captionParams = {
+  caption: optional(text),
+  parse_mode: parseMode,
+  caption_entities: entities,
+};
+
+export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
+
+export const mediaErrors = [
+  'chat_id_empty',
+  'chat_not_found',
+  'cant_initiate',
+  'bot_blocked',
+  'not_group_member',
+  'not_channel_member',
+  'posting_not_allowed',
+  'caption_too_long',
+  'parse_mode_unsupported',
+  'entities_unparsable',
+  'keyboard_unparsable',
+  'keyboard_too_large',
+  'button_data_invalid',
+  'button_text_empty',
+  'button_type_invalid',
+  'reply_not_found',
+  'wrong_file_id',
+  'file_type_mismatch',
+  'file_empty',
+  'photo_invalid',
+] as const satisfies readonly ErrorName[];
+
+export interface SendingParams {
+  readonly chat_id: number | string;
+  readonly reply_parameters?:
+    | { readonly message_id: number; readonly allow_sending_without_reply?: boolean | undefined }
+    | undefined;
+  readonly reply_to_message_id?: number | undefined;
+  readonly allow_sending_without_reply?: boolean | undefined;
+  readonly disable_notification?: boolean | undefined;
+  readonly protect_content?: boolean | undefined;
+}
+
+interface MediaParams extends SendingParams {
+  readonly caption?: string | undefined;
+  readonly parse_mode?: string | undefined;
+  readonly caption_entities?: Parameters<typeof captionContent>[1]['caption_entities'];
+  readonly reply_markup?: Parameters<typeof keyboard>[0];
+  readonly has_spoiler?: boolean | undefined;
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
+  readonly duration?: number | undefined;
+  readonly performer?: string | undefined;
+  readonly title?: string | undefined;
+}
+
+/** The part of a new message that says how it is sent. */
+export const sendingOf = (p: SendingParams) => ({
+  flags:
+    (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
+  replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
+  allowMissingReply:
+    p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
+});
+
+/**
+ * Sends one message with media; parameter `type` of the call, or the part of that name, is the file. All that can be refused
+ * without it is refused before an upload is stored. Errors: `mediaErrors`.
+ */
+export async function sendMedia(
+  context: MethodContext,
+  type: MediaType,
+  value: string | undefined,
+  p: MediaParams,
+): Promise<MessageView> {
+  const { bot, store, files } = context;
+  const sender = botSender(bot);
+  const chat = chatOfBot(bot.id, p.chat_id);
+  const markup: InlineKeyboard | null = keyboard(p.reply_markup);
+  const words = await captionContent(store, p);
+  const taken = await takeMedia(context, type, type, value, p);
+  const sent = await withMedia(context, [taken], () =>
+    store.messages.send(chat, sender, {
+      content: { ...words, media: mediaOf(files, taken.file, p.has_spoiler) },
+      markup,
+      ...sendingOf(p),
+    }),
+  );
+  return viewMessage(sent, { isBot: true, bot: sender.profile });
+}

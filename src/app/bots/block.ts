@@ -1,0 +1,36 @@
+/** A person stops a bot from writing, or lets it again (behaviour §11). */
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { done } from '../../api/results.js';
+import { fail } from '../../errors.js';
+import type { Store } from '../../store/store.js';
+
+const path = '/api/bots/{username}/block';
+const params = z.object({ username: z.string() });
+
+/** Who never started the bot need not block it: it can't write to them. */
+async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<true> {
+  const bot = (await store.bots.findByUsername(username.replace(/^@/, ''))) ?? fail('bot_not_found');
+  await store.chats.setBlocked(bot.id, user, blocked);
+  return true;
+}
+
+export const blockBot = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: 'Blocks a bot that the caller started.',
+  params,
+  errors: ['bot_not_found'],
+  result: done,
+  handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, true),
+});
+
+export const unblockBot = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Unblocks a bot; starting it does too.',
+  params,
+  errors: ['bot_not_found'],
+  result: done,
+  handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, false),
+});

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botPage } from '../../api/results.js';
+import { fail } from '../../errors.js';
+import { commandsFor } from '../../rules/commands.js';
+import { textIn } from '../../rules/identity_texts.js';
+import { botProfile } from '../../store/bots.js';
+import { viewBotPage } from '../../view/bots.js';
+
+export const showBot = defineEndpoint({
+  verb: 'GET',
+  path: '/api/bots/{username}',
+  summary: "The page of a bot, in the caller's language.",
+  params: z.object({ username: z.string() }),
+  errors: ['bot_not_found'],
+  result: botPage,
+  handler: async ({ user, store }, p) => {
+    const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
+    const [said, commands] = await Promise.all([
+      store.bots.descriptions(bot.id),
+      store.bots.commands(bot.id),
+    ]);
+    const language = user.languageCode;
+    return viewBotPage(
+      botProfile(bot, language),
+      {
+        description: textIn(said.description, language, ''),
+        shortDescription: textIn(said.shortDescription, language, ''),
+      },
+      commandsFor(commands, user.id, language),
+    );
+  },
+});

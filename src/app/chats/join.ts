@@ -1,0 +1,43 @@
+/** Coming into a public chat, and going out of any (behaviour §11). */
+import { z } from 'zod';
+import { chatOfUser } from '../../api/compose.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId } from '../../api/fields.js';
+import { readableChat } from '../../api/reading.js';
+import { done } from '../../api/results.js';
+import { fail } from '../../errors.js';
+import { isDirect } from '../../store/keys.js';
+
+const params = z.object({ chat_id: appChatId });
+
+export const joinChat = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/join',
+  summary: 'Joins a public group or channel.',
+  params,
+  errors: ['chat_not_found', 'kicked_from_chat', 'too_many_chats'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    if (isDirect(chat)) fail('chat_not_found');
+    await store.chats.join(chat, user.id);
+    return true;
+  },
+});
+
+export const leaveChat = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/leave',
+  summary: 'Leaves a group or channel.',
+  params,
+  errors: ['chat_not_found', 'not_chat_member', 'creator_cant_leave'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    const chat = await readableChat(store, user, p.chat_id);
+    if (isDirect(chat)) fail('chat_not_found');
+    const { status } = await store.chats.member(chat, user.id);
+    if (status === 'creator') fail('creator_cant_leave');
+    await store.chats.putMember(chat, { id: user.id, is_bot: false }, 'left', {});
+    return true;
+  },
+});

@@ -1,0 +1,46 @@
+/** Pins as people set and remove them (behaviour §5, §11). */
+import { z } from 'zod';
+import { chatOfUser, userSender } from '../../api/compose.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId } from '../../api/fields.js';
+import { done } from '../../api/results.js';
+import { boolean, messageId, optional } from '../../api/schema.js';
+
+const path = '/api/chats/{chat_id}/pin';
+
+export const pinMessage = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: 'Pins a message in place of the one that was pinned.',
+  params: z.object({
+    chat_id: appChatId,
+    message_id: messageId,
+    disable_notification: optional(boolean),
+  }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'pin_not_allowed',
+    'message_to_pin_not_found',
+    'service_cant_be_pinned',
+  ],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    await store.pins.pin(chat, userSender(user), p.message_id, p.disable_notification !== true);
+    return true;
+  },
+});
+
+export const unpinMessage = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Unpins a message; without `message_id` the one that is pinned.',
+  params: z.object({ chat_id: appChatId, message_id: optional(messageId) }),
+  errors: ['chat_not_found', 'not_chat_member', 'pin_not_allowed', 'message_to_unpin_not_found'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.pins.unpin(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id ?? null);
+    return true;
+  },
+});

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { defineEndpoint, replied } from '../../api/endpoint.js';
+import { text } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import type { MediaFile } from '../../files/file_id.js';
+
+/** For people the path names the file: one that is unknown is 404, as elsewhere (behaviour §11). */
+export const downloadFile = defineEndpoint({
+  verb: 'GET',
+  path: '/api/files/{file_id}',
+  summary: 'A stored file, whole or by range.',
+  params: z.object({ file_id: text }),
+  errors: ['not_found', 'range_not_satisfiable'],
+  handler: async ({ user, files, downloads, request }, { file_id }) => {
+    let file: MediaFile;
+    try {
+      file = files.fileOf(file_id);
+    } catch {
+      return fail('not_found');
+    }
+    await downloads.send(request, file, user.id);
+    return replied;
+  },
+});

@@ -1,0 +1,86 @@
+/** Reactions of people on posts (interface §4.1, behaviour §8). */
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { pageSize } from '../../api/fields.js';
+import { postName, postOf, reactionPayload } from '../../api/posts.js';
+import { answer, optional, text } from '../../api/schema.js';
+import { limits } from '../../limits.js';
+import { heart, reactionEmoji } from '../../rules/emoji.js';
+
+const reactions = '/api/posts/{post}/reactions';
+const like = '/api/posts/{post}/like';
+const post = z.object({ post: postName });
+const emoji = z.string({
+  error: ({ input }) => (input === undefined ? 'given' : answer('reaction_invalid')),
+});
+
+export const addReaction = defineEndpoint({
+  verb: 'POST',
+  path: reactions,
+  summary: 'Puts an emoji on a post.',
+  params: post.extend({ emoji }),
+  errors: ['post_not_found', 'reaction_invalid', 'too_many_reactions'],
+  handler: async ({ user, store }, p) => {
+    const set = { what: 'set', emoji: reactionEmoji(p.emoji) } as const;
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, set), user);
+  },
+});
+
+export const removeReactions = defineEndpoint({
+  verb: 'DELETE',
+  path: reactions,
+  summary: 'Takes an emoji back, or all that the caller put on a post.',
+  // An empty emoji is a wrong one: whoever meant one must not lose all.
+  params: post.extend({ emoji: emoji.optional() }),
+  errors: ['post_not_found', 'reaction_invalid'],
+  handler: async ({ user, store }, p) => {
+    const change =
+      p.emoji === undefined
+        ? ({ what: 'clear' } as const)
+        : ({ what: 'remove', emoji: reactionEmoji(p.emoji) } as const);
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, change), user);
+  },
+});
+
+/** Kept for older clients (interface §9). */
+export const addLike = defineEndpoint({
+  verb: 'POST',
+  path: like,
+  summary: 'Puts the heart on a post.',
+  params: post,
+  errors: ['post_not_found', 'too_many_reactions'],
+  handler: async ({ user, store }, p) => {
+    const set = { what: 'set', emoji: heart } as const;
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, set), user);
+  },
+});
+
+export const removeLike = defineEndpoint({
+  verb: 'DELETE',
+  path: like,
+  summary: 'Takes the heart back.',
+  params: post,
+  errors: ['post_not_found'],
+  handler: async ({ user, store }, p) => {
+    const remove = { what: 'remove', emoji: heart } as const;
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, remove), user);
+  },
+});
+
+export const listReactions = defineEndpoint({
+  verb: 'GET',
+  path: reactions,
+  summary: 'Pages through all who reacted: by emoji, newest first.',
+  params: post.extend({ emoji: emoji.optional(), cursor: optional(text), limit: optional(pageSize) }),
+  errors: ['post_not_found', 'reaction_invalid'],
+  handler: async ({ user, store }, p) => {
+    const only = p.emoji === undefined ? undefined : reactionEmoji(p.emoji);
+    const found = await store.posts.find(postOf(store, p.post), { id: user.id, isBot: false });
+    const limit = p.limit ?? limits.page_size_default;
+    const { items, next } = await store.posts.reactors(found.post, only, p.cursor ?? '', limit);
+    return {
+      items: items.map(({ user: user_id, emoji: set, date }) => ({ user_id, emoji: set, date })),
+      ...(next === null ? {} : { next_cursor: next }),
+    };
+  },
+});

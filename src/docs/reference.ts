@@ -1,0 +1,41 @@
+/** The API reference: the OpenAPI document at `/openapi.json`, and a viewer at `/docs` that loads nothing from elsewhere. */
+import { existsSync, readFileSync } from 'node:fs';
+import { openApiDocument } from '../api/openapi.js';
+import { endpoints, methods } from '../api/registry.js';
+import type { ApiRequest } from '../api/request.js';
+import { fail } from '../errors.js';
+import { version } from '../version.js';
+
+type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
+
+/** Path, file beside this module, content type. */
+const files = [
+  ['/docs', 'page.html', 'text/html; charset=utf-8'],
+  ['/docs/start_viewer.js', 'start_viewer.js', 'text/javascript; charset=utf-8'],
+  ['/docs/swagger-ui-bundle.js', 'viewer/swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+  ['/docs/swagger-ui.css', 'viewer/swagger-ui.css', 'text/css; charset=utf-8'],
+] as const;
+
+/** Makes or reads what it serves when first asked, once. */
+function page(type: string, make: () => Buffer): (request: ApiRequest) => void {
+  let made: Buffer | undefined;
+  return (request) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return fail('method_not_allowed');
+    made ??= make();
+    request.replyWith(200, type, made);
+  };
+}
+
+/** What a front serves of the reference, by path. `baseUrl` is the setting BASE_URL. */
+export function referencePages(baseUrl: string | undefined): Pages {
+  const document = () =>
+    Buffer.from(JSON.stringify(openApiDocument({ methods, endpoints, version, baseUrl })));
+  const pages: Record<string, (request: ApiRequest) => void> = {
+    '/openapi.json': page('application/json', document),
+  };
+  for (const [path, file, type] of files) {
+    const place = new URL(file, import.meta.url);
+    if (existsSync(place)) pages[path] = page(type, () => readFileSync(place));
+  }
+  return pages;
+}

@@ -1,0 +1,11 @@
+/** Shows the OpenAPI document of this host in the viewer. */
+globalThis.SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  filter: true,
+  validatorUrl: null,
+});

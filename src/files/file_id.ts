@@ -1,0 +1,133 @@
+/**
+ * Identifiers of files. A `file_id` carries all that is known of a file, sealed, so that sending by it and downloading ask
+ * no database; without the installation's secret none can be made, and one tells nothing of another.
+ */
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/codec.js';
+
+/** A file that was uploaded (`key`) or that is only referred to (`url`). What is not known is absent. */
+export interface MediaFile {
+  readonly type: MediaType;
+  /** of the blob store */
+  readonly key?: string;
+  /** https, not fetched */
+  readonly url?: string;
+  /** in bytes */
+  readonly size?: number;
+  readonly mime?: string;
+  readonly name?: string;
+  /** in pixels */
+  readonly width?: number;
+  readonly height?: number;
+  /** in whole seconds */
+  readonly duration?: number;
+  readonly performer?: string;
+  readonly title?: string;
+}
+
+export interface FileIds {
+  /** The same for the same file and description; URL-safe, mostly under 200 characters. */
+  idOf(file: MediaFile): string;
+  /** 16 characters, the same for the same bytes or URL; nothing can be had for it. */
+  uniqueIdOf(file: MediaFile): string;
+  /** Error: `wrong_file_id` for whatever `idOf` did not make. */
+  fileOf(id: string): MediaFile;
+}
+
+const format = Buffer.from([1]);
+const nonce_bytes = 12;
+const tag_bytes = 16;
+/** A URL of the longest kind with a name, a title and a performer beside it, in base64. */
+const id_length_max = 4 * (limits.media_url_length_max + 4 * limits.file_name_length_max);
+
+type Fields = [
+  /** its place in `mediaTypes`, to which one may only append */
+  type: number,
+  place: Buffer | string,
+  size?: number,
+  mime?: string,
+  name?: string,
+  width?: number,
+  height?: number,
+  duration?: number,
+  performer?: string,
+  title?: string,
+];
+
+function toFields(file: MediaFile): Buffer {
+  const place = file.key === undefined ? (file.url ?? '') : Buffer.from(file.key, 'hex');
+  const fields: unknown[] = [mediaTypes.indexOf(file.type), place, file.size ?? 0, file.mime ?? ''];
+  fields.push(file.name ?? '', file.width ?? 0, file.height ?? 0, file.duration ?? 0);
+  fields.push(file.performer ?? '', file.title ?? '');
+  while (fields.at(-1) === '' || fields.at(-1) === 0) fields.pop();
+  return pack(fields);
+}
+
+function fromFields(bytes: Buffer): MediaFile {
+  const [type, place, size, mime, name, width, height, duration, performer, title] = unpack<Fields>(bytes);
+  const at = typeof place === 'string' ? { url: place } : { key: Buffer.from(place).toString('hex') };
+  return {
+    type: mediaTypes[type] as MediaType,
+    ...at,
+    ...(size && { size }),
+    ...(mime && { mime }),
+    ...(name && { name }),
+    ...(width && { width }),
+    ...(height && { height }),
+    ...(duration && { duration }),
+    ...(performer && { performer }),
+    ...(title && { title }),
+  };
+}
+
+/**
+ * AES-256-GCM with a nonce made from the plaintext by HMAC: the same file has the same identifier, and two different
+ * plaintexts share a nonce with no more chance than random ones would.
+ */
+export function createFileIds(pepper: string): FileIds {
+  const secret = Buffer.from(hkdfSync('sha256', pepper, '', 'petrel file identifiers 1', 64));
+  const [sealKey, nonceKey] = [secret.subarray(0, 32), secret.subarray(32)];
+  return {
+    idOf(file) {
+      const plain = toFields(file);
+      const nonce = createHmac('sha256', nonceKey).update(plain).digest().subarray(0, nonce_bytes);
+      const cipher = createCipheriv('aes-256-gcm', sealKey, nonce).setAAD(format);
+      const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
+      return Buffer.concat([format, nonce, sealed, cipher.getAuthTag()]).toString('base64url');
+    },
+    uniqueIdOf: ({ key, url }) =>
+      createHash('sha256')
+        .update(key ?? url ?? '')
+        .digest()
+        .toString('base64url', 0, 12),
+    fileOf(id) {
+      if (id.length > id_length_max) fail('wrong_file_id');
+      const bytes = Buffer.from(id, 'base64url');
+      const start = format.length + nonce_bytes;
+      const end = bytes.length - tag_bytes;
+      // One file has one identifier: other spellings of the same base64 are none.
+      if (end <= start || bytes[0] !== format[0] || bytes.toString('base64url') !== id) fail('wrong_file_id');
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', sealKey, bytes.subarray(1, start))
+          .setAAD(format)
+          .setAuthTag(bytes.subarray(end));
+        return fromFields(Buffer.concat([decipher.update(bytes.subarray(start, end)), decipher.final()]));
+      } catch {
+        return fail('wrong_file_id');
+      }
+    },
+  };
+}
+
+/** A file as a message shows it. */
+export function mediaOf(ids: FileIds, file: MediaFile, spoiler = false): Media {
+  const { key: _, ...shown } = file;
+  return {
+    ...shown,
+    id: ids.idOf(file),
+    unique: ids.uniqueIdOf(file),
+    ...(spoiler && { spoiler }),
+  };
+}

@@ -1,0 +1,53 @@
+/** Where a bot downloads a file from: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
+import { fail } from '../errors.js';
+import type { MediaType } from '../store/codec.js';
+import type { FileIds, MediaFile } from './file_id.js';
+
+const folders: Readonly<Record<MediaType, string>> = {
+  photo: 'photos',
+  video: 'videos',
+  audio: 'music',
+  document: 'documents',
+  animation: 'animations',
+  voice: 'voice',
+};
+
+const endings: Readonly<Record<string, string>> = {
+  'image/jpeg': 'jpg',
+  'image/png': 'png',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+  'video/mp4': 'mp4',
+  'video/webm': 'webm',
+  'audio/mpeg': 'mp3',
+  'audio/ogg': 'ogg',
+  'application/pdf': 'pdf',
+};
+
+/** Clients take the ending of the path for that of the file. */
+function endingOf({ name, mime }: MediaFile): string {
+  const own = /\.([A-Za-z0-9]{1,8})$/.exec(name ?? '')?.[1]?.toLowerCase();
+  const ending = own ?? endings[mime ?? ''];
+  return ending === undefined ? '' : `.${ending}`;
+}
+
+/**
+ * Undefined for a file that is not stored here. The path holds the sealed identifier: nobody comes from one to another, and
+ * whoever knows one may read it with the token of any bot.
+ */
+export function filePath(ids: FileIds, file: MediaFile): string | undefined {
+  return file.key === undefined ? undefined : `${folders[file.type]}/${ids.idOf(file)}${endingOf(file)}`;
+}
+
+/** The file at a path. Error: `not_found` for every text that `filePath` did not make. */
+export function fileAtPath(ids: FileIds, path: string): MediaFile {
+  const id = /^[a-z]+\/([\w-]+)(?:\.[a-z0-9]+)?$/.exec(path)?.[1];
+  if (id === undefined) return fail('not_found');
+  let file: MediaFile;
+  try {
+    file = ids.fileOf(id);
+  } catch {
+    return fail('not_found');
+  }
+  return filePath(ids, file) === path ? file : fail('not_found');
+}

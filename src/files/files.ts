@@ -1,0 +1,120 @@
+/** Files as calls use them: keeping an upload, naming a file, reading it back. */
+import type { Readable } from 'node:stream';
+import { ApiError, fail } from '../errors.js';
+import { limits } from '../limits.js';
+import type { MediaType } from '../store/codec.js';
+import { type BlobStore, newKey } from './blob_store.js';
+import { createFileIds, type FileIds, type MediaFile } from './file_id.js';
+import type { Measured } from './measure.js';
+import type { Measurer } from './measurer.js';
+
+export interface Upload {
+  /** As sent, without folders. */
+  readonly filename: string;
+  /** As sent, in lower case. */
+  readonly contentType: string;
+  readonly bytes: Buffer;
+}
+
+/** What a caller says of its upload; it is believed where the content tells nothing. */
+export interface Described {
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
+  readonly duration?: number | undefined;
+  readonly performer?: string | undefined;
+  readonly title?: string | undefined;
+}
+
+export interface Files extends FileIds {
+  /** Measures and stores an upload. Errors: `file_empty`, `photo_invalid`, `too_many_requests`, `unavailable`. */
+  keep(type: MediaType, upload: Upload, said?: Described): Promise<MediaFile>;
+  /** Both ends inclusive and within the file; null for a file that is not stored here. Error: `unavailable`. */
+  open(file: MediaFile, start: number, end: number): Promise<Readable | null>;
+  /** Removes what `keep` stored when nothing came of it. Never fails. */
+  discard(file: MediaFile): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface FilesOptions {
+  readonly blobs: BlobStore & { close?(): void };
+  readonly measurer: Measurer;
+  /** Setting TOKEN_PEPPER. */
+  readonly pepper: string;
+  /** Hears why the storage failed. */
+  readonly onError: (error: unknown) => void;
+}
+
+const octets = 'application/octet-stream';
+const retry_after_s = 2;
+
+/** What browsers of any kind show as a picture. */
+const photoType = /^image\/(jpeg|png|gif|webp|bmp|avif|heic|heif)$/;
+
+const mimeType = /^[a-z]+\/[a-z0-9][a-z0-9.+-]{0,80}$/;
+
+/** The end of a long name holds what kind of file it is. */
+function shortened(name: string): string {
+  const points = [...name.replace(/\p{Cc}/gu, '')];
+  const max = limits.file_name_length_max;
+  if (points.length <= max) return points.join('');
+  const end = points.length - points.lastIndexOf('.');
+  const kept = end <= max / 2 ? end : 0;
+  return [...points.slice(0, max - kept), ...points.slice(points.length - kept)].join('');
+}
+
+function describe(type: MediaType, upload: Upload, found: Measured, said: Described): Omit<MediaFile, 'key'> {
+  const declared = mimeType.test(upload.contentType) ? upload.contentType : octets;
+  const [width, height] = [found.width ?? said.width, found.height ?? said.height];
+  const duration = found.duration ?? said.duration;
+  const performer = said.performer || found.performer;
+  const title = said.title || found.title;
+  const timed = type !== 'photo' && type !== 'document';
+  const framed = type !== 'audio' && type !== 'voice';
+  const name = type === 'photo' || type === 'voice' ? '' : shortened(upload.filename);
+  return {
+    type,
+    size: upload.bytes.length,
+    mime: found.mime ?? declared,
+    ...(name && { name }),
+    ...(framed && width && height && { width, height }),
+    ...(timed && duration && { duration }),
+    ...(type === 'audio' && performer && { performer }),
+    ...(type === 'audio' && title && { title }),
+  };
+}
+
+export function createFiles({ blobs, measurer, pepper, onError }: FilesOptions): Files {
+  async function reach<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      onError(error);
+      return fail('unavailable', { retry_after: retry_after_s });
+    }
+  }
+
+  return {
+    ...createFileIds(pepper),
+    async keep(type, upload, said = {}) {
+      if (upload.bytes.length === 0) fail('file_empty');
+      const found = await measurer.measure(upload.bytes);
+      if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
+      const key = newKey();
+      await reach(blobs.put(key, upload.bytes));
+      return { ...describe(type, upload, found, said), key };
+    },
+    async open({ key }, start, end) {
+      return key === undefined ? null : reach(blobs.open(key, start, end));
+    },
+    async discard({ key }) {
+      if (key !== undefined) await blobs.remove(key).catch(onError);
+    },
+    async close() {
+      await measurer.close();
+      blobs.close?.();
+    },
+  };
+}
+
+/** True when a call was refused, so that nothing can refer to the file that it brought. */
+export const wasRefused = (error: unknown): boolean => error instanceof ApiError && error.code < 500;

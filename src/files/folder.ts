@@ -1,0 +1,98 @@
+/** Files in a folder: for one machine, or for several that mount the same one. */
+import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { limits } from '../limits.js';
+import { type BlobStore, pathOfKey } from './blob_store.js';
+
+const incoming = 'incoming';
+/** What a process that died has left behind is removed when nobody can be writing it any more. */
+const stale_ms_min = 3_600_000;
+
+async function ifThere<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** A name in a folder is durable only after the folder itself was synced. */
+async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function writeDurably(path: string, bytes: Buffer): Promise<void> {
+  const handle = await open(path, 'wx', 0o600);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function removeStale(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const found = await ifThere(stat(path));
+    if (found && Date.now() - found.mtimeMs > stale_ms_min) await rm(path, { force: true });
+  }
+}
+
+/** The folder is made with the first file. A file appears under its key whole or not at all, a power cut included. */
+export function createFolderStore(root: string): BlobStore {
+  const draftFolder = join(root, incoming);
+  const pathOf = (key: string) => join(root, pathOfKey(key));
+  let prepared: Promise<void> | undefined;
+
+  /** The new folders of a path are synced from the outermost down, each in the folder that names it. */
+  async function makeFolder(path: string): Promise<void> {
+    const first = await mkdir(path, { recursive: true, mode: 0o700 });
+    if (first === undefined) return;
+    for (let at = path; at.length >= first.length; at = dirname(at)) await syncFolder(dirname(at));
+  }
+
+  async function prepare(): Promise<void> {
+    await makeFolder(draftFolder);
+    await removeStale(draftFolder);
+  }
+
+  return {
+    async put(key, bytes) {
+      const path = pathOf(key);
+      const draft = join(draftFolder, key);
+      prepared ??= prepare();
+      await prepared.catch((error: unknown) => {
+        prepared = undefined;
+        throw error;
+      });
+      try {
+        await writeDurably(draft, bytes);
+        await makeFolder(dirname(path));
+        await rename(draft, path);
+      } catch (error) {
+        await rm(draft, { force: true }).catch(() => undefined);
+        // The folder may have been taken away while we ran: the next one makes it again.
+        prepared = undefined;
+        throw error;
+      }
+      await syncFolder(dirname(path));
+    },
+    async open(key, start, end) {
+      const handle = await ifThere(open(pathOf(key), 'r'));
+      return handle?.createReadStream({ start, end, highWaterMark: limits.download_chunk_bytes }) ?? null;
+    },
+    async size(key) {
+      return (await ifThere(stat(pathOf(key))))?.size ?? null;
+    },
+    async remove(key) {
+      await ifThere(unlink(pathOf(key)));
+    },
+  };
+}

@@ -1,0 +1,81 @@
+/** What a file is by its content: type, dimensions, duration. To be run where it may hang: see `measurer.ts`. */
+import { fileTypeFromBuffer } from 'file-type';
+import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
+import { limits } from '../limits.js';
+
+export interface Measured {
+  /** by content; absent for text and what else has no signature */
+  readonly mime?: string;
+  /** in pixels */
+  readonly width?: number;
+  readonly height?: number;
+  /** in whole seconds, rounded */
+  readonly duration?: number;
+  readonly performer?: string;
+  readonly title?: string;
+  /** has a picture that moves */
+  readonly moving?: boolean;
+  /** has sound */
+  readonly sounding?: boolean;
+}
+
+const pixels_max = 100_000;
+const duration_s_max = 10_000_000;
+
+type Track = Readonly<Record<string, unknown>>;
+let reader: Promise<MediaInfo<'object'>> | undefined;
+
+const within = (value: unknown, max: number): number | undefined => {
+  const number = Math.round(Number(value));
+  return number >= 1 && number <= max ? number : undefined;
+};
+
+/** Tags are text of anybody: what cannot be stored is left out (behaviour §1). */
+function tag(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const text = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ')].slice(0, limits.file_name_length_max);
+  return text.join('').trim() || undefined;
+}
+
+function describe(tracks: readonly Track[]): Measured {
+  const of = (type: string) => tracks.find((track) => track['@type'] === type);
+  const [general, video, audio] = [of('General') ?? {}, of('Video'), of('Audio')];
+  const picture = video ?? of('Image');
+  const width = within(picture?.Width, pixels_max);
+  const height = within(picture?.Height, pixels_max);
+  // A picture lying on its side is shown upright, so it is described that way.
+  const turned = Math.abs(Number(video?.Rotation ?? 0)) % 180 === 90;
+  const duration = within(general.Duration ?? video?.Duration ?? audio?.Duration, duration_s_max);
+  const [performer, title] = [tag(general.Performer), tag(general.Title ?? general.Track)];
+  return {
+    ...(width && height && (turned ? { width: height, height: width } : { width, height })),
+    ...((video || audio) && duration && { duration }),
+    ...(performer && { performer }),
+    ...(title && { title }),
+    ...(video && { moving: true }),
+    ...(audio && { sounding: true }),
+  };
+}
+
+/** Loads what is needed for the first file. */
+export function loadReader(): Promise<MediaInfo<'object'>> {
+  reader ??= mediaInfoFactory({ format: 'object' });
+  return reader;
+}
+
+/** Never rejects for what a file holds, though it may take long. */
+export async function measure(bytes: Uint8Array): Promise<Measured> {
+  const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
+  const mime = type?.mime.split(';', 1)[0];
+  if (mime === undefined || !/^(image|video|audio)\//.test(mime)) return mime === undefined ? {} : { mime };
+  try {
+    const found = await (await loadReader()).analyzeData(bytes.length, (size, offset) =>
+      bytes.subarray(offset, offset + size),
+    );
+    return { mime, ...describe((found.media?.track ?? []) as unknown as readonly Track[]) };
+  } catch {
+    // After a fault inside it, nothing it holds can be relied on.
+    reader = undefined;
+    return { mime };
+  }
+}

@@ -1,0 +1,75 @@
+/** Files in S3-compatible object storage, for installations of several machines. */
+import type { Readable } from 'node:stream';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
+import { type BlobStore, pathOfKey } from './blob_store.js';
+
+export interface S3Options {
+  /** Endpoint, for instance https://s3.example.org */
+  readonly url: string;
+  readonly bucket: string;
+  readonly region: string;
+  readonly keyId: string;
+  readonly secret: string;
+  /** The bucket in the path rather than in the host name, as most servers outside AWS want it. */
+  readonly pathStyle: boolean;
+}
+
+const connect_ms_max = 3_000;
+const idle_ms_max = 20_000;
+
+async function ifThere<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404) return null;
+    throw error;
+  }
+}
+
+/** A missing bucket looks like a missing file here: `put` is what tells the two apart. */
+export function createS3Store(options: S3Options): BlobStore & { close(): void } {
+  const { bucket: Bucket } = options;
+  const client = new S3Client({
+    endpoint: options.url,
+    region: options.region,
+    forcePathStyle: options.pathStyle,
+    credentials: { accessKeyId: options.keyId, secretAccessKey: options.secret },
+    // The newer checksums are unknown to many compatible servers.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: connect_ms_max,
+      requestTimeout: idle_ms_max,
+      socketTimeout: idle_ms_max,
+    },
+  });
+  return {
+    async put(key, bytes) {
+      await client.send(
+        new PutObjectCommand({ Bucket, Key: pathOfKey(key), Body: bytes, ContentLength: bytes.length }),
+      );
+    },
+    async open(key, start, end) {
+      const range = `bytes=${start}-${end}`;
+      const found = await ifThere(
+        client.send(new GetObjectCommand({ Bucket, Key: pathOfKey(key), Range: range })),
+      );
+      return found && (found.Body as Readable);
+    },
+    async size(key) {
+      const found = await ifThere(client.send(new HeadObjectCommand({ Bucket, Key: pathOfKey(key) })));
+      return found?.ContentLength ?? null;
+    },
+    async remove(key) {
+      await client.send(new DeleteObjectCommand({ Bucket, Key: pathOfKey(key) }));
+    },
+    close: () => client.destroy(),
+  };
+}

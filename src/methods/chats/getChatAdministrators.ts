@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { botChat, profileOf } from '../../api/bot_chats.js';
+import { defineMethod } from '../../api/method.js';
+import { botChatMembers } from '../../api/results.js';
+import { chatId } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { isDirect } from '../../store/keys.js';
+import { viewMember } from '../../view/members.js';
+
+/** The people who manage a chat, and the bot itself if it does: bots are not shown to one another. */
+export const getChatAdministrators = defineMethod({
+  name: 'getChatAdministrators',
+  summary: 'Lists the creator and the administrators of a chat.',
+  params: z.object({ chat_id: chatId }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'not_group_member',
+    'not_channel_member',
+    'private_chat_administrators',
+  ],
+  result: botChatMembers,
+  handler: async ({ bot, store }, p) => {
+    const { chat, found } = await botChat(store, bot, p.chat_id);
+    if (isDirect(chat)) fail('private_chat_administrators');
+    const list = await store.chats.administrators(chat);
+    const shown = await Promise.all(
+      list
+        .filter(({ id, isBot }) => !isBot || id === bot.id)
+        .map(async (member) => {
+          const profile = await profileOf(store, member.id);
+          return profile && viewMember(profile, member, found.profile.t);
+        }),
+    );
+    return shown.filter((member) => member !== null);
+  },
+});

@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { botChat } from '../../api/bot_chats.js';
+import { defineMethod } from '../../api/method.js';
+import { memberCount } from '../../api/results.js';
+import { chatId } from '../../api/schema.js';
+
+/** The two sides of a direct chat count as two. */
+export const getChatMemberCount = defineMethod({
+  name: 'getChatMemberCount',
+  summary: 'Tells how many are in a chat.',
+  params: z.object({ chat_id: chatId }),
+  errors: ['chat_id_empty', 'chat_not_found', 'not_group_member', 'not_channel_member'],
+  result: memberCount,
+  handler: async ({ bot, store }, p) => {
+    const { found } = await botChat(store, bot, p.chat_id);
+    return found.profile.m ?? 2;
+  },
+});

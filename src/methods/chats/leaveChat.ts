@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { botChat } from '../../api/bot_chats.js';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+import { chatId } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { isDirect } from '../../store/keys.js';
+
+export const leaveChat = defineMethod({
+  name: 'leaveChat',
+  summary: 'Leaves a group or channel.',
+  params: z.object({ chat_id: chatId }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'not_group_member',
+    'not_channel_member',
+    'private_chat_members',
+  ],
+  result: done,
+  handler: async ({ bot, store }, p) => {
+    const { chat } = await botChat(store, bot, p.chat_id);
+    if (isDirect(chat)) fail('private_chat_members');
+    await store.chats.putMember(chat, { id: bot.id, is_bot: true }, 'left', {});
+    return true;
+  },
+});

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { botSender, chatOfBot } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+import { boolean, chatId, messageId, optional } from '../../api/schema.js';
+
+/** Pins a message in place of the one that was pinned (interface §3, §5.11; behaviour §5). */
+export const pinChatMessage = defineMethod({
+  name: 'pinChatMessage',
+  summary: 'Pins a message of a chat.',
+  params: z.object({ chat_id: chatId, message_id: messageId, disable_notification: optional(boolean) }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'cant_initiate',
+    'bot_blocked',
+    'not_group_member',
+    'not_channel_member',
+    'pin_not_allowed',
+    'message_to_pin_not_found',
+    'service_cant_be_pinned',
+  ],
+  result: done,
+  handler: async ({ bot, store }, p) => {
+    const chat = chatOfBot(bot.id, p.chat_id);
+    await store.pins.pin(chat, botSender(bot), p.message_id, p.disable_notification !== true);
+    return true;
+  },
+});

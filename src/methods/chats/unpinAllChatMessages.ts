@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { botSender, chatOfBot } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+import { chatId } from '../../api/schema.js';
+
+/** Leaves no message of a chat pinned; none was is no error (behaviour §5). */
+export const unpinAllChatMessages = defineMethod({
+  name: 'unpinAllChatMessages',
+  summary: 'Leaves no message of a chat pinned.',
+  params: z.object({ chat_id: chatId }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'cant_initiate',
+    'not_group_member',
+    'not_channel_member',
+    'pin_not_allowed',
+  ],
+  result: done,
+  handler: async ({ bot, store }, p) => {
+    await store.pins.unpinAll(chatOfBot(bot.id, p.chat_id), botSender(bot));
+    return true;
+  },
+});

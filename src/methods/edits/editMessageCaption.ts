@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
+import { defineMethod } from '../../api/method.js';
+import { message } from '../../api/results.js';
+import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
+import { viewMessage } from '../../view/messages.js';
+
+/**
+ * Replaces the caption of a message; the media stay (interface §4.3). Without a caption it is removed, and so is the
+ * keyboard without one, as an edit of a text removes it.
+ */
+export const editMessageCaption = defineMethod({
+  name: 'editMessageCaption',
+  summary: 'Replaces the caption of a message with media, and its inline keyboard.',
+  params: z.object({
+    chat_id: chatId,
+    message_id: messageId,
+    caption: optional(text),
+    parse_mode: parseMode,
+    caption_entities: entities,
+    reply_markup: replyMarkup,
+  }),
+  errors: [
+    'chat_id_empty',
+    'chat_not_found',
+    'message_to_edit_not_found',
+    'message_cant_be_edited',
+    'no_caption_to_edit',
+    'message_not_modified',
+    'caption_too_long',
+    'parse_mode_unsupported',
+    'entities_unparsable',
+    'button_data_invalid',
+  ],
+  result: message,
+  handler: async ({ bot, store }, p) => {
+    const editor = botSender(bot);
+    const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {
+      what: 'caption',
+      content: await captionContent(store, p),
+      markup: keyboard(p.reply_markup),
+    });
+    return viewMessage(edited, { isBot: true, bot: editor.profile });
+  },
+});

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { defineMethod } from '../../api/method.js';
+import { text } from '../../api/schema.js';
+import { filePath } from '../../files/file_path.js';
+
+/** Tells where a file is downloaded from (behaviour §4). One that is kept as a URL has no `file_path`. */
+export const getFile = defineMethod({
+  name: 'getFile',
+  summary: 'Tells where a file can be downloaded: `file_path` below `/file/bot<token>/`.',
+  params: z.object({ file_id: text }),
+  errors: ['wrong_file_id'],
+  handler: ({ files }, { file_id }) => {
+    const file = files.fileOf(file_id);
+    const path = filePath(files, file);
+    return {
+      file_id,
+      file_unique_id: files.uniqueIdOf(file),
+      ...(file.size === undefined ? {} : { file_size: file.size }),
+      ...(path === undefined ? {} : { file_path: path }),
+    };
+  },
+});

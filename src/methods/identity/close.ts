@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+
+/**
+ * Elsewhere this ends a bot's instance before the bot moves to another server. Here every node serves every bot and none
+ * holds anything of it, so there is nothing to end: token, queue, polls and webhook go on (behaviour §4).
+ */
+export const close = defineMethod({
+  name: 'close',
+  summary: 'Answers true and changes nothing: no node holds an instance of a bot that could be closed.',
+  params: z.object({}),
+  result: done,
+  handler: () => true,
+});

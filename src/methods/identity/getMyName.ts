@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { languageCode } from '../../api/identity_texts.js';
+import { defineMethod } from '../../api/method.js';
+import { botName } from '../../api/results.js';
+import { textIn } from '../../rules/identity_texts.js';
+
+/** The name in a language, else the default, else the name at creation (interface §4.3). Answered from memory. */
+export const getMyName = defineMethod({
+  name: 'getMyName',
+  summary: 'Tells the name of the bot in a language.',
+  params: z.object({ language_code: languageCode }),
+  errors: ['language_invalid'],
+  result: botName,
+  handler: ({ bot }, p) => ({ name: textIn(bot.names, p.language_code, bot.name) }),
+});

@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { languageCode } from '../../api/identity_texts.js';
+import { defineMethod } from '../../api/method.js';
+import { botShortDescription } from '../../api/results.js';
+import { textIn } from '../../rules/identity_texts.js';
+
+/** The short description in a language, else the default, else the empty text (behaviour §2). */
+export const getMyShortDescription = defineMethod({
+  name: 'getMyShortDescription',
+  summary: 'Tells the short description of the bot in a language.',
+  params: z.object({ language_code: languageCode }),
+  errors: ['language_invalid'],
+  result: botShortDescription,
+  handler: async ({ bot, store }, p) => {
+    const { shortDescription } = await store.bots.descriptions(bot.id);
+    return { short_description: textIn(shortDescription, p.language_code, '') };
+  },
+});

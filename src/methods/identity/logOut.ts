@@ -1,0 +1,16 @@
+import { z } from 'zod';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+
+/**
+ * Elsewhere this ends a bot's session with a hosted service before a server of one's own takes it over. Here the server is
+ * the service, so there is no session to end: the token stays valid and updates go on (behaviour §4).
+ */
+export const logOut = defineMethod({
+  name: 'logOut',
+  summary:
+    'Answers true and changes nothing: there is no session with another service. The token stays valid.',
+  params: z.object({}),
+  result: done,
+  handler: () => true,
+});

@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { languageCode, nameText } from '../../api/identity_texts.js';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+
+/** Sets the bot's name. Once this has answered, no node answers a former one (interface §4.3, §8). */
+export const setMyName = defineMethod({
+  name: 'setMyName',
+  summary: 'Sets the name of the bot, for one language or as the default; an empty one removes.',
+  params: z.object({ name: nameText, language_code: languageCode }),
+  errors: ['name_too_long', 'language_invalid'],
+  result: done,
+  handler: async ({ bot, store }, p) => {
+    await store.bots.setTexts(bot.id, { name: { [p.language_code ?? '']: p.name } });
+    return true;
+  },
+});

@@ -1,0 +1,14 @@
+import { z } from 'zod';
+import { defineMethod } from '../../api/method.js';
+import { done } from '../../api/results.js';
+import { fail } from '../../errors.js';
+
+/** Bots cannot put reactions on their own behalf (interface §1): known, so that libraries get a reason, and always refused. */
+export const setMessageReaction = defineMethod({
+  name: 'setMessageReaction',
+  summary: 'Always refused: bots cannot set reactions.',
+  params: z.object({}),
+  errors: ['bots_cant_react'],
+  result: done,
+  handler: () => fail('bots_cant_react'),
+});

@@ -1,0 +1,74 @@
+/** Idempotency keys: which call has a key, from what its request ids are made, and what it answered (behaviour §1). */
+import { randomBytes } from 'node:crypto';
+import { type StoreContext, uniqueText } from './context.js';
+import { type Caller, callerText } from './keys.js';
+
+export interface IdempotentCall {
+  readonly caller: Caller;
+  /** What is called; with the key it names the call. */
+  readonly method: string;
+  readonly key: string;
+  /** The parameters in one form whatever way they came; kept only as a keyed fingerprint. */
+  readonly parameters: string;
+}
+
+export type Claim =
+  | {
+      readonly state: 'run';
+      /** For `Store.under`: the same for every run of the call. */
+      readonly seed: string;
+      /** Keeps the answer, sealed, for limits.idempotency_ttl_ms; the first of two stays. */
+      keep(answer: string): Promise<void>;
+      /** Lets the next call with the key run. */
+      release(): Promise<void>;
+    }
+  | { readonly state: 'answered'; readonly answer: string }
+  | { readonly state: 'pending' | 'other_parameters' | 'too_many' };
+
+export interface Idempotency {
+  /**
+   * `run` for a key that is new, was given back, or was held by a run that is longer than limits.idempotency_lease_ms;
+   * `pending` while another run holds it. One round trip.
+   */
+  claim(call: IdempotentCall): Promise<Claim>;
+}
+
+const nothing = Buffer.alloc(0);
+
+export function createIdempotency({ scripts, keys, secrets }: StoreContext): Idempotency {
+  /** Under the pepper: neither a key nor the parameters can be had, or tried out, from what Redis holds. */
+  const fingerprint = (what: string, ...parts: readonly string[]) =>
+    secrets.lookup(JSON.stringify([`idempotency ${what}`, ...parts]));
+
+  return {
+    async claim({ caller, method, key, parameters }) {
+      const digest = fingerprint('key', callerText(caller), method, key).toString('base64url');
+      const partition = keys.partitions.of(caller.id);
+      const claim = keys.idempotency(caller, digest);
+      const box = `idempotency:${callerText(caller)}:${digest}`;
+      const holder = uniqueText();
+      const settle = async (answer: Buffer) => {
+        await scripts.call('idempotency/settle', partition, { claim }, { holder, answer });
+      };
+      const found = await scripts.call(
+        'idempotency/claim',
+        partition,
+        { claim, live: keys.idempotencyLive(caller) },
+        {
+          digest,
+          fingerprint: fingerprint('parameters', method, parameters),
+          seed: randomBytes(15).toString('base64url'),
+          holder,
+        },
+      );
+      if (found.status !== 'ok') return { state: found.status };
+      if (found.answer !== null) return { state: 'answered', answer: secrets.open(found.answer, box) };
+      return {
+        state: 'run',
+        seed: found.seed,
+        keep: (answer) => settle(secrets.seal(answer, box)),
+        release: () => settle(nothing),
+      };
+    },
+  };
+}

@@ -1,0 +1,217 @@
+/** Idempotency-Key over HTTP on two fronts (behaviour §1). */
+import { Redis } from 'ioredis';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { makeKeys } from '../../src/store/keys.js';
+import {
+  type Answer,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
+
+const reused = 'Bad Request: idempotency key was used with other parameters';
+
+let service: Service;
+let redis: Redis;
+let user: TestUser;
+let bot: TestBot;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  user = await service.newUser('ann');
+  bot = await service.newBot(user, 'once');
+  await service.openChat(user, bot);
+  redis = new Redis(service.redis.url);
+});
+afterAll(async () => {
+  redis?.disconnect();
+  await service?.stop();
+});
+
+async function call(
+  path: string,
+  key: string,
+  body: string,
+  front = 0,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+  method = 'POST',
+): Promise<Answer & { readonly text: string }> {
+  const url = (service.fronts[front] as { url: string }).url + path;
+  const answer = await request(url, {
+    method: method as 'POST',
+    headers: { ...headers, 'idempotency-key': key },
+    body,
+  });
+  const text = await answer.body.text();
+  return { status: answer.statusCode, headers: answer.headers, body: JSON.parse(text), text };
+}
+
+const json = { 'content-type': 'application/json' };
+const of = (method: string, by = bot) => `/bot${by.token}/${method}`;
+const send = (key: string, text: string, front = 0, more = {}) =>
+  call(of('sendMessage'), key, JSON.stringify({ chat_id: user.id, text, ...more }), front);
+const texts = async (text: string): Promise<number> => {
+  const all = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+  return all.filter((message: { text: string }) => message.text === text).length;
+};
+
+test('a repeated call is answered with the first answer, on another front too, in whatever form', async () => {
+  const first = await send('k1', 'once only');
+  expect(first.status).toBe(200);
+  const second = await send('k1', 'once only', 1);
+  expect([second.status, second.text]).toEqual([200, first.text]);
+  expect(second.headers['content-type']).toBe('application/json');
+  const turned = await call(
+    of('SENDMESSAGE'),
+    'k1',
+    JSON.stringify({ text: 'once only', chat_id: user.id }),
+    1,
+  );
+  expect(turned.text).toBe(first.text);
+  expect(await texts('once only')).toBe(1);
+  // Without the header, and under another key, it is a call of its own.
+  await resultOf(send('k1b', 'once only'));
+  expect(await texts('once only')).toBe(2);
+});
+
+test('calls at the same time on both fronts are one', async () => {
+  for (let round = 0; round < 10; round++) {
+    const answers = await Promise.all(
+      [0, 1, 0, 1, 0, 1].map((front) => send(`r${round}`, `r${round}`, front)),
+    );
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    expect(answers[0]?.status).toBe(200);
+    expect(await texts(`r${round}`)).toBe(1);
+  }
+});
+
+test('other parameters are refused, another method or bot has keys of its own', async () => {
+  const sent = await resultOf(send('k2', 'two'));
+  const other = await send('k2', 'two!', 1);
+  expect([other.status, other.body.description]).toEqual([400, reused]);
+  expect(await texts('two!')).toBe(0);
+  const edit = JSON.stringify({ chat_id: user.id, message_id: sent.message_id, text: 'edited' });
+  expect((await resultOf(call(of('editMessageText'), 'k2', edit))).text).toBe('edited');
+  const second = await service.newBot(user, 'other');
+  await service.openChat(user, second);
+  const body = JSON.stringify({ chat_id: user.id, text: 'three' });
+  await resultOf(call(of('sendMessage', second), 'k2', body));
+});
+
+test('a refusal is kept, and what says later is not', async () => {
+  const absent = { chat_id: user.id, message_id: 999_999, text: 'x' };
+  const refuse = (front: number) => call(of('editMessageText'), 'k3', JSON.stringify(absent), front);
+  const [first, second] = [await refuse(0), await refuse(1)];
+  expect([first.status, second.status, second.text]).toEqual([400, 400, first.text]);
+
+  const { message_id } = await resultOf(send('k4', 'v0'));
+  const edit = (key: string, text: string, front = 0) =>
+    call(of('editMessageText'), key, JSON.stringify({ chat_id: user.id, message_id, text }), front);
+  await resultOf(edit('k5', 'v1'));
+  const late = await edit('k6', 'v2');
+  expect([late.status, late.headers['retry-after']]).toEqual([429, '1']);
+  await new Promise((resolve) => setTimeout(resolve, limits.edit_interval_ms_min + 50));
+  expect((await resultOf(edit('k6', 'v2', 1))).text).toBe('v2');
+});
+
+test('a wrong key is refused, and ignored where nothing changes', async () => {
+  const what =
+    'Bad Request: parameter "Idempotency-Key" must be up to 255 characters without control characters';
+  const long = 'x'.repeat(limits.idempotency_key_length_max + 1);
+  const refused = await send(long, 'long');
+  expect([refused.status, refused.body.description]).toEqual([400, what]);
+  expect(await texts('long')).toBe(0);
+  await resultOf(send(long.slice(1), 'long'));
+  expect((await send('a\tb', 'tab')).body.description).toBe(what);
+  const live = await redis.keys('*:idempotency:*');
+  for (let i = 0; i < 2; i++) await resultOf(call(of('getChat'), long, JSON.stringify({ chat_id: user.id })));
+  await resultOf(call(of('getUpdates'), 'k', '{}'));
+  expect(await redis.keys('*:idempotency:*')).toHaveLength(live.length);
+});
+
+test('an upload counts by its bytes, not by the names of its parts', async () => {
+  const upload = (name: string, bytes: string, front: number) => {
+    const form = new FormData();
+    form.set('chat_id', String(user.id));
+    form.set('text', 'file');
+    form.set('photo', `attach://${name}`);
+    form.set(name, new Blob([bytes]), 'a.jpg');
+    const encoded = new Response(form);
+    return encoded.text().then((text) =>
+      call(of('sendMessage'), 'k7', text, front, {
+        'content-type': encoded.headers.get('content-type') ?? '',
+      }),
+    );
+  };
+  const first = await upload('one', 'bytes', 0);
+  const second = await upload('two', 'bytes', 1);
+  expect([second.status, second.text]).toEqual([200, first.text]);
+  expect((await upload('three', 'other', 1)).body.description).toBe(reused);
+});
+
+describe('people', () => {
+  const auth = (who: { token: string }) => ({ ...json, authorization: `Bearer ${who.token}` });
+
+  test('calls of people are repeated in the same way, apart from those of others', async () => {
+    const say = (text: string, front: number, method = 'POST') =>
+      call(`/api/chats/${bot.id}/messages`, 'k1', JSON.stringify({ text }), front, auth(user), method);
+    const first = await say('mine', 0);
+    expect((await say('mine', 1)).text).toBe(first.text);
+    expect(await texts('mine')).toBe(1);
+    expect((await say('other', 1)).body.description).toBe(reused);
+    const group = { type: 'group', title: 'Once' };
+    const create = (who: TestUser) =>
+      call('/api/chats', 'g', JSON.stringify(group), 0, auth(who)).then(resultOf);
+    const eve = await service.newUser('eve');
+    const made = [await create(user), await create(user), await create(eve)].map(({ id }) => id);
+    expect(made[0]).toBe(made[1]);
+    expect(made[2]).not.toBe(made[0]);
+  });
+
+  test('texts for people are kept as they were shown', async () => {
+    const path = `/api/chats/${bot.id}/messages/999999`;
+    const edit = (front: number) => call(path, 'e', '{"text":"x"}', front, auth(user), 'PATCH');
+    const [first, second] = [await edit(0), await edit(1)];
+    expect(first.body.description).toBe('Not Found: message not found');
+    expect([second.status, second.text]).toEqual([404, first.text]);
+  });
+});
+
+test('what is kept shows neither key, nor parameters, nor answer, and ends after a day', async () => {
+  await resultOf(send('my plain key', 'my plain text'));
+  const kept = await redis.keys('*:idempotency:*');
+  expect(kept.length).toBeGreaterThan(0);
+  for (const key of kept) {
+    const all = Buffer.concat(
+      (await redis.hgetallBuffer(key)) && Object.values(await redis.hgetallBuffer(key)),
+    );
+    expect(`${key}${all.toString('latin1')}`).not.toMatch(/plain|message_id|once only/);
+    expect(await redis.pttl(key)).toBeGreaterThan(limits.idempotency_ttl_ms - 3_600_000);
+  }
+});
+
+test('beyond the bound of live keys a new one waits, and a known one is answered', async () => {
+  const first = await send('known', 'known');
+  const live = makeKeys(64).idempotencyLive({ kind: 'bot', id: bot.id });
+  const end = Date.now() + 3_600_000;
+  await redis.eval(
+    "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], ARGV[2], i) end",
+    1,
+    live,
+    limits.idempotency_keys_max,
+    end,
+  );
+  const more = await send('one more', 'one more');
+  expect([more.status, more.body.parameters, more.headers['retry-after']]).toEqual([
+    429,
+    { retry_after: 1 },
+    '1',
+  ]);
+  expect((await send('known', 'known', 1)).text).toBe(first.text);
+  await redis.zremrangebyscore(live, end, end);
+  await resultOf(send('one more', 'one more'));
+});

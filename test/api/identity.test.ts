@@ -1,0 +1,264 @@
+/** Texts by which bots present themselves, over two fronts: what is set on one is what the other shows. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { kinds, languages, startWorld, type World } from './identity_world.js';
+
+let world: World;
+const newBot = () => world.newBot();
+const speaker: World['speaker'] = (language) => world.speaker(language);
+const call: World['call'] = (...given) => world.call(...given);
+const app: World['app'] = (...given) => world.app(...given);
+const refused: World['refused'] = (...given) => world.refused(...given);
+
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(async () => {
+  await world?.seen.close();
+  await world?.stop();
+});
+
+describe.each(kinds)('$set and $get', ({ key, set, get, max, tooLong }) => {
+  test('interface §2, §4.3: a text for each of the seven languages and a default, kept apart', async () => {
+    const bot = await newBot();
+    expect(await call(bot, set, { [key]: 'default' })).toBe(true);
+    for (const language_code of languages) {
+      // Until it has a text of its own, a language shows the default.
+      expect(await call(bot, get, { language_code }, 1)).toEqual({ [key]: 'default' });
+      expect(await call(bot, set, { [key]: `in ${language_code}`, language_code })).toBe(true);
+    }
+    for (const language_code of languages)
+      expect(await call(bot, get, { language_code }, 1)).toEqual({ [key]: `in ${language_code}` });
+    expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'default' });
+    const url = `${world.url}/bot${bot.token}/${get}?language_code=kk`;
+    expect(await (await fetch(url)).json()).toEqual({ ok: true, result: { [key]: 'in kk' } });
+  });
+
+  test('interface §4.3: without language_code, or with an empty one, the call is about the default', async () => {
+    const bot = await newBot();
+    const first = key === 'name' ? 'named' : '';
+    for (const params of [{}, { language_code: '' }, { language_code: 'ru' }])
+      expect(await call(bot, get, params, 1)).toEqual({ [key]: first });
+    await call(bot, set, { [key]: 'one', language_code: '' });
+    for (const params of [{}, { language_code: '' }, { language_code: 'ru' }])
+      expect(await call(bot, get, params, 1)).toEqual({ [key]: 'one' });
+  });
+
+  test('interface §8: the longest text is taken, one code point more is refused and changes nothing', async () => {
+    const bot = await newBot();
+    await call(bot, set, { [key]: 'before' });
+    for (const letter of ['x', 'ж', '😀', '𐎀']) {
+      for (const language of [{}, { language_code: 'hy' }]) {
+        await refused(bot, set, { [key]: letter.repeat(max + 1), ...language }, tooLong);
+        expect(await call(bot, set, { [key]: letter.repeat(max), ...language })).toBe(true);
+        expect(await call(bot, get, language, 1)).toEqual({ [key]: letter.repeat(max) });
+      }
+    }
+    // What is not kept does not count.
+    expect(await call(bot, set, { [key]: ` ${'x'.repeat(max)}\r\n` })).toBe(true);
+    expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'x'.repeat(max) });
+  });
+
+  test('interface §2: any other language is refused, by setter and getter, and nothing changes', async () => {
+    const bot = await newBot();
+    await call(bot, set, { [key]: 'before' });
+    const wrong = [
+      'RU',
+      'Ru',
+      'en-US',
+      'en_US',
+      'ru-RU',
+      'de',
+      'xx',
+      'rus',
+      'r',
+      'ru ',
+      'constructor',
+      7,
+      [],
+    ];
+    for (const language_code of wrong) {
+      await refused(bot, set, { [key]: 'after', language_code }, 'invalid language code specified');
+      await refused(bot, get, { language_code }, 'invalid language code specified');
+    }
+    expect(await call(bot, get, {}, 1)).toEqual({ [key]: 'before' });
+  });
+
+  test('behaviour §2: an empty text removes that text alone; one that shows nothing is empty', async () => {
+    const bot = await newBot();
+    const last = key === 'name' ? 'named' : '';
+    for (const empty of ['', '  ', '\n', '\u200b\u2060']) {
+      await call(bot, set, { [key]: 'default' });
+      await call(bot, set, { [key]: 'russian', language_code: 'ru' });
+      await call(bot, set, { [key]: 'kazakh', language_code: 'kk' });
+      await call(bot, set, { [key]: empty, language_code: 'ru' });
+      expect(await call(bot, get, { language_code: 'ru' }, 1)).toEqual({ [key]: 'default' });
+      expect(await call(bot, get, { language_code: 'kk' }, 1)).toEqual({ [key]: 'kazakh' });
+      await call(bot, set, { [key]: empty });
+      expect(await call(bot, get, { language_code: 'kk' }, 1)).toEqual({ [key]: 'kazakh' });
+      expect(await call(bot, get, { language_code: 'ru' }, 1)).toEqual({ [key]: last });
+      expect(await call(bot, get, {}, 1)).toEqual({ [key]: last });
+    }
+  });
+
+  test('interface §4.3: the text is required and must be a string', async () => {
+    const bot = await newBot();
+    await refused(bot, set, {}, `parameter "${key}" is required`);
+    for (const value of [7, true, null, ['x'], {}])
+      await refused(bot, set, { [key]: value }, `parameter "${key}" must be a string`);
+    await refused(bot, set, { [key]: 'a\u0000b' }, 'strings must be encoded in UTF-8');
+  });
+
+  test('the texts of one bot are its own', async () => {
+    const [bot, other] = [await newBot(), await newBot()];
+    const before = await call(other, get, {}, 1);
+    await call(bot, set, { [key]: 'mine' });
+    expect(await call(other, get, {}, 1)).toEqual(before);
+  });
+});
+
+describe('the default name, everywhere at once', () => {
+  test('interface §2: getMe on the other front straight after setMyName, over and over', async () => {
+    const bot = await newBot();
+    for (let i = 0; i < 20; i++) {
+      const [here, there] = [i % 2, (i + 1) % 2];
+      // Both remember the former name.
+      await Promise.all([call(bot, 'getMe', {}, here), call(bot, 'getMe', {}, there)]);
+      await call(bot, 'setMyName', { name: `name ${i}` }, here);
+      const [me, named] = await Promise.all([
+        call(bot, 'getMe', {}, there),
+        call(bot, 'getMyName', {}, there),
+      ]);
+      expect(me).toMatchObject({ id: bot.id, is_bot: true, first_name: `name ${i}`, username: bot.username });
+      expect(named).toEqual({ name: `name ${i}` });
+      expect((await call(bot, 'getMe', {}, here)).first_name).toBe(`name ${i}`);
+    }
+    await call(bot, 'setMyName', { name: '' });
+    expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
+  });
+
+  test('interface §2: a name for a language changes neither getMe nor what bots see', async () => {
+    const bot = await newBot();
+    await call(bot, 'setMyName', { name: 'По-русски', language_code: 'ru' });
+    expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('named');
+    const user = await speaker('ru');
+    await world.service.openChat(user, bot);
+    const sent = await call(bot, 'sendMessage', { chat_id: user.id, text: 'x' }, 1);
+    expect(sent.from.first_name).toBe('named');
+  });
+
+  test('interface §2: messages carry the new name on every front, those sent before too in a direct chat', async () => {
+    const bot = await newBot();
+    const user = await speaker();
+    await world.service.openChat(user, bot);
+    await call(bot, 'sendMessage', { chat_id: user.id, text: 'old' }, 1);
+    const path = `/api/chats/${bot.id}/messages`;
+    expect((await app(user, 'GET', path))[0].from.first_name).toBe('named');
+    await call(bot, 'setMyName', { name: 'Newer' });
+    expect((await app(user, 'GET', path))[0].from.first_name).toBe('Newer');
+    const sent = await call(bot, 'sendMessage', { chat_id: user.id, text: 'new' }, 1);
+    expect(sent.from.first_name).toBe('Newer');
+    const said = await app(user, 'POST', path, { text: 'hi' });
+    expect(said.chat).toMatchObject({ id: bot.id, first_name: 'Newer' });
+  });
+
+  test('a poll that waits while the name changes shows the new one', async () => {
+    const bot = await newBot();
+    const user = await speaker();
+    await world.service.openChat(user, bot);
+    const { message_id } = await call(bot, 'sendMessage', { chat_id: user.id, text: 'asked' });
+    const [started] = await call(bot, 'getUpdates', {});
+    const waiting = call(bot, 'getUpdates', { offset: started.update_id + 1, timeout: 20 }, 1);
+    await call(bot, 'setMyName', { name: 'While waiting' });
+    await app(user, 'POST', `/api/chats/${bot.id}/messages`, {
+      text: 'x',
+      reply_to_message_id: message_id,
+    });
+    const [update] = await waiting;
+    expect(update.message.reply_to_message.from.first_name).toBe('While waiting');
+  });
+
+  test('in a group a message keeps the name under which it was sent; the list of members follows', async () => {
+    const bot = await newBot();
+    const user = await speaker('tg');
+    const group = await world.service.newGroup(world.owner, 'Team', [bot, user]);
+    await call(bot, 'sendMessage', { chat_id: group, text: 'first' });
+    await call(bot, 'setMyName', { name: 'Second' });
+    await call(bot, 'setMyName', { name: 'Дуюм', language_code: 'tg' });
+    expect((await call(bot, 'sendMessage', { chat_id: group, text: 'second' }, 1)).from.first_name).toBe(
+      'Second',
+    );
+    const messages = await app(user, 'GET', `/api/chats/${group}/messages`);
+    expect(messages.map((m: { from: { first_name: string } }) => m.from.first_name)).toEqual([
+      'Second',
+      'named',
+    ]);
+    const { items } = await app(user, 'GET', `/api/chats/${group}/members`);
+    const listed = items.find((item: { user: { id: number } }) => item.user.id === bot.id);
+    expect(listed.user.first_name).toBe('Дуюм');
+  });
+});
+
+describe('methods that change nothing', () => {
+  test('behaviour §4: close and logOut answer true; the bot goes on', async () => {
+    const bot = await newBot();
+    const user = await speaker();
+    await world.service.openChat(user, bot);
+    const [started] = await call(bot, 'getUpdates', {});
+    const waiting = call(bot, 'getUpdates', { offset: started.update_id + 1, timeout: 20 }, 1);
+    for (const method of ['close', 'logOut']) expect(await call(bot, method, {})).toBe(true);
+    await app(user, 'POST', `/api/chats/${bot.id}/messages`, { text: 'still there?' });
+    expect((await waiting)[0].message.text).toBe('still there?');
+    expect((await call(bot, 'getMe', {}, 1)).id).toBe(bot.id);
+  });
+
+  test('interface §1: setMessageReaction is known and refused, whatever it is given', async () => {
+    const bot = await newBot();
+    const user = await speaker();
+    const { message_id } = await world.service.openChat(user, bot);
+    const reaction = [{ type: 'emoji', emoji: '❤' }];
+    for (const params of [{}, { chat_id: user.id, message_id, reaction }, { chat_id: user.id, message_id }])
+      await refused(bot, 'setMessageReaction', params, "bots can't set reactions");
+  });
+});
+
+// The last one: what watches the stores does not outlive Postgres.
+test('while Postgres is away setters answer 503 and change nothing, and what is hot is read on', async () => {
+  const bot = await newBot();
+  await app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
+    name: { '': 'A', ru: 'Р' },
+    description: { '': 'D' },
+    short_description: { '': 'S' },
+  });
+  const state = async (front: number) => ({
+    me: await call(bot, 'getMe', {}, front),
+    texts: await Promise.all(kinds.map(({ get }) => call(bot, get, { language_code: 'ru' }, front))),
+  });
+  const before = await state(0);
+  expect(before.texts).toEqual([{ name: 'Р' }, { description: 'D' }, { short_description: 'S' }]);
+  await world.seen.close();
+  await world.postgres.halt();
+  for (const { key, set } of kinds) {
+    for (const language of [{}, { language_code: 'ru' }]) {
+      const answer = await world.service.bot(bot, set, { [key]: 'lost', ...language }, 1);
+      expect(answer.status).toBe(503);
+      expect(answer.body).toEqual({
+        ok: false,
+        error_code: 503,
+        description: 'Service Unavailable: retry after 1',
+        parameters: { retry_after: 1 },
+      });
+    }
+  }
+  const patched = await world.service.app(world.owner, 'PATCH', `/api/me/bots/${bot.id}`, {
+    name: { '': 'lost' },
+  });
+  expect(patched.status).toBe(503);
+  for (const front of [0, 1]) expect(await state(front)).toEqual(before);
+  await world.postgres.start();
+  for (const front of [0, 1]) expect(await state(front)).toEqual(before);
+  expect(await app(world.owner, 'GET', `/api/me/bots/${bot.id}`)).toMatchObject({
+    texts: { name: { '': 'A', ru: 'Р' }, description: { '': 'D' }, short_description: { '': 'S' } },
+  });
+  await call(bot, 'setMyName', { name: 'Back' });
+  expect((await call(bot, 'getMe', {}, 1)).first_name).toBe('Back');
+});

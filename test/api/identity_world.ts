@@ -1,0 +1,81 @@
+/** A service with two fronts and a Postgres that may be halted, for tests of what bots say of themselves. */
+import { randomBytes } from 'node:crypto';
+import { ownPostgres, type Restartable } from '../faults/backends.js';
+import {
+  type Front,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
+import { type Watch, watch } from './refused.js';
+
+export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'];
+/** The three texts, with their calls and bounds. */
+export const kinds = [
+  { key: 'name', set: 'setMyName', get: 'getMyName', max: 64, tooLong: 'name is too long' },
+  {
+    key: 'description',
+    set: 'setMyDescription',
+    get: 'getMyDescription',
+    max: 512,
+    tooLong: 'description is too long',
+  },
+  {
+    key: 'short_description',
+    set: 'setMyShortDescription',
+    get: 'getMyShortDescription',
+    max: 120,
+    tooLong: 'short description is too long',
+  },
+] as const;
+
+export interface World {
+  readonly service: Service;
+  readonly postgres: Restartable;
+  readonly owner: TestUser;
+  readonly seen: Watch;
+  /** of the second front */
+  readonly url: string;
+  /** A person who reads this language. */
+  speaker(language_code?: string): Promise<TestUser>;
+  /** A bot of the owner that was named `named` when it was made. */
+  newBot(): Promise<TestBot>;
+  /** The result of a bot's call, on the first front unless told. */
+  // biome-ignore lint/suspicious/noExplicitAny: results of every shape
+  call(bot: TestBot, method: string, params: object, front?: number): Promise<any>;
+  /** The result of a person's call, on the second front unless told. */
+  // biome-ignore lint/suspicious/noExplicitAny: results of every shape
+  app(user: TestUser, verb: string, path: string, body?: unknown, front?: number): Promise<any>;
+  /** Expects a bot's call to be refused with this text and to change nothing. */
+  refused(bot: TestBot, method: string, params: object, text: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startWorld(): Promise<World> {
+  const postgres = await ownPostgres();
+  const database = { url: postgres.url, drop: () => postgres.stop() };
+  const service = await startService({ fronts: 2, database });
+  const owner = await service.newUser('olga');
+  const seen = await watch(service);
+  const bot = (who: TestBot, method: string, params: object, front = 0) =>
+    service.bot(who, method, params as Record<string, unknown>, front);
+  return {
+    ...{ service, postgres, owner, seen },
+    url: (service.fronts[1] as Front).url,
+    async speaker(language_code) {
+      const username = `reader_${randomBytes(4).toString('hex')}`;
+      const body = { username, first_name: 'Reader', language_code };
+      const admin = { token: service.adminToken };
+      const { user, token } = await resultOf(service.app(admin, 'POST', '/api/admin/users', body));
+      return { ...user, token };
+    },
+    newBot: () => service.newBot(owner, 'named'),
+    call: (who, method, params, front) => resultOf(bot(who, method, params, front)),
+    app: (user, verb, path, body, front = 1) => resultOf(service.app(user, verb, path, body, front)),
+    refused: (who, method, params, text) =>
+      seen.refused(() => bot(who, method, params), 400, `Bad Request: ${text}`),
+    stop: () => service.stop(),
+  };
+}

@@ -1,0 +1,188 @@
+/** Pins over HTTP (interface §3, §5.11, §6; behaviour §5), on two fronts. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EventSource, openEvents } from '../clients/event_source.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+let user: TestUser;
+let bot: TestBot;
+let other: TestBot;
+let group: number;
+let events: EventSource;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  user = await service.newUser('ann');
+  bot = await service.newBot(user, 'pins');
+  other = await service.newBot(user, 'listener');
+  await service.openChat(user, bot);
+  group = await service.newGroup(user, 'Team', [bot, other]);
+  events = await openEvents(service.fronts[1]?.url ?? '', user.token);
+});
+afterAll(async () => {
+  events?.cut();
+  await service?.stop();
+});
+
+const call = (method: string, params: object, front = 0, from = bot) =>
+  service.bot(from, method, { ...params }, front);
+const send = async (chat_id: number, text: string): Promise<number> =>
+  (await resultOf(call('sendMessage', { chat_id, text }))).message_id;
+const pinnedIn = async (chat_id: number) => (await resultOf(call('getChat', { chat_id }, 1))).pinned_message;
+const refused = async (answer: ReturnType<typeof call>, code: number, description: string) =>
+  expect((await answer).body).toEqual({ ok: false, error_code: code, description });
+const grant = (rights: object, member = bot.id) =>
+  resultOf(
+    service.app(user, 'PUT', `/api/chats/${group}/members/${member}`, { status: 'administrator', rights }),
+  );
+
+interface HeardPin {
+  readonly message_id: number;
+  readonly pinned_message: { readonly message_id: number };
+}
+
+/** Service messages among the bot's updates; confirms them. */
+async function pinsHeard(from: TestBot): Promise<HeardPin[]> {
+  const heard: HeardPin[] = [];
+  for (let offset = 0; ; ) {
+    const updates = await resultOf(call('getUpdates', { offset, timeout: 1 }, 0, from));
+    if (updates.length === 0) return heard;
+    offset = updates.at(-1).update_id + 1;
+    for (const { message } of updates) if (message?.pinned_message) heard.push(message);
+  }
+}
+const drop = (from: TestBot) => resultOf(call('deleteWebhook', { drop_pending_updates: true }, 0, from));
+
+describe('a direct chat', () => {
+  test('interface §3: B pinned over A; the service message; §4.3.4: unpinned without an id', async () => {
+    const [a, b] = [await send(user.id, 'a'), await send(user.id, 'b')];
+    await drop(bot);
+    const before = events.events.length;
+    expect(await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }))).toBe(true);
+    expect((await pinnedIn(user.id)).message_id).toBe(a);
+    expect(
+      await resultOf(
+        service.app(
+          user,
+          'POST',
+          `/api/chats/${bot.id}/pin`,
+          { message_id: b, disable_notification: true },
+          1,
+        ),
+      ),
+    ).toBe(true);
+    expect(await pinnedIn(user.id)).toMatchObject({ message_id: b, text: 'b', from: { id: bot.id } });
+    const chat = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}`));
+    expect(chat.pinned_message).toMatchObject({ message_id: b, chat: { id: bot.id } });
+    // The bot hears of its own pin and of the user's.
+    const heard = await pinsHeard(bot);
+    expect(heard).toMatchObject([
+      { from: { id: bot.id }, chat: { id: user.id }, pinned_message: { message_id: a, text: 'a' } },
+      { from: { id: user.id }, chat: { id: user.id }, pinned_message: { message_id: b, text: 'b' } },
+    ]);
+    const ofPin = (message_id: number) =>
+      events.heard(({ event, data }) => event === 'pinned' && data.pinned_message?.message_id === message_id);
+    expect((await ofPin(a)).data).toMatchObject({ chat_id: bot.id, notify: true });
+    expect((await ofPin(b)).data).toMatchObject({ pinned_message: { text: 'b' }, notify: false });
+    const service_messages = events.events
+      .slice(before)
+      .filter(({ event, data }) => event === 'message' && data.pinned_message)
+      .map(({ data }) => [data.pinned_message.message_id, data.notify]);
+    expect(service_messages).toEqual([
+      [a, true],
+      [b, false],
+    ]);
+    const [newest] = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+    expect(newest.pinned_message).toMatchObject({ message_id: b, text: 'b' });
+
+    const after = events.events.length;
+    expect(await resultOf(call('unpinChatMessage', { chat_id: user.id }))).toBe(true);
+    expect(await pinnedIn(user.id)).toBeUndefined();
+    const gone = await events.heard(({ event }) => event === 'pinned', after);
+    expect(gone.data).toEqual({ chat_id: bot.id, notify: false });
+  });
+
+  test('behaviour §5: what is pinned stays pinned and nothing else happens; all unpinned twice', async () => {
+    const a = await send(user.id, 'again');
+    await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }));
+    await drop(bot);
+    expect(await resultOf(call('pinChatMessage', { chat_id: user.id, message_id: a }, 1))).toBe(true);
+    expect(await send(user.id, 'next')).toBe(a + 2);
+    expect(await pinsHeard(bot)).toEqual([]);
+    expect(await resultOf(call('unpinAllChatMessages', { chat_id: user.id }))).toBe(true);
+    expect(await resultOf(call('unpinAllChatMessages', { chat_id: user.id }))).toBe(true);
+    expect(await pinnedIn(user.id)).toBeUndefined();
+    expect(await send(user.id, 'no service message')).toBe(a + 3);
+  });
+
+  test('behaviour §5: no such message, deleted, service messages, not pinned', async () => {
+    const a = await send(user.id, 'a');
+    const toPin = 'Bad Request: message to pin not found';
+    const toUnpin = 'Bad Request: message to unpin not found';
+    const pin = (message_id: number) => call('pinChatMessage', { chat_id: user.id, message_id });
+    await refused(pin(a + 1_000), 400, toPin);
+    await refused(pin(0), 400, toPin);
+    await resultOf(pin(a));
+    await refused(pin(a + 1), 400, "Bad Request: service messages can't be pinned");
+    await refused(call('unpinChatMessage', { chat_id: user.id, message_id: a + 1 }), 400, toUnpin);
+    const path = `/api/chats/${bot.id}/pin`;
+    await refused(service.app(user, 'DELETE', path, { message_id: a + 1 }), 400, toUnpin);
+    // Deleting the pinned message unpins it.
+    await resultOf(call('deleteMessage', { chat_id: user.id, message_id: a }));
+    expect(await pinnedIn(user.id)).toBeUndefined();
+    await refused(call('unpinChatMessage', { chat_id: user.id }), 400, toUnpin);
+    await refused(service.app(user, 'DELETE', path), 400, toUnpin);
+    await refused(pin(a), 400, toPin);
+  });
+});
+
+describe('a group', () => {
+  const right = 'Bad Request: not enough rights to manage pinned messages in the chat';
+
+  test('interface §5.11: only with can_pin_messages; every bot hears it, who pinned too', async () => {
+    const a = await send(group, 'in the group');
+    const pin = () => call('pinChatMessage', { chat_id: group, message_id: a });
+    await refused(pin(), 400, right);
+    await refused(call('unpinChatMessage', { chat_id: group }), 400, right);
+    await refused(call('unpinAllChatMessages', { chat_id: group }), 400, right);
+    await grant({ can_edit_messages: true });
+    await refused(pin(), 400, right);
+    await grant({ can_pin_messages: true });
+    await Promise.all([drop(bot), drop(other)]);
+    expect(await resultOf(pin())).toBe(true);
+    for (const listener of [bot, other])
+      expect(await pinsHeard(listener)).toMatchObject([
+        { from: { id: bot.id }, chat: { id: group, type: 'group' }, pinned_message: { message_id: a } },
+      ]);
+    const member = await service.newUser('bob');
+    const path = `/api/chats/${group}/pin`;
+    await refused(
+      service.app(member, 'POST', path, { message_id: a }),
+      403,
+      'Forbidden: user is not a member of the chat',
+    );
+    await grant({}, other.id);
+    await refused(call('unpinChatMessage', { chat_id: group }, 0, other), 400, right);
+    expect(await resultOf(service.app(user, 'DELETE', path, { message_id: a }))).toBe(true);
+  });
+});
+
+test('interface §3: 200 pins at once on two fronts leave one pinned, and a service message for each swap', async () => {
+  const ids: number[] = [];
+  for (let i = 0; i < 200; i += 20)
+    ids.push(...(await Promise.all(Array.from({ length: 20 }, (_, j) => send(user.id, `m ${i + j}`)))));
+  const last = Math.max(...ids);
+  await drop(bot);
+  const answers = await Promise.all(
+    ids.map((message_id, i) => call('pinChatMessage', { chat_id: user.id, message_id }, i % 2)),
+  );
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(200);
+  expect(await send(user.id, 'after')).toBe(last + 201);
+  const heard = await pinsHeard(bot);
+  expect(heard.map(({ message_id }) => message_id)).toEqual(
+    Array.from({ length: 200 }, (_, i) => last + 1 + i),
+  );
+  const told = heard.map(({ pinned_message }) => pinned_message.message_id);
+  expect([...told].sort((x, y) => x - y)).toEqual([...ids].sort((x, y) => x - y));
+  expect((await pinnedIn(user.id)).message_id).toBe(told.at(-1));
+});

@@ -1,0 +1,288 @@
+/** Posts and reactions over HTTP (interface §2, §3, §4.1), on hot data and on what was evicted. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+let redis: Redis;
+let postgres: pg.Client;
+let owner: TestUser;
+let ann: TestUser;
+let ben: TestUser;
+let bot: TestBot;
+let channel: number;
+const external = new Map<TestUser, string>();
+
+beforeAll(async () => {
+  service = await startService();
+  redis = new Redis(service.redis.url);
+  postgres = new pg.Client({ connectionString: service.databaseUrl });
+  await postgres.connect();
+  owner = await service.newUser('olga');
+  ann = await service.newUser('ann');
+  ben = await service.newUser('ben');
+  for (const user of [ann, ben]) {
+    external.set(user, (await resultOf(service.app(user, 'GET', '/api/me'))).external_id);
+  }
+  bot = await service.newBot(owner, 'news');
+  channel = await newChannel();
+});
+afterAll(async () => {
+  redis.disconnect();
+  await postgres.end();
+  await service.stop();
+});
+
+async function newChannel(isPrivate = false): Promise<number> {
+  const { id } = await resultOf(service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'News' }));
+  await postgres.query('update chats set private = $2 where id = $1', [id, isPrivate]);
+  const rights = { can_post_messages: true, can_edit_messages: true };
+  await resultOf(
+    service.app(owner, 'PUT', `/api/chats/${id}/members/${bot.id}`, { status: 'administrator', rights }),
+  );
+  return id;
+}
+
+const newPost = (chat = channel, text = 'a post') =>
+  resultOf(service.bot(bot, 'createPost', { chat_id: chat, text }));
+
+/** Waits until Postgres has everything, then drops all that may be evicted. */
+async function evictAll(): Promise<void> {
+  const journals = (await redis.keys('*:journal')) as string[];
+  for (;;) {
+    const lengths = await Promise.all(journals.map((key) => redis.xlen(key)));
+    if (lengths.every((length) => length === 0)) break;
+    await sleep(20);
+  }
+  const cold = [];
+  for (const key of await redis.keys('*')) {
+    if (/:(post|acted|chat|msg|member|user):/.test(key)) cold.push(key);
+  }
+  // Whatever holds no deadline by now would never be evicted.
+  for (const key of cold) expect([key, await redis.pttl(key)]).not.toEqual([key, -1]);
+  if (cold.length > 0) await redis.del(...cold);
+}
+
+const reactions = (post: { readonly external_id: string }, query = '') =>
+  `/api/posts/${post.external_id}/reactions${query}`;
+const heart = '\u2764';
+const query = (emoji: string) => `?emoji=${encodeURIComponent(emoji)}`;
+
+describe.each([
+  ['hot', async () => undefined],
+  ['cold', evictAll],
+])('on a %s post', (_, between) => {
+  let post: { id: number; external_id: string; message_id: number };
+  const react = async (user: TestUser, emoji: string) => {
+    await between();
+    return service.app(user, 'POST', reactions(post), { emoji });
+  };
+  const take = async (user: TestUser, emoji?: string) => {
+    await between();
+    return service.app(user, 'DELETE', reactions(post, emoji === undefined ? '' : query(emoji)));
+  };
+  const entry = (emoji: string, ...users: TestUser[]) => ({
+    emoji,
+    count: users.length,
+    user_ids: users.map((user) => external.get(user)),
+  });
+
+  beforeEach(async () => {
+    post = await newPost();
+  });
+
+  test('a set emoji is counted, listed and the caller’s own', async () => {
+    const { status, body } = await react(ann, '👍');
+    expect([status, body]).toEqual([200, { ok: true, reactions: [entry('👍', ann)], my_reactions: ['👍'] }]);
+    expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann)]);
+    const second = await react(ben, '👍');
+    expect(second.body).toEqual({ ok: true, reactions: [entry('👍', ben, ann)], my_reactions: ['👍'] });
+    // The one who asks comes first.
+    expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann, ben)]);
+  });
+
+  test('one user has several, ordered by count and then by first use', async () => {
+    await react(ann, '🔥');
+    await react(ann, '👍');
+    const { body } = await react(ben, '👍');
+    expect(body.reactions).toEqual([entry('👍', ben, ann), entry('🔥', ann)]);
+    expect(body.my_reactions).toEqual(['👍']);
+    expect((await react(ben, '🔥')).body.reactions.map((r: { emoji: string }) => r.emoji)).toEqual([
+      '🔥',
+      '👍',
+    ]);
+  });
+
+  test('taking one back leaves the others, taking an absent one changes nothing', async () => {
+    await react(ann, '🔥');
+    await react(ann, '👍');
+    expect((await take(ann, '🔥')).body).toEqual({
+      ok: true,
+      reactions: [entry('👍', ann)],
+      my_reactions: ['👍'],
+    });
+    expect((await take(ann, '🔥')).status).toBe(200);
+    expect((await take(ben, '👍')).body).toEqual({
+      ok: true,
+      reactions: [entry('👍', ann)],
+      my_reactions: [],
+    });
+  });
+
+  test('taking all back leaves what others put', async () => {
+    await react(ann, '🔥');
+    await react(ann, '👍');
+    await react(ben, '👍');
+    expect((await take(ann)).body).toEqual({ ok: true, reactions: [entry('👍', ben)], my_reactions: [] });
+    expect((await take(ben)).body).toEqual({ ok: true, reactions: [], my_reactions: [] });
+    expect((await react(ben, '🔥')).body.reactions).toEqual([entry('🔥', ben)]);
+  });
+
+  test('a like is the heart, with or without U+FE0F, by id or by external id', async () => {
+    await between();
+    const liked = await service.app(ann, 'POST', `/api/posts/${post.id}/like`);
+    expect(liked.body).toEqual({ ok: true, reactions: [entry(heart, ann)], my_reactions: [heart] });
+    expect((await react(ann, `${heart}\ufe0f`)).body).toEqual(liked.body);
+    await between();
+    const seen = await resultOf(service.app(ann, 'GET', `/api/posts/${post.external_id}`));
+    expect(seen).toMatchObject({
+      id: post.id,
+      liked_by_me: true,
+      text: 'a post',
+      reactions: [entry(heart, ann)],
+    });
+    const other = await resultOf(service.app(ben, 'GET', `/api/posts/${post.id}`));
+    expect(other).toMatchObject({ liked_by_me: false, reactions: [entry(heart, ann)] });
+    expect(await resultOf(service.bot(bot, 'getPost', { post_id: post.id }))).toMatchObject({
+      external_id: post.external_id,
+      liked_by_me: false,
+      reactions: [entry(heart, ann)],
+    });
+    await between();
+    const unliked = await service.app(ann, 'DELETE', `/api/posts/${post.external_id}/like`);
+    expect(unliked.body).toEqual({ ok: true, reactions: [], my_reactions: [] });
+  });
+
+  test('a post edited by its bot keeps its reactions', async () => {
+    await react(ann, '🔥');
+    await between();
+    const edited = await resultOf(
+      service.bot(bot, 'editPost', { external_id: post.external_id, text: 'new' }),
+    );
+    expect(edited).toMatchObject({ id: post.id, text: 'new', reactions: [entry('🔥', ann)] });
+    expect(edited.edit_date).toBeTypeOf('number');
+  });
+
+  test('a post goes with its message', async () => {
+    await react(ann, '🔥');
+    await between();
+    await resultOf(service.app(owner, 'DELETE', `/api/chats/${channel}/messages/${post.message_id}`));
+    const gone = [404, 'Not Found: post not found'];
+    const seen = ({ status, body }: { status: number; body: { description: string } }) => [
+      status,
+      body.description,
+    ];
+    expect(seen(await react(ann, '👍'))).toEqual(gone);
+    await between();
+    expect(seen(await service.app(ann, 'GET', `/api/posts/${post.id}`))).toEqual(gone);
+    expect(seen(await service.bot(bot, 'getPost', { post_id: post.id }))).toEqual(gone);
+  });
+
+  test('only members see a private channel', async () => {
+    const closed = await newChannel(true);
+    post = await newPost(closed);
+    expect((await react(ann, '👍')).status).toBe(404);
+    await between();
+    expect((await service.app(ann, 'GET', `/api/posts/${post.id}`)).body.description).toBe(
+      'Not Found: post not found',
+    );
+    expect((await service.app(ann, 'GET', `/api/chats/${closed}/posts`)).status).toBe(404);
+    await resultOf(service.app(owner, 'PUT', `/api/chats/${closed}/members/${ann.id}`, {}));
+    expect((await react(ann, '👍')).body.reactions).toEqual([entry('👍', ann)]);
+  });
+});
+
+test('pages go through all who reacted, and posts of a channel are listed', async () => {
+  const post = await newPost();
+  for (const user of [ann, ben, owner]) await service.app(user, 'POST', reactions(post), { emoji: '👍' });
+  await service.app(ann, 'POST', reactions(post), { emoji: '🔥' });
+  await evictAll();
+  const seen: Array<[string, string]> = [];
+  let cursor = '';
+  do {
+    const page = await resultOf(service.app(ben, 'GET', reactions(post, `?limit=2&cursor=${cursor}`)));
+    for (const { user_id, emoji } of page.items) seen.push([emoji, user_id]);
+    cursor = page.next_cursor ?? '';
+  } while (cursor !== '');
+  expect(seen).toHaveLength(4);
+  expect(new Set(seen.map(String)).size).toBe(4);
+  const only = await resultOf(service.app(ben, 'GET', reactions(post, query('🔥'))));
+  expect(only.items).toMatchObject([{ user_id: external.get(ann), emoji: '🔥' }]);
+  const [first] = await resultOf(service.app(ann, 'GET', `/api/chats/${channel}/posts?limit=1`));
+  expect(first).toMatchObject({ id: post.id, external_id: post.external_id, chat: { id: channel } });
+  expect(first.reactions[0]).toMatchObject({ emoji: '👍', count: 3 });
+});
+
+test('refuses what is no reaction, no post or no person', async () => {
+  const post = await newPost();
+  const describe = async (answer: ReturnType<Service['app']>) => {
+    const { status, body } = await answer;
+    return [status, body.description];
+  };
+  const invalid = [400, 'Bad Request: invalid reaction specified'];
+  for (const emoji of ['', 'x', '1', '👍👍', '👍 ', '\u200d', 7, null, heart.repeat(40)]) {
+    expect(await describe(service.app(ann, 'POST', reactions(post), { emoji }))).toEqual(invalid);
+  }
+  expect(await describe(service.app(ann, 'DELETE', reactions(post, '?emoji=')))).toEqual(invalid);
+  expect(await describe(service.app(ann, 'POST', reactions(post), {}))).toEqual([
+    400,
+    'Bad Request: parameter "emoji" is required',
+  ]);
+  const last = post.external_id.slice(-1);
+  const forged = post.external_id.slice(0, -1) + (last === '0' ? '1' : '0');
+  for (const name of [forged, 'x', '0', '999999999999999', `${post.id + 1000}`, `${post.id + 900}`]) {
+    expect(await describe(service.app(ann, 'POST', `/api/posts/${name}/like`))).toEqual([
+      404,
+      'Not Found: post not found',
+    ]);
+  }
+  expect(await describe(service.app(bot, 'POST', reactions(post), { emoji: '👍' }))).toEqual([
+    401,
+    'Unauthorized',
+  ]);
+  const many = Array.from({ length: 21 }, (_, i) => String.fromCodePoint(0x1f600 + i));
+  for (const emoji of many.slice(0, 20)) await service.app(ann, 'POST', reactions(post), { emoji });
+  expect(await describe(service.app(ann, 'POST', reactions(post), { emoji: many[20] }))).toEqual([
+    400,
+    'Bad Request: too many reactions',
+  ]);
+});
+
+test('a stream that asks for a post shows its reactions, merged to four a second', async () => {
+  const post = await newPost();
+  const leaving = new AbortController();
+  const open = (name: string) =>
+    fetch(`${service.fronts[0].url}/api/stream?post=${name}`, {
+      headers: { authorization: `Bearer ${ann.token}` },
+      signal: leaving.signal,
+    });
+  expect((await open('1001')).status).toBe(404);
+  const stream = await open(post.external_id);
+  let seen = '';
+  const reading = (async () => {
+    for await (const chunk of stream.body ?? []) seen += Buffer.from(chunk).toString();
+  })().catch(() => undefined);
+  const shown = () =>
+    [...seen.matchAll(/event: post_reactions\ndata: (.*)\n/g)].map((match) => JSON.parse(match[1] as string));
+  while (shown().length === 0) await sleep(20);
+  expect(shown()[0]).toMatchObject({ post_id: post.id, external_id: post.external_id, reactions: [] });
+  const many = Array.from({ length: 20 }, (_, i) => String.fromCodePoint(0x1f600 + i));
+  const began = Date.now();
+  for (const emoji of many) await service.app(ben, 'POST', reactions(post), { emoji });
+  while (shown().at(-1).reactions.length < many.length) await sleep(20);
+  expect(shown().length - 1).toBeLessThanOrEqual(Math.ceil((Date.now() - began) / 250));
+  leaving.abort();
+  await reading;
+});

@@ -1,0 +1,131 @@
+/** Real answers of every method and endpoint, against the schemas that the OpenAPI document shows of them. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { endpoints, methods } from '../../src/api/registry.js';
+import { answered, holdEndpoint, holdMethod } from '../support/results.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service?.stop());
+
+const keyboard = { inline_keyboard: [[{ text: 'b', callback_data: 'd' }]] };
+
+// The calls of `service` check what they are answered.
+test('messages, updates and chats of a bot', async () => {
+  const ann = await service.newUser('ann');
+  const bot = await service.newBot(ann, 'all');
+  await service.openChat(ann, bot);
+  const group = await service.newGroup(ann, 'Team', [bot]);
+  const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
+  await call('getMe');
+  for (const chat_id of [ann.id, group]) {
+    const first = await call('sendMessage', { chat_id, text: '*b* x', parse_mode: 'MarkdownV2' });
+    const more = { parse_mode: 'HTML', reply_markup: keyboard, protect_content: true };
+    const text = `<b>bold</b> <a href="tg://user?id=${ann.id}">ann</a> <a href="https://a.example/">a</a>`;
+    const reply = { reply_parameters: { message_id: first.message_id } };
+    const sent = await call('sendMessage', { chat_id, text, ...more, ...reply });
+    const at = chat_id === ann.id ? bot.id : group;
+    const pressed = await resultOf(
+      service.app(ann, 'POST', `/api/chats/${at}/messages/${sent.message_id}/callback`, { data: 'd' }),
+    );
+    const own = { chat_id, message_id: sent.message_id };
+    await call('answerCallbackQuery', pressed);
+    await call('editMessageReplyMarkup', own);
+    await call('editMessageText', { chat_id, message_id: first.message_id, text: 'new /start @ann #tag' });
+    const said = await resultOf(
+      service.app(ann, 'POST', `/api/chats/${at}/messages`, { text: '/go @x a@b.example' }),
+    );
+    await resultOf(service.app(ann, 'PATCH', `/api/chats/${at}/messages/${said.message_id}`, { text: 'y' }));
+    await call('sendChatAction', { chat_id, action: 'typing' });
+    await call('getChat', { chat_id });
+    await call('getChatMember', { chat_id, user_id: ann.id });
+    await call('getChatMemberCount', { chat_id });
+    await call('deleteMessage', own);
+    for (const path of [`/api/chats/${at}`, `/api/chats/${at}/messages`])
+      await resultOf(service.app(ann, 'GET', path));
+    await resultOf(service.app(ann, 'DELETE', `/api/chats/${at}/messages/${said.message_id}`));
+  }
+  await call('getChatAdministrators', { chat_id: group });
+  const path = `/api/bots/${bot.username}/block`;
+  for (const verb of ['POST', 'DELETE']) await resultOf(service.app(ann, verb, path));
+  const eve = await service.newUser('eve');
+  const channel = { type: 'channel', title: 'News', username: 'results_news' };
+  const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', channel));
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${bot.id}`, {}));
+  await resultOf(service.app(eve, 'POST', `/api/chats/${id}/join`));
+  await resultOf(service.app(eve, 'POST', `/api/chats/${id}/leave`));
+  await resultOf(service.app(ann, 'POST', `/api/chats/${id}/messages`, { text: 'post' }));
+  await call('leaveChat', { chat_id: '@results_news' });
+  const updates = await call('getUpdates');
+  const kinds = new Set(updates.flatMap((update: object) => Object.keys(update)));
+  expect([...kinds].sort()).toEqual([
+    ...['callback_query', 'channel_post', 'edited_message', 'message', 'my_chat_member'],
+    'update_id',
+  ]);
+  for (const [text, max] of [
+    ['Name', 64],
+    ['Description', 512],
+    ['ShortDescription', 120],
+  ] as const) {
+    const name = text.replace(/\B[A-Z]/, '_$&').toLowerCase();
+    await call(`setMy${text}`, { [name]: 'x'.repeat(max), language_code: 'en' });
+    await call(`getMy${text}`);
+  }
+  await call('close');
+  await call('logOut');
+  await call('deleteWebhook');
+  await call('getWebhookInfo');
+  await call('setMyCommands', { commands: [{ command: 'go', description: 'Goes' }] });
+  expect(await call('getMyCommands')).toHaveLength(1);
+  await call('deleteMyCommands');
+});
+
+test('people, their bots and their chats', async () => {
+  const admin = { token: service.adminToken };
+  const body = { username: 'full_name', first_name: 'F', last_name: 'L', language_code: 'en' };
+  const { user, token } = await resultOf(service.app(admin, 'POST', '/api/admin/users', body));
+  const eve = { ...user, token };
+  const call = (verb: string, path: string, params?: object, who = eve) =>
+    resultOf(service.app(who, verb, path, params));
+  await call('POST', `/api/admin/users/${eve.id}/tokens`, {}, admin);
+  await call('GET', '/api/me');
+  const bot = await service.newBot(eve, 'owned');
+  await call('GET', '/api/me/bots');
+  await call('GET', `/api/me/bots/${bot.id}`);
+  await call('PATCH', `/api/me/bots/${bot.id}`, { name: { en: 'N' }, description: { '': 'D' } });
+  await call('GET', `/api/bots/${bot.username}`);
+  await call('GET', `/api/me/bots/${bot.id}/token`);
+  await call('POST', `/api/me/bots/${bot.id}/regenerate_token`);
+  await service.openChat(eve, bot, 'payload');
+  const group = await service.newGroup(eve, 'Team', [bot]);
+  await call('PUT', `/api/chats/${group}/members/${bot.id}`, {
+    status: 'administrator',
+    rights: { can_pin_messages: true },
+  });
+  expect((await call('GET', `/api/chats/${group}/members?limit=1`)).next_cursor).toBeDefined();
+  await call('GET', '/api/chats');
+  await call('DELETE', `/api/chats/${group}/members/${bot.id}`);
+  await call('DELETE', `/api/admin/users/${eve.id}/tokens`, undefined, admin);
+});
+
+test('every method and every endpoint that answers in JSON was called', () => {
+  const all = [
+    ...methods.map(({ name }) => name),
+    ...endpoints.filter(({ contentType }) => !contentType).map(({ verb, path }) => `${verb} ${path}`),
+  ];
+  // Never answered well.
+  expect(all.filter((name) => !answered.has(name))).toEqual(['setMessageReaction']);
+});
+
+test('a field that no schema knows, or the absence of a needed one, is seen', () => {
+  const ok = { id: 1, is_bot: true, first_name: 'B', username: 'b_bot' };
+  const can = { can_join_groups: true, can_read_all_group_messages: true, supports_inline_queries: false };
+  const answer = (result: object) => ({ body: { ok: true, result } });
+  holdMethod('getMe', answer({ ...ok, ...can }));
+  expect(() => holdMethod('getme', answer({ ...ok, ...can, more: 1 }))).toThrow('more');
+  expect(() => holdMethod('getMe', answer(ok))).toThrow('can_join_groups');
+  expect(() => holdEndpoint('GET', '/api/me?x=1', answer({ id: 1 }))).toThrow('GET /api/me');
+});

@@ -1,0 +1,114 @@
+/** Both kinds of storage, held to one contract: a folder, and a server that speaks S3. */
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import S3rver from 's3rver';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type BlobStore, newKey } from '../../src/files/blob_store.js';
+import { createFolderStore } from '../../src/files/folder.js';
+import { createS3Store } from '../../src/files/s3.js';
+
+const dir = mkdtempSync(join(tmpdir(), 'petrel-blobs-'));
+const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, i) => (i * 7) & 255));
+let server: S3rver;
+let s3: BlobStore & { close(): void };
+let port = 0;
+
+const s3On = (bucket: string, keyId = 'S3RVER') =>
+  createS3Store({
+    ...{ url: `http://127.0.0.1:${port}`, bucket, region: 'us-east-1', keyId, secret: 'S3RVER' },
+    pathStyle: true,
+  });
+
+beforeAll(async () => {
+  server = new S3rver({
+    ...{ port: 0, address: '127.0.0.1', silent: true, directory: join(dir, 's3') },
+    configureBuckets: [{ name: 'petrel', configs: [] }],
+  });
+  ({ port } = await server.run());
+  s3 = s3On('petrel');
+});
+afterAll(async () => {
+  s3?.close();
+  await server?.close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+async function read(store: BlobStore, key: string, start: number, end: number): Promise<Buffer | null> {
+  const stream = await store.open(key, start, end);
+  return stream && Buffer.concat(await stream.toArray());
+}
+
+describe.each(['folder', 's3'])('%s', (kind) => {
+  const folder = join(dir, 'folder');
+  const store = () => (kind === 's3' ? s3 : createFolderStore(folder));
+
+  test('keeps, measures, reads by range and removes', async () => {
+    const key = newKey();
+    await store().put(key, bytes);
+    expect(await store().size(key)).toBe(bytes.length);
+    expect(await read(store(), key, 0, bytes.length - 1)).toEqual(bytes);
+    expect(await read(store(), key, 100_000, 100_009)).toEqual(bytes.subarray(100_000, 100_010));
+    expect(await read(store(), key, bytes.length - 1, bytes.length - 1)).toEqual(bytes.subarray(-1));
+    await store().remove(key);
+    expect(await store().size(key)).toBeNull();
+    expect(await store().open(key, 0, 1)).toBeNull();
+    await store().remove(key);
+  });
+
+  test('many at once', async () => {
+    const keys = Array.from({ length: 30 }, newKey);
+    const kept = store();
+    await Promise.all(keys.map((key, i) => kept.put(key, Buffer.from(`file ${i}`))));
+    const found = await Promise.all(keys.map((key) => read(kept, key, 5, 5)));
+    expect(found.map(String)).toEqual(keys.map((_, i) => `file ${i}`[5]));
+  });
+
+  test('a stream that is given up ends', async () => {
+    const key = newKey();
+    await store().put(key, bytes);
+    const stream = await store().open(key, 0, bytes.length - 1);
+    const closed = new Promise((resolve) => stream?.once('close', resolve));
+    stream?.destroy();
+    await closed;
+  });
+});
+
+test('the folder shows a file whole or not at all, to its owner alone, and clears what a dead process left', async () => {
+  const folder = join(dir, 'own');
+  mkdirSync(join(folder, 'incoming'), { recursive: true });
+  const [old, fresh] = ['old', 'fresh'].map((name) => join(folder, 'incoming', name)) as [string, string];
+  writeFileSync(old, 'x');
+  writeFileSync(fresh, 'x');
+  utimesSync(old, 1, 1);
+  const key = newKey();
+  await createFolderStore(folder).put(key, bytes);
+  expect(readdirSync(join(folder, 'incoming'))).toEqual(['fresh']);
+  expect(statSync(join(folder, key.slice(0, 2), key.slice(2, 4), key)).mode & 0o077).toBe(0);
+});
+
+test('a folder that was taken away is made again; one that cannot be written refuses and leaves nothing', async () => {
+  const folder = join(dir, 'again');
+  const store = createFolderStore(folder);
+  await store.put(newKey(), bytes);
+  await rm(folder, { recursive: true });
+  await expect(store.put(newKey(), bytes)).rejects.toThrow('ENOENT');
+  const key = newKey();
+  await store.put(key, bytes);
+  expect(await store.size(key)).toBe(bytes.length);
+
+  const blocked = join(dir, 'blocked');
+  writeFileSync(blocked, 'a file');
+  chmodSync(blocked, 0o400);
+  await expect(createFolderStore(blocked).put(newKey(), bytes)).rejects.toThrow();
+});
+
+test('S3 that refuses is told apart from a missing file', async () => {
+  const [noBucket, noAccess] = [s3On('absent'), s3On('petrel', 'wrong')];
+  await expect(noBucket.put(newKey(), bytes)).rejects.toThrow('bucket');
+  await expect(noAccess.put(newKey(), bytes)).rejects.toThrow();
+  await expect(noAccess.open(newKey(), 0, 1)).rejects.toThrow();
+  noBucket.close();
+  noAccess.close();
+});

@@ -1,0 +1,104 @@
+/** What uploads are measured to be, and that a hostile one neither hangs nor ends the process. */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { measure } from '../../src/files/measure.js';
+import { createMeasurer } from '../../src/files/measurer.js';
+import { limits } from '../../src/limits.js';
+import { mp4, png, wav } from '../support/samples.js';
+
+const dir = mkdtempSync(join(tmpdir(), 'petrel-measure-'));
+afterAll(() => rm(dir, { recursive: true, force: true }));
+const thread = new URL('../../dist/files/measure_worker.js', import.meta.url);
+
+function program(text: string): URL {
+  const path = join(dir, `${randomBytes(6).toString('hex')}.mjs`);
+  writeFileSync(path, `import { parentPort } from 'node:worker_threads';\n${text}`);
+  return pathToFileURL(path);
+}
+const sayReady = 'parentPort.postMessage({ id: 0, measured: {} });';
+
+test('pictures, sound and video by their content', async () => {
+  expect(await measure(png(640, 360))).toEqual({ mime: 'image/png', width: 640, height: 360 });
+  expect(await measure(wav(3))).toEqual({ mime: 'audio/wav', duration: 3, sounding: true });
+  expect(await measure(mp4(320, 240, 7))).toEqual({
+    mime: 'video/mp4',
+    width: 320,
+    height: 240,
+    duration: 7,
+    moving: true,
+  });
+  expect(await measure(mp4(320, 240, 7, true))).toMatchObject({ width: 240, height: 320 });
+  expect(await measure(Buffer.from('plain text'))).toEqual({});
+  expect(await measure(Buffer.from('%PDF-1.7\n%x'))).toEqual({ mime: 'application/pdf' });
+});
+
+test('one thread measures one file after the other, and leaves the caller its bytes', async () => {
+  const measurer = createMeasurer(thread);
+  const body = Buffer.concat([Buffer.from('head'), png(10, 20), Buffer.from('tail')]);
+  const part = body.subarray(4, body.length - 4);
+  const found = await Promise.all([measurer.measure(part), measurer.measure(wav(1)), measurer.measure(part)]);
+  expect(found.map(({ width, duration }) => width ?? duration)).toEqual([10, 1, 10]);
+  expect(body.subarray(0, 4).toString()).toBe('head');
+  await measurer.close();
+});
+
+test('a thread that hangs is ended in time, and the next file gets a new one', async () => {
+  const hangs = `${sayReady}
+parentPort.on('message', ({ id, bytes }) => {
+  if (bytes[0] === 1) for (;;);
+  parentPort.postMessage({ id, measured: { width: bytes[0] } });
+});`;
+  const measurer = createMeasurer(program(hangs));
+  const since = performance.now();
+  const [hung, next] = await Promise.all([1, 2].map((byte) => measurer.measure(Buffer.from([byte]))));
+  const took = performance.now() - since;
+  expect(hung).toEqual({});
+  expect(next).toEqual({ width: 2 });
+  expect(took).toBeGreaterThan(limits.measure_ms_max - 50);
+  expect(took).toBeLessThan(limits.measure_ms_max * 3);
+  await measurer.close();
+});
+
+test('a thread that dies costs its file alone', async () => {
+  const dies = `${sayReady}
+parentPort.on('message', ({ id, bytes }) => {
+  if (bytes[0] === 1) throw new Error('broken');
+  if (bytes[0] === 3) process.exit(1);
+  parentPort.postMessage({ id, measured: { width: bytes[0] } });
+});`;
+  const measurer = createMeasurer(program(dies));
+  const found = await Promise.all([1, 2, 3, 4].map((byte) => measurer.measure(Buffer.from([byte]))));
+  expect(found).toEqual([{}, { width: 2 }, {}, { width: 4 }]);
+  await measurer.close();
+});
+
+test('more than may wait are refused', async () => {
+  const measurer = createMeasurer(program(`${sayReady} parentPort.on('message', () => {});`));
+  const waiting = Array.from({ length: limits.measure_waiting_max + 1 }, () =>
+    measurer.measure(Buffer.from([1])),
+  );
+  expect(() => measurer.measure(Buffer.from([1]))).toThrow('Too Many Requests');
+  await measurer.close();
+  expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({})));
+});
+
+test('broken files are measured as far as they go, without a fault', async () => {
+  const samples = [png(64, 48), wav(1), mp4(64, 48, 5)];
+  for (let round = 0; round < 150; round++) {
+    const sample = Buffer.from(samples[round % samples.length] as Buffer);
+    for (let i = 0; i <= round % 12; i++) {
+      sample[Math.floor(Math.random() * Math.min(sample.length, 900))] = Math.floor(Math.random() * 256);
+    }
+    const cut = round % 5 === 0 ? sample.subarray(0, Math.floor(Math.random() * sample.length)) : sample;
+    const found = await measure(cut);
+    for (const [name, value] of Object.entries(found)) {
+      expect(['string', 'number', 'boolean'], name).toContain(typeof value);
+      if (typeof value === 'number') expect(Number.isSafeInteger(value) && value > 0, name).toBe(true);
+    }
+  }
+}, 60_000);

@@ -1,0 +1,227 @@
+/** Replies that are streams: what is sent, how much is read ahead for a slow reader, and how each ends. */
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, test } from 'vitest';
+import type { ApiRequest } from '../../src/api/request.js';
+import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
+
+let fixture: Fixture;
+const clients: RawClient[] = [];
+
+afterEach(async () => {
+  for (const client of clients.splice(0)) client.destroy();
+  await fixture.server.close();
+});
+
+interface Source {
+  readonly stream: Readable;
+  readonly read: () => number;
+}
+
+/** `total` bytes, made when they are asked for. */
+function source(total: number, chunk = 64 * 1024): Source {
+  let made = 0;
+  const stream = new Readable({
+    highWaterMark: chunk,
+    read() {
+      const size = Math.min(chunk, total - made);
+      const bytes = Buffer.alloc(size);
+      for (let i = 0; i < size; i++) bytes[i] = (made + i) % 251;
+      made += size;
+      this.push(size === 0 ? null : bytes);
+    },
+  });
+  return { stream, read: () => made };
+}
+
+async function serve(answer: (request: ApiRequest) => void): Promise<void> {
+  fixture = await start((request) =>
+    request.path === '/alive' ? request.reply(200, '{}') : answer(request),
+  );
+}
+
+async function ask(...head: [string, ...string[]]): Promise<RawClient> {
+  const client = await new RawClient(fixture.port).send(headOf(...head));
+  clients.push(client);
+  return client;
+}
+
+const headers = [
+  ['Content-Type', 'text/x'],
+  ['ETag', '"e"'],
+] as const;
+
+test('status, headers and bytes as given, and the connection serves on', async () => {
+  await serve((request) => request.replyStream({ status: 206, headers, length: 5, body: source(5).stream }));
+  const client = await ask('GET /a');
+  await client.until(() => client.text.includes('\u0004'));
+  expect(client.text).toBe(
+    'HTTP/1.1 206 Partial Content\r\nContent-Type: text/x\r\nETag: "e"\r\nContent-Length: 5\r\n\r\n\u0000\u0001\u0002\u0003\u0004',
+  );
+  await client.send(headOf('GET /b'));
+  await client.until(() => client.statuses.length === 2);
+  expect(client.statuses).toEqual([206, 206]);
+  expect(client.closed).toBe(false);
+});
+
+test('HEAD and 304 send the head alone and give the source up', async () => {
+  const made: Source[] = [];
+  await serve((request) => {
+    const one = source(5);
+    made.push(one);
+    const status = request.path === '/304' ? 304 : 200;
+    request.replyStream({ status, headers, length: 5, body: status === 304 ? null : one.stream });
+  });
+  const client = await ask('HEAD /a');
+  await client.until(() => client.statuses.length === 1);
+  expect(client.text).toBe(
+    'HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nETag: "e"\r\nContent-Length: 5\r\n\r\n',
+  );
+  expect(made[0]?.stream.destroyed).toBe(true);
+  await client.send(headOf('GET /304'));
+  await client.until(() => client.statuses.length === 2);
+  expect(client.text.slice(client.text.lastIndexOf('HTTP/'))).toBe(
+    'HTTP/1.1 304 Not Modified\r\nContent-Type: text/x\r\nETag: "e"\r\n\r\n',
+  );
+});
+
+test.each(['GET', 'HEAD'])(
+  '%s: a client that asks for it gets its connection closed behind the last byte',
+  async (verb) => {
+    await serve((request) =>
+      request.replyStream({ status: 200, headers, length: 500_000, body: source(500_000).stream }),
+    );
+    const client = await ask(`${verb} /`, 'Connection: close');
+    await client.untilClosed();
+    expect(client.text).toContain('Content-Length: 500000\r\n');
+    expect(client.text.length - client.text.indexOf('\r\n\r\n') - 4).toBe(verb === 'GET' ? 500_000 : 0);
+  },
+);
+
+test('a chunked request is refused, since its connection could not be ended', async () => {
+  const one = source(5);
+  await serve((request) => request.replyStream({ status: 200, headers, length: 5, body: one.stream }));
+  const client = await new RawClient(fixture.port).send(
+    `${headOf('GET /', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
+  );
+  clients.push(client);
+  await client.untilClosed();
+  expect(client.statuses).toEqual([400]);
+  expect(one.stream.destroyed).toBe(true);
+});
+
+test('a slow reader gets every byte, and the source is read only as fast as it takes them', async () => {
+  const total = 40 * 1024 * 1024;
+  const one = source(total);
+  await serve((request) => request.replyStream({ status: 200, headers, length: total, body: one.stream }));
+  const client = new RawClient(fixture.port);
+  clients.push(client);
+  // Reads for itself: the client of the fixture would keep all of it as text.
+  client.socket.removeAllListeners('data');
+  client.socket.pause();
+  client.socket.write(headOf('GET /'));
+  await sleep(400);
+  const ahead = one.read();
+  expect(ahead).toBeGreaterThan(0);
+  // What the kernel holds on both ends of a loopback connection, and some chunks of ours.
+  expect(ahead).toBeLessThan(16 * 1024 * 1024);
+  await sleep(300);
+  expect(one.read()).toBe(ahead);
+
+  let received = -1;
+  let wrong = 0;
+  client.socket.on('data', (chunk) => {
+    let at = 0;
+    if (received < 0) {
+      at = chunk.indexOf('\r\n\r\n') + 4;
+      received = 0;
+    }
+    for (; at < chunk.length; at++) if (chunk[at] !== received++ % 251) wrong++;
+  });
+  client.socket.resume();
+  await client.until(() => received >= total, 20_000);
+  expect({ received, wrong }).toEqual({ received: total, wrong: 0 });
+  expect(one.stream.destroyed).toBe(true);
+  await expectAlive(fixture.port);
+}, 30_000);
+
+test('a client that goes gives the source up at once', async () => {
+  const one = source(40 * 1024 * 1024);
+  await serve((request) =>
+    request.replyStream({ status: 200, headers, length: 40 * 1024 * 1024, body: one.stream }),
+  );
+  const client = await ask('GET /');
+  await client.until(() => client.statuses.length === 1);
+  client.socket.pause();
+  await sleep(100);
+  client.socket.destroy();
+  await client.until(() => one.stream.destroyed);
+  expect(one.stream.destroyed).toBe(true);
+  expect(fixture.server.openRequests()).toBe(0);
+  await expectAlive(fixture.port);
+});
+
+test('a reply that comes after the client has gone destroys its source', async () => {
+  const one = source(5);
+  let answered = false;
+  await serve((request) => {
+    request.onAbort(() => {
+      request.replyStream({ status: 200, headers, length: 5, body: one.stream });
+      answered = true;
+    });
+    return new Promise(() => undefined);
+  });
+  const client = await ask('GET /');
+  await sleep(50);
+  client.destroy();
+  await client.until(() => answered);
+  expect(one.stream.destroyed).toBe(true);
+});
+
+test('a source that breaks before its first byte is a 503, and one that breaks later closes the connection', async () => {
+  await serve((request) => {
+    const one = source(200_000);
+    const sends = request.path === '/late';
+    const body = new Readable({
+      read() {
+        if (sends && this.readableFlowing !== undefined && one.read() === 0)
+          this.push(one.stream.read() ?? Buffer.alloc(10));
+        else setImmediate(() => this.destroy(new Error('the disk is gone')));
+      },
+    });
+    request.replyStream({ status: 200, headers, length: 200_000, body });
+  });
+  const early = await ask('GET /early');
+  await early.until(() => early.statuses.length === 1);
+  expect(early.statuses).toEqual([503]);
+  expect(early.text).toContain('Retry-After: 1');
+  const late = await ask('GET /late');
+  await late.untilClosed();
+  expect(late.statuses).toEqual([200]);
+  expect(fixture.faults.map(String)).toEqual(['Error: the disk is gone', 'Error: the disk is gone']);
+  await expectAlive(fixture.port);
+});
+
+test('a source that ends short closes the connection rather than leave the client waiting', async () => {
+  await serve((request) =>
+    request.replyStream({ status: 200, headers, length: 100, body: source(60).stream }),
+  );
+  const client = await ask('GET /');
+  await client.untilClosed();
+  expect(fixture.faults.map(String)).toEqual(['Error: a file is shorter than it was']);
+});
+
+test('many at once, each its own bytes', async () => {
+  await serve((request) => {
+    const size = Number(request.path.slice(1));
+    request.replyStream({ status: 200, headers, length: size, body: source(size, 10_000).stream });
+  });
+  const sizes = Array.from({ length: 40 }, (_, i) => 1 + i * 12_345);
+  const bodies = await Promise.all(
+    sizes.map(async (size) =>
+      Buffer.from(await (await fetch(`http://127.0.0.1:${fixture.port}/${size}`)).arrayBuffer()),
+    ),
+  );
+  expect(bodies.map((body) => body.length)).toEqual(sizes);
+  expect(bodies.every((body) => body.every((byte, i) => byte === i % 251))).toBe(true);
+});

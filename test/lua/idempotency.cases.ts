@@ -1,0 +1,101 @@
+/** Calls of the scripts below idempotency/, and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import type { Case } from './cases.js';
+import { bot, keys, type Seed, seeds } from './world.js';
+
+type More = Partial<Case> & Pick<Case, 'answer'>;
+
+const caller = { kind: 'bot', id: bot } as const;
+const at = { claim: keys.idempotency(caller, 'D'), live: keys.idempotencyLive(caller) };
+const [claimName, liveName] = [`idempotency:bot.${bot}:D`, `idempotency_live:bot.${bot}`];
+const held = { f: 'print', s: 'seed', h: 'first', u: Date.now() + 3_600_000 };
+const noted = { f: 'print', s: 'seed', a: 'sealed' };
+const known = (fields: Record<string, string | number>) => seeds.hash(at.claim, fields);
+
+/** So many other live keys, all of which end in so many milliseconds. */
+const live =
+  (count: number, endsInMs: number): Seed =>
+  (client) =>
+    client.eval(
+      "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], ARGV[2], i) end",
+      1,
+      at.live,
+      count,
+      Date.now() + endsInMs,
+    );
+
+const claim = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'idempotency/claim', what, keys: at },
+  args: { digest: 'D', fingerprint: 'print', seed: 'new seed', holder: 'second', ...args },
+  ...more,
+});
+const settle = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'idempotency/settle', what, keys: { claim: at.claim } },
+  args: { holder: 'first', answer: 'later sealed', ...args },
+  ...more,
+});
+
+export const idempotencyCases: Case[] = [
+  claim('a new key', {
+    answer: ['ok', 'new seed', null],
+    changes: [claimName, liveName],
+    after: async (client) => {
+      expect(await client.hmget(at.claim, 'f', 's', 'h', 'a')).toEqual(['print', 'new seed', 'second', null]);
+      for (const key of [at.claim, at.live])
+        expect(limits.idempotency_ttl_ms - (await client.pttl(key))).toBeLessThan(60_000);
+    },
+  }),
+  claim('a key that another run holds', { seeds: [known(held)], answer: ['pending'] }),
+  claim('a key that the same run holds', {
+    seeds: [known({ ...held, h: 'second' })],
+    answer: ['ok', 'seed', null],
+    changes: [claimName],
+  }),
+  claim('a key whose holder is gone', {
+    seeds: [known({ ...held, u: Date.now() - 1 })],
+    answer: ['ok', 'seed', null],
+    changes: [claimName],
+    after: async (client) => expect(await client.hget(at.claim, 'h')).toBe('second'),
+  }),
+  claim('a key that has its answer', { seeds: [known(noted)], answer: ['ok', 'seed', 'sealed'] }),
+  claim(
+    'other parameters',
+    { seeds: [known(noted)], answer: ['other_parameters'] },
+    { fingerprint: 'another' },
+  ),
+  claim('one key too many', {
+    seeds: [live(limits.idempotency_keys_max, 3_600_000)],
+    answer: ['too_many'],
+  }),
+  claim('as many keys, of which the time is over', {
+    seeds: [live(limits.idempotency_keys_max, -1)],
+    answer: ['ok', 'new seed'],
+    changes: [claimName, liveName],
+    after: async (client) => expect(await client.zcard(at.live)).toBe(1),
+  }),
+  settle('the answer of the holder', {
+    seeds: [known(held)],
+    answer: ['ok', 1],
+    changes: [claimName],
+    after: async (client) =>
+      expect(await client.hgetall(at.claim)).toEqual({ f: 'print', s: 'seed', a: 'later sealed' }),
+  }),
+  settle('a second answer', { seeds: [known(noted)], answer: ['ok', 0], changes: [] }),
+  settle('an answer after the key has ended', { answer: ['ok', 0], changes: [] }),
+  settle(
+    'giving the key back',
+    {
+      seeds: [known(held)],
+      answer: ['ok', 1],
+      changes: [claimName],
+      after: async (client) => expect(await client.hget(at.claim, 'u')).toBe('0'),
+    },
+    { answer: '' },
+  ),
+  settle(
+    'giving back what another holds by now',
+    { seeds: [known(held)], answer: ['ok', 0], changes: [] },
+    { answer: '', holder: 'late' },
+  ),
+];

@@ -1,0 +1,306 @@
+/** Calls of the scripts below messages/ that take many messages at once, and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/codec.js';
+import { type ChatRef, chatText } from '../../src/store/keys.js';
+import type { Case } from './cases.js';
+import { base, bot, direct, group, keys, partitionOf, type Seed, seconds, seeds, user } from './world.js';
+
+type More = Partial<Case> & Pick<Case, 'answer'>;
+
+const at = (chat: ChatRef) => {
+  const partition = partitionOf(chat);
+  const member = keys.member(chat.id, user);
+  return {
+    ...{ meta: keys.meta(partition), journal: keys.journal(partition), outbox: keys.outbox(partition) },
+    ...{ chat: keys.chat(chat), ticket: keys.ticket(keys.chat(chat)), request: keys.request(partition, 'r') },
+    ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat), message: keys.messages(chat) },
+    ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
+    ...{ member, member_ticket: keys.ticket(member), post: keys.postRoot(partition) },
+  };
+};
+const tail = (text: string) =>
+  packMessageTail({ sender: user, kind: 1, flags: 0, content: { text }, markup: null, origin: {} });
+const tails = ['a', 'b', 'c'].map(tail);
+const open = (chat: ChatRef, fields = {}) => seeds.open(partitionOf(chat), fields);
+const full = (chat: ChatRef): Seed[] => [
+  open(chat, { hw: 1 }),
+  seeds.stream(keys.journal(partitionOf(chat)), 1),
+];
+const deleted = { kind: messageKinds.deleted };
+const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
+const outboxFull = seeds.stream(keys.outbox(partitionOf(group)), limits.outbox_length_max);
+const moved = (chat: ChatRef) => [
+  ...[`chat:${chatText(chat)}`, `changes:${chatText(chat)}`, 'journal', 'meta', 'req:r'],
+];
+const messagesOf = (chat: ChatRef, ...ids: number[]) => ids.map((id) => `msg:${chatText(chat)}:${id}`);
+
+const sendDirect = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'messages/send_batch_direct', what, keys: at(direct) },
+  args: { chat: chatText(direct), reply_to: '', from: pack({ id: user }), token: 'T', tails, ...args },
+  ...more,
+});
+const sendShared = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'messages/send_batch_shared', what, keys: at(group) },
+  args: {
+    ...{ chat: '-100777', sender: `${user}`, reply_to: '', from: pack({ id: user }) },
+    ...{ partition: `${partitionOf(group)}`, token: 'T', tails, ...args },
+  },
+  ...more,
+});
+const ready = [open(direct), seeds.chat(direct), seeds.queue()];
+const groupReady = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
+const inChannel = [open(group), seeds.chat(group, { t: 'channel', b: `${bot}` })];
+const firstPost = 42 * limits.partitions_max + partitionOf(group);
+const posts = [0, 1, 2].map((i) => firstPost + i * limits.partitions_max);
+
+const sends: Case[] = [
+  sendDirect('messages of a user, in the order given', {
+    seeds: ready,
+    answer: ['ok', 8, expect.anything(), expect.anything(), null],
+    changes: [...moved(direct), ...messagesOf(direct, 8, 9, 10), `queue:${bot}`, `queue_state:${bot}`],
+    async after(client) {
+      const stored = await client.mgetBuffer([8, 9, 10].map((id) => keys.message(direct, id)));
+      const read = stored.map((bytes) => unpackMessage(bytes as Buffer));
+      expect(read.map(({ version, content }) => [version, content.text])).toEqual([
+        [base + 1, 'a'],
+        [base + 2, 'b'],
+        [base + 3, 'c'],
+      ]);
+      const journal = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
+      expect(journal.map(([version, [, name]]) => [version, name])).toEqual(
+        [8, 9, 10].map((id, i) => [`${base + 1 + i}-0`, `msg:${chatText(direct)}:${id}`]),
+      );
+      const updates = await client.xrange(keys.queue(bot), '-', '+');
+      expect(updates.map(([, fields]) => fields[7])).toEqual(['8', '9', '10']);
+      expect(await client.hmget(keys.chat(direct), 's', 'v', 'c')).toEqual([
+        '10',
+        `${base + 3}`,
+        `${base + 3}`,
+      ]);
+      const changes = await client.xrange(keys.changes(direct), '-', '+');
+      expect(changes.map(([, fields]) => fields[1])).toEqual([`${base}`, `${base + 1}`, `${base + 2}`]);
+      expect(await client.get(at(direct).request)).toMatch(/^8 \d+$/);
+    },
+  }),
+  sendDirect(
+    'messages of the bot, which hears nothing of them',
+    {
+      seeds: [open(direct), seeds.chat(direct), seeds.message(direct, 5)],
+      answer: ['ok', 8, expect.anything(), expect.anything(), expect.anything()],
+      changes: [...moved(direct), ...messagesOf(direct, 8, 9, 10)],
+    },
+    { from: '', reply_to: '5' },
+  ),
+  sendDirect('a request that was applied', {
+    seeds: [...ready, seeds.text(at(direct).request, '6 1700000000')],
+    answer: ['ok', '6', '1700000000'],
+    changes: [],
+  }),
+  sendDirect('another run', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  sendDirect('a full journal', { seeds: [...ready, ...full(direct)], answer: ['journal_full'] }),
+  sendDirect('a cold chat', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  sendDirect(
+    'a bot that the user blocked',
+    { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
+    { from: '' },
+  ),
+  sendDirect('a cold reply', { seeds: ready, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
+  sendDirect(
+    'an answer to what was deleted',
+    { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
+    { reply_to: '5' },
+  ),
+  sendDirect('no queue', { seeds: [open(direct), seeds.chat(direct)], answer: ['queue_missing'] }),
+
+  sendShared('one update for each message', {
+    seeds: groupReady,
+    answer: ['ok', 8, expect.anything(), expect.anything(), null, 1, '0'],
+    changes: [...moved(group), ...messagesOf(group, 8, 9, 10), 'outbox'],
+    async after(client) {
+      const updates = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      expect(updates.map(([version, f]) => [version, f[1], f[3], f[9]])).toEqual(
+        [8, 9, 10].map((id, i) => [`${base + 1 + i}-0`, `${bot}`, 'message', `${id}`]),
+      );
+      expect(await client.get(at(group).request)).toMatch(/^8 \d+ 0$/);
+    },
+  }),
+  sendShared('each message of a channel is a post', {
+    seeds: [
+      ...inChannel,
+      seeds.hash(at(group).meta, { post: 41, post_inc: 95 }),
+      member('administrator', { can_post_messages: true }),
+    ],
+    answer: ['ok', 8, expect.anything(), expect.anything(), null, 1, `${firstPost}`],
+    changes: [
+      ...moved(group),
+      ...messagesOf(group, 8, 9, 10),
+      'outbox',
+      ...posts.map((post) => `post:${post}`),
+    ],
+    async after(client) {
+      for (const [i, post] of posts.entries()) {
+        const stored = unpackMessage((await client.getBuffer(keys.message(group, 8 + i))) as Buffer);
+        expect(stored.post).toBe(post);
+        expect(await client.hget(keys.post(post), 'm')).toBe(`${8 + i}`);
+      }
+    },
+  }),
+  sendShared('a request that was applied', {
+    seeds: [...groupReady, seeds.text(at(group).request, '6 1700000000 0')],
+    answer: ['ok', '6', '1700000000', expect.anything(), null, 0, '0'],
+    changes: [],
+  }),
+  sendShared('a member of a channel who may not post', {
+    seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
+    answer: ['not_allowed'],
+  }),
+  sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
+  sendShared('a full outbox', { seeds: [...groupReady, outboxFull], answer: ['outbox_full'] }),
+  sendShared('a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
+  sendShared('a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
+  sendShared('who left', {
+    seeds: [open(group), seeds.chat(group), member('left')],
+    answer: ['not_member', 'group'],
+  }),
+  sendShared('a cold reply', { seeds: groupReady, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
+  sendShared(
+    'an answer to what is not yet there',
+    { seeds: groupReady, answer: ['reply_not_found'] },
+    { reply_to: '8' },
+  ),
+];
+
+const read = (chat: ChatRef, what: string, more: More, args = {}): Case => ({
+  ...{ script: 'messages/read_many', what, keys: at(chat) },
+  args: { direct: chat === direct, token: 'T', ids: ['6', '5', '9', '6'], ...args },
+  changes: [],
+  ...more,
+});
+const six = (chat: ChatRef) => seeds.text(keys.message(chat, 6), 'six');
+const row = Buffer.from('six');
+
+const reads: Case[] = [
+  read(direct, 'in the order of the ids, with holes', {
+    seeds: [open(direct), seeds.chat(direct), six(direct)],
+    answer: ['ok', 7, expect.anything(), [row, null, null, row]],
+  }),
+  read(group, 'by a member', {
+    seeds: [...groupReady, six(group)],
+    answer: ['ok', 7, expect.anything(), [row, null, null, row]],
+  }),
+  read(group, 'another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  read(group, 'a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
+  read(group, 'a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
+  read(group, 'who left', {
+    seeds: [open(group), seeds.chat(group, { t: 'channel' }), member('left'), six(group)],
+    answer: ['not_member', 'channel'],
+  }),
+];
+
+const remove = (chat: ChatRef, what: string, more: More, args = {}): Case => ({
+  ...{ script: 'messages/delete_batch', what, keys: at(chat) },
+  args: {
+    ...{ chat: chatText(chat), who: `${user}`, direct: chat === direct, token: 'T' },
+    ...{ ids: ['5', '6'], ...args },
+  },
+  ...more,
+});
+const own = { sender: user };
+const bytes = (text: string) => Buffer.from(text);
+const messages = (chat: ChatRef, five = {}, sixth = {}) => [
+  seeds.message(chat, 5, { ...own, ...five }),
+  seeds.message(chat, 6, { ...own, ...sixth }),
+];
+
+const removals: Case[] = [
+  remove(
+    direct,
+    'what is there; what is not is skipped',
+    {
+      seeds: [
+        open(direct),
+        seeds.chat(direct),
+        ...messages(direct, {}, { sender: bot }),
+        seeds.message(direct, 4, deleted),
+      ],
+      answer: ['ok'],
+      changes: [...moved(direct), ...messagesOf(direct, 5, 6)],
+      async after(client) {
+        const journal = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
+        expect(journal.map(([version, fields]) => [version, ...fields])).toEqual(
+          [5, 6].map((id, i) => [`${base + 1 + i}-0`, 'k', `msg:${chatText(direct)}:${id}`, 'i', '']),
+        );
+        const stored = unpackMessage((await client.getBuffer(keys.message(direct, 6))) as Buffer);
+        expect(stored).toMatchObject({ kind: 0, version: base + 2 });
+        expect(await client.hget(keys.chat(direct), 'v')).toBe(`${base + 2}`);
+      },
+    },
+    { ids: ['5', '6', '4', '8'] },
+  ),
+  remove(group, 'its own', {
+    seeds: [...groupReady, ...messages(group)],
+    answer: ['ok'],
+    changes: [...moved(group), ...messagesOf(group, 5, 6)],
+  }),
+  remove(group, 'with the right', {
+    seeds: [
+      ...[open(group), seeds.chat(group), member('administrator', { can_delete_messages: true })],
+      ...messages(group, { sender: 77 }),
+    ],
+    answer: ['ok'],
+    changes: [...moved(group), ...messagesOf(group, 5, 6)],
+  }),
+  remove(
+    group,
+    'nothing that is there',
+    { seeds: groupReady, answer: ['ok'], changes: ['req:r'] },
+    { ids: ['8'] },
+  ),
+  remove(group, 'a request that was applied', {
+    seeds: [...groupReady, ...messages(group), seeds.text(at(group).request, '1')],
+    answer: ['ok'],
+    changes: [],
+  }),
+  remove(group, "another's among its own", {
+    seeds: [...groupReady, ...messages(group, {}, { sender: 77 })],
+    answer: ['cant_be_deleted'],
+  }),
+  remove(direct, 'one that is older than 48 hours', {
+    seeds: [
+      ...[open(direct), seeds.chat(direct)],
+      ...messages(direct, {}, { date: seconds() - limits.delete_age_ms_max / 1000 - 1 }),
+    ],
+    answer: ['cant_be_deleted'],
+  }),
+  remove(
+    group,
+    'cold ones, with a ticket each',
+    {
+      seeds: [
+        ...groupReady,
+        seeds.message(group, 5, own),
+        seeds.text(`${keys.message(group, 6)}:ticket`, 'U', 5_000),
+      ],
+      answer: ['messages_missing', ['6', '7'].map(bytes), ['U', 'T'].map(bytes)],
+    },
+    { ids: ['5', '6', '7'] },
+  ),
+  remove(group, 'another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  remove(group, 'a full journal', {
+    seeds: [...groupReady, ...messages(group), ...full(group)],
+    answer: ['journal_full'],
+  }),
+  remove(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  remove(group, 'a cold member', {
+    seeds: [open(group), seeds.chat(group)],
+    answer: ['member_missing', 'T'],
+  }),
+  remove(group, 'who left', {
+    seeds: [open(group), seeds.chat(group), member('left'), ...messages(group)],
+    answer: ['not_member', 'group'],
+  }),
+];
+
+export const messageBatchCases: Case[] = [...sends, ...reads, ...removals];

@@ -1,0 +1,241 @@
+/** Calls of the scripts below messages/ that pin and unpin, and every status they can end in. */
+import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { messageKinds, pack, packMessageTail, unpack, unpackMessage } from '../../src/store/codec.js';
+import { type ChatRef, chatText } from '../../src/store/keys.js';
+import { directKeys, sharedKeys, withMessage } from '../../src/store/script_keys.js';
+import type { Case } from './cases.js';
+import { base, bot, direct, group, keys, partitionOf, type Seed, seeds, user } from './world.js';
+
+const id = 5;
+const profile = pack({ id: user });
+const at = (chat: ChatRef) => ({
+  ...withMessage(keys, directKeys(keys, direct, 'r'), direct, id),
+  ...withMessage(keys, sharedKeys(keys, chat, 'r', user), chat, id),
+});
+const tail = packMessageTail({
+  sender: user,
+  kind: messageKinds.service,
+  flags: 0,
+  content: {},
+  markup: null,
+  origin: { service: { pinned: id } },
+});
+
+function pinOf(chat: ChatRef, who = user) {
+  const script = chat === direct ? ('messages/pin_direct' as const) : ('messages/pin_shared' as const);
+  return (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}, messageId = id): Case => ({
+    ...{ script, what, keys: at(chat) },
+    args: {
+      ...{ pin: pack([chatText(chat), `${messageId}`, `${who}`, 'T']), tail, from: profile, notify: '1' },
+      ...args,
+    },
+    ...more,
+  });
+}
+
+const unpin = (chat: ChatRef, what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'messages/unpin', what, keys: at(chat) },
+  args: { chat: chatText(chat), message_id: '', direct: chat === direct, token: 'T', ...args },
+  ...more,
+});
+
+const open = (chat: ChatRef, fields = {}) => seeds.open(partitionOf(chat), fields);
+const full = (chat: ChatRef): Seed[] => [
+  open(chat, { hw: 1 }),
+  seeds.stream(keys.journal(partitionOf(chat)), 1),
+];
+const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
+const changesOf = (chat: ChatRef) => {
+  const name = chatText(chat);
+  return [`changes:${name}`, `chat:${name}`, 'journal', 'meta', 'req:r'];
+};
+const pinned = (chat: ChatRef) => [...changesOf(chat), `msg:${chatText(chat)}:8`];
+
+/** What a swap leaves: one pin, its service message, and both in the journal and in the log, in this order. */
+async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
+  const name = chatText(chat);
+  const swapped = [`${id}`, `${base + 2}`, `${base + 2}`, '8'];
+  expect(await client.hmget(keys.chat(chat), 'pin', 'v', 'c', 's')).toEqual(swapped);
+  const service = unpackMessage((await client.getBuffer(keys.message(chat, 8))) as Buffer);
+  expect(service).toMatchObject({ kind: messageKinds.service, version: base + 1, post: 0 });
+  expect(service.origin.service).toEqual({ pinned: id });
+  const journal = (await client.callBuffer('XRANGE', keys.journal(partitionOf(chat)), '-', '+')) as [
+    Buffer,
+    Buffer[],
+  ][];
+  expect(journal.map(([version]) => String(version))).toEqual([`${base + 1}-0`, `${base + 2}-0`]);
+  const [, entity, , image, , state] = journal[1]?.[1] ?? [];
+  expect([String(entity), unpack(image as Buffer), String(state)]).toEqual([
+    `pin:${name}`,
+    [id],
+    keys.chat(chat),
+  ]);
+  const log = await client.xrange(keys.changes(chat), '-', '+');
+  expect(log.map(([, [, before, , kind, , about, , , , extra]]) => [before, kind, about, extra])).toEqual([
+    [`${base}`, 'n', '8', ''],
+    [`${base + 1}`, 'p', `${id}`, '1'],
+  ]);
+}
+
+/** Refusals and repeats that both kinds of chat share. */
+function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
+  const pin = pinOf(chat);
+  const chatOnly = ready.slice(0, -1);
+  return [
+    pin('what is pinned', {
+      seeds: [...ready, seeds.chat(chat, { pin: id })],
+      answer: ['ok'],
+      changes: [],
+    }),
+    pin('a request that was applied', {
+      seeds: [...ready, seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
+      answer: ['ok'],
+      changes: [],
+    }),
+    pin('another run', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+    pin('a full journal', { seeds: [...ready, ...full(chat)], answer: ['journal_full'] }),
+    pin('a cold chat', { seeds: [open(chat)], answer: ['chat_missing', 'T'] }),
+    pin('a cold message', { seeds: chatOnly, answer: ['message_missing', 'T'] }),
+    pin('what is not yet there', { seeds: ready, answer: ['not_found'] }, {}, 8),
+    pin('what was deleted', {
+      seeds: [...chatOnly, seeds.message(chat, id, { kind: messageKinds.deleted })],
+      answer: ['not_found'],
+    }),
+    pin('a service message', {
+      seeds: [...chatOnly, seeds.message(chat, id, { kind: messageKinds.service })],
+      answer: ['service'],
+    }),
+  ];
+}
+
+const directReady = [open(direct), seeds.chat(direct), seeds.queue(), seeds.message(direct, id)];
+const groupReady = [
+  open(group),
+  seeds.chat(group, { b: `${bot},${user}` }),
+  member('administrator', { can_pin_messages: true }),
+  seeds.message(group, id),
+];
+const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
+
+const pins: Case[] = [
+  pinOf(direct)('a user pins over another message', {
+    seeds: [...directReady, seeds.chat(direct, { pin: 3 })],
+    answer: ['ok'],
+    changes: [...pinned(direct), ...inQueue],
+    async after(client) {
+      await expectPin(client, direct);
+      const [entry] = (await client.callBuffer('XRANGE', keys.queue(bot), '-', '+')) as [Buffer, Buffer[]][];
+      const [, kind, , , , , , told, , , , from, , peer, , y] = entry?.[1] ?? [];
+      expect([String(kind), String(told), from, String(peer)]).toEqual(['message', '8', profile, '']);
+      expect(unpackMessage(y as Buffer).content).toEqual({ text: 'old' });
+    },
+  }),
+  pinOf(direct, bot)('the bot pins and hears of it', {
+    seeds: directReady,
+    answer: ['ok'],
+    changes: [...pinned(direct), ...inQueue],
+    async after(client) {
+      const [entry] = (await client.callBuffer('XRANGE', keys.queue(bot), '-', '+')) as [Buffer, Buffer[]][];
+      expect(entry?.[1][13]).toEqual(pack({ id: 1, n: 'P' }));
+    },
+  }),
+  pinOf(direct, bot)('a bot that the user blocked', {
+    seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
+  pinOf(direct)('no queue', {
+    seeds: [open(direct), seeds.chat(direct), seeds.message(direct, id)],
+    answer: ['queue_missing'],
+  }),
+  ...common(direct, directReady),
+
+  pinOf(group)('with the right', {
+    seeds: groupReady,
+    answer: ['ok', 1],
+    changes: [...pinned(group), 'outbox'],
+    async after(client) {
+      await expectPin(client, group);
+      const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      // Who pinned hears of it too.
+      expect(entry?.[1].slice(0, 4)).toEqual(['b', `${bot},${user}`, 'k', 'message']);
+    },
+  }),
+  pinOf(group)('nobody listens', {
+    seeds: [...groupReady, seeds.chat(group, { b: '' })],
+    answer: ['ok', 0],
+    changes: pinned(group),
+  }),
+  pinOf(group)('in a channel, where it makes no post', {
+    seeds: [
+      ...groupReady,
+      seeds.chat(group, { t: 'channel', b: `${bot}` }),
+      member('administrator', { can_edit_messages: true }),
+    ],
+    answer: ['ok', 1],
+    changes: [...pinned(group), 'outbox'],
+    async after(client) {
+      await expectPin(client, group);
+      const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      expect(entry?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
+    },
+  }),
+  pinOf(group)('the right of groups in a channel', {
+    seeds: [...groupReady, seeds.chat(group, { t: 'channel' })],
+    answer: ['not_allowed'],
+  }),
+  pinOf(group)('the right of channels in a group', {
+    seeds: [...groupReady, member('administrator', { can_edit_messages: true })],
+    answer: ['not_allowed'],
+  }),
+  pinOf(group)('a member', { seeds: [...groupReady, member()], answer: ['not_allowed'] }),
+  pinOf(group)('who left', { seeds: [...groupReady, member('left')], answer: ['not_member', 'group'] }),
+  pinOf(group)('a cold member', {
+    seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
+    answer: ['member_missing', 'T'],
+  }),
+  pinOf(group)('a full outbox', {
+    seeds: [...groupReady, seeds.stream(keys.outbox(partitionOf(group)), limits.outbox_length_max)],
+    answer: ['outbox_full'],
+  }),
+  ...common(group, groupReady),
+];
+
+const withPin = [...groupReady, seeds.chat(group, { pin: id })];
+const unpins: Case[] = [
+  unpin(direct, 'either side of a direct chat', {
+    seeds: [...directReady, seeds.chat(direct, { pin: id })],
+    answer: ['ok'],
+    changes: changesOf(direct),
+    async after(client) {
+      expect(await client.hmget(keys.chat(direct), 'pin', 'v', 's')).toEqual(['0', `${base + 1}`, '7']);
+      const [entry] = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
+      expect(entry?.[1]).toEqual(['k', `pin:${chatText(direct)}`, 'i', '', 's', keys.chat(direct)]);
+    },
+  }),
+  unpin(
+    group,
+    'the one that is named',
+    { seeds: withPin, answer: ['ok'], changes: changesOf(group) },
+    { message_id: `${id}` },
+  ),
+  unpin(group, 'another than is pinned', { seeds: withPin, answer: ['not_found'] }, { message_id: '6' }),
+  unpin(group, 'where none is pinned', { seeds: groupReady, answer: ['not_found'] }),
+  unpin(group, 'a request that was applied', {
+    seeds: [...withPin, seeds.text(at(group).request, '1')],
+    answer: ['ok'],
+    changes: [],
+  }),
+  unpin(group, 'another run', { seeds: withPin, answer: ['stale_run'] }, { run: 'other' }),
+  unpin(group, 'a full journal', { seeds: [...withPin, ...full(group)], answer: ['journal_full'] }),
+  unpin(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+  unpin(group, 'a cold member', {
+    seeds: [open(group), seeds.chat(group, { pin: id })],
+    answer: ['member_missing', 'T'],
+  }),
+  unpin(group, 'who left', { seeds: [...withPin, member('kicked')], answer: ['not_member', 'group'] }),
+  unpin(group, 'a member', { seeds: [...withPin, member()], answer: ['not_allowed'] }),
+];
+
+export const pinCases: Case[] = [...pins, ...unpins];

@@ -1,0 +1,260 @@
+/** Calls of the scripts below posts/ and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { pack } from '../../src/store/codec.js';
+import { postId, sharedChat } from '../../src/store/keys.js';
+import type { Case } from './cases.js';
+import { base, incarnation, keys, partitionOf, type Seed, seeds, user } from './world.js';
+
+const channel = sharedChat(-100_778);
+const partition = partitionOf(channel);
+const post = postId(partition, 12);
+const key = keys.post(post);
+const heart = '\u2764';
+const external = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
+const other = Buffer.from('ffeeddccbbaa99887766554433221100', 'hex');
+const actedKey = (generation: string | number) => `${keys.acted(post)}${generation}`;
+const userTicket = keys.ticket(actedKey(user));
+
+const at = {
+  ...{
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    post: key,
+    post_ticket: keys.ticket(key),
+  },
+  ...{ user_ticket: userTicket, channel: keys.postChannel(post) },
+  ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
+};
+const open = seeds.open(partition);
+const chat = (fields = {}) => seeds.chat(channel, { t: 'channel', ...fields });
+const fresh = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 0 });
+const one = { [`n:${heart}`]: 1, [`f:${heart}`]: base, [`l:${heart}`]: other };
+const used = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 1, g: 5, gt: Date.now(), ...one });
+const closed = chat({ t: 'private' });
+const member = (status: string): Seed =>
+  seeds.text(keys.member(channel.id, user), pack([9, incarnation, status, {}, false]));
+const full = [seeds.open(partition, { hw: 1 }), seeds.stream(keys.journal(partition), 1)];
+
+const react = (
+  what: string,
+  more: Partial<Case> & Pick<Case, 'answer'>,
+  { change = 'set', emoji = heart, ...args }: Record<string, string> = {},
+): Case => ({
+  ...{ script: 'posts/react', what, keys: at },
+  args: {
+    token: 'T',
+    reaction: pack([`${post}`, `${partition}`, '12', change, emoji, `${user}`]),
+    external,
+    known: '-',
+    ...args,
+  },
+  ...more,
+});
+const written = ['journal', 'meta', `post:${post}`];
+
+const reactCases: readonly Case[] = [
+  react('the first reaction of all', {
+    seeds: [open, chat(), fresh],
+    answer: ['ok', 1, Buffer.from(heart).toString('latin1')],
+    changes: [...written, `acted:${post}:0`],
+    after: async (client) => {
+      const { gt, ...fields } = await client.hgetall(key);
+      expect(fields).toMatchObject({ u: '1', [`n:${heart}`]: '1', v: String(base + 2) });
+      expect(gt).toBeTypeOf('string');
+      expect(await client.hgetBuffer(key, `l:${heart}`)).toEqual(external);
+      expect(await client.hgetall(actedKey(0))).toEqual({ [user]: heart, n: '1', v: String(base + 1) });
+      const entries = await client.xrange(keys.journal(partition), '-', '+');
+      expect(entries.map(([, fields]) => fields[1]?.split(':')[0])).toEqual(['react', 'tally']);
+    },
+  }),
+  react('what is set already changes nothing', {
+    seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
+    answer: ['ok', 0],
+  }),
+  react(
+    'an absent one is not removed',
+    { seeds: [open, chat(), fresh], answer: ['ok', 0, ''] },
+    { change: 'remove' },
+  ),
+  react(
+    'all are removed, from a former generation, and the post stays until it is written',
+    {
+      seeds: [
+        open,
+        chat(),
+        seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 1, g: 5, gp: 4, gt: Date.now(), ...one }),
+        seeds.hash(actedKey(4), { [user]: heart, n: 1, v: base }),
+      ],
+      answer: ['ok', 1, ''],
+      changes: [...written, `acted:${post}:4`, `acted:${post}:5`],
+      after: async (client) => {
+        expect(await client.hgetall(key)).toMatchObject({ u: '0' });
+        expect(await client.hexists(key, `n:${heart}`)).toBe(0);
+        expect(await client.hgetall(actedKey(5))).toMatchObject({ [user]: '', n: '0' });
+        expect(await client.hgetall(actedKey(4))).toEqual({ n: '0', v: String(base) });
+      },
+    },
+    { change: 'clear' },
+  ),
+  react('an old generation makes room, and its entries stay until they are written', {
+    seeds: [
+      open,
+      chat(),
+      seeds.hash(key, {
+        c: `${channel.id}`,
+        m: 7,
+        v: base,
+        u: 0,
+        g: 5,
+        gt: Date.now() - limits.acted_generation_ms - 1,
+      }),
+    ],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:${base + 1}`],
+    after: async (client) => expect(await client.hmget(key, 'g', 'gp')).toEqual([String(base + 1), '5']),
+  }),
+  react('a generation that is not written yet is not let go', {
+    seeds: [
+      open,
+      chat(),
+      seeds.hash(key, {
+        ...{ c: `${channel.id}`, m: 7, v: base, u: 0, g: 5, gp: 4 },
+        gt: Date.now() - limits.acted_generation_ms - 1,
+      }),
+      seeds.hash(actedKey(4), { n: 0, v: base }),
+    ],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:5`],
+  }),
+  react(
+    'what Postgres has of the user, under its ticket',
+    {
+      seeds: [open, chat(), used, seeds.text(userTicket, 'T')],
+      answer: ['ok', 1],
+      changes: [...written, `acted:${post}:5`, `acted:${post}:${user}:ticket`],
+      after: async (client) => {
+        expect(await client.hget(key, 'u')).toBe('1');
+        expect(await client.hget(actedKey(5), String(user))).toBe(`${heart} x`);
+      },
+    },
+    { known: heart, emoji: 'x' },
+  ),
+  react('only Postgres can tell', { seeds: [open, chat(), used], answer: ['user_missing', 'T'] }),
+  react(
+    'the ticket has gone',
+    { seeds: [open, chat(), used, seeds.text(userTicket, 'U')], answer: ['user_missing', 'U'] },
+    { known: '' },
+  ),
+  react('a member of a private channel', {
+    seeds: [open, closed, fresh, member('member')],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`],
+  }),
+  react('one who is none', { seeds: [open, closed, fresh, member('left')], answer: ['not_found'] }),
+  react('the membership is cold', {
+    seeds: [open, closed, fresh],
+    answer: ['member_missing', 'T', `${channel.id}`],
+  }),
+  react('the channel is cold', { seeds: [open, fresh], answer: ['chat_missing', 'T', `${channel.id}`] }),
+  react('the post is cold', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
+  react('the post is deleted', {
+    seeds: [open, chat(), seeds.hash(key, { c: `${channel.id}`, m: 7, x: 1, u: 0, v: base })],
+    answer: ['not_found'],
+  }),
+  react('a post in a group is seen by nobody who is not in it', {
+    seeds: [open, chat({ t: 'group' }), fresh, member('none')],
+    answer: ['not_found'],
+  }),
+  react('too many', {
+    seeds: [
+      open,
+      chat(),
+      used,
+      seeds.hash(actedKey(5), {
+        [user]: Array.from({ length: limits.reactions_per_user_max }, (_, i) => `e${i}`).join(' '),
+        ...{ n: 1, v: base },
+      }),
+    ],
+    answer: ['too_many'],
+  }),
+  react('a full journal', { seeds: [...full, chat(), fresh], answer: ['journal_full'] }),
+  react('another Redis', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
+];
+
+const read = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'posts/read', what, keys: at },
+  args: { token: 'T', who: `${user}`, ttl_ms: '1000', ...args },
+  ...more,
+});
+
+const fill = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'posts/fill', what, keys: { meta: at.meta, post: key, ticket: at.post_ticket } },
+  args: {
+    token: 'T',
+    ttl_ms: '60000',
+    fields: ['c', `${channel.id}`, 'm', '7', 'v', '1', 'u', '0'],
+    ...args,
+  },
+  ...more,
+});
+const ticket = seeds.text(at.post_ticket, 'T');
+
+const refillTicket = keys.ticket(`${key}:refill`);
+const refill = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'posts/refill', what, keys: { post: key, ticket: refillTicket, acted: at.acted } },
+  args: { token: 'T', emoji: heart, reactors: [], ...args },
+  ...more,
+});
+const back = { reactors: ['1', other, '2', external] };
+
+export const postCases: readonly Case[] = [
+  ...reactCases,
+  read('nobody acted', { seeds: [open, chat(), fresh], answer: ['ok', expect.any(Array), ''] }),
+  read('only Postgres can tell', { seeds: [open, chat(), used], answer: ['ok'] }),
+  read('the post is cold', { seeds: [open, chat()], answer: ['post_missing', 'T'] }),
+  read('the channel is cold', { seeds: [open, fresh], answer: ['chat_missing', 'T', `${channel.id}`] }),
+  read('the membership is cold', {
+    seeds: [open, closed, fresh],
+    answer: ['member_missing', 'T', `${channel.id}`],
+  }),
+  read('one who is no member', { seeds: [open, closed, fresh, member('kicked')], answer: ['not_found'] }),
+  read('another Redis', { seeds: [open, chat(), fresh], answer: ['stale_run'] }, { run: 'other' }),
+  fill('under its ticket', {
+    seeds: [open, ticket],
+    answer: ['ok', 1],
+    changes: ['meta', `post:${post}`, `post:${post}:ticket`],
+    after: async (client) => {
+      expect(await client.hget(key, 'g')).toBe(String(base + 1));
+      expect(await client.pttl(key)).toBeGreaterThan(0);
+    },
+  }),
+  fill('the ticket has gone', { seeds: [open], answer: ['ok', 0] }),
+  fill('the post is back already', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
+  fill('another Redis', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
+  refill('leaves a ticket', {
+    seeds: [used],
+    answer: ['ok', 'T', 0],
+    changes: [`post:${post}:refill:ticket`],
+  }),
+  refill(
+    'adds who is not in the list',
+    {
+      seeds: [used, seeds.text(refillTicket, 'T')],
+      answer: ['ok', 'T', 2],
+      changes: [`post:${post}`],
+      after: async (client) =>
+        expect(await client.hgetBuffer(key, `l:${heart}`)).toEqual(Buffer.concat([other, external])),
+    },
+    back,
+  ),
+  refill(
+    'leaves out who took it back',
+    {
+      seeds: [used, seeds.text(refillTicket, 'T'), seeds.hash(actedKey(5), { 2: '', n: 0, v: base })],
+      answer: ['ok', 'T', 1],
+    },
+    back,
+  ),
+  refill('the ticket has gone', { seeds: [used], answer: ['ok', 'T', limits.reactors_kept_max] }, back),
+];

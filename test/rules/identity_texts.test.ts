@@ -1,0 +1,35 @@
+/** Texts of bots: which languages they may be in, what is kept of them, and which one is shown. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { cleanText, isTextKey, languages, textIn } from '../../src/rules/identity_texts.js';
+
+test('interface §2: exactly seven languages and the default', () => {
+  expect([...languages].sort()).toEqual(['en', 'hy', 'kk', 'ru', 'tg', 'tt', 'uz']);
+  for (const key of ['', ...languages]) expect(isTextKey(key)).toBe(true);
+  for (const key of ['RU', 'en-US', 'de', ' ru', 'toString', '__proto__']) expect(isTextKey(key)).toBe(false);
+});
+
+test.each([
+  [' a b ', 'a b'],
+  ['a\r\nb', 'a\nb'],
+  ['', ''],
+  [' \r\n\t', ''],
+  ['\u200b\u3164', ''],
+  ['👩‍👩‍👧', '👩‍👩‍👧'],
+])('%j is kept as %j', (given, kept) => expect(cleanText(given)).toBe(kept));
+
+test('cleaning a clean text changes nothing', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => cleanText(cleanText(text)) === cleanText(text)),
+  );
+});
+
+test('the text of a language, else the default, else the last resort', () => {
+  const texts = { '': 'default', ru: 'р' };
+  expect(textIn(texts, 'ru', 'x')).toBe('р');
+  for (const language of ['kk', 'de', 'toString', '', null, undefined])
+    expect(textIn(texts, language, 'x')).toBe('default');
+  expect(textIn({ ru: 'р' }, 'kk', 'x')).toBe('x');
+  expect(textIn({ ru: 'р' }, null, 'x')).toBe('x');
+  expect(textIn({}, 'toString', 'x')).toBe('x');
+});

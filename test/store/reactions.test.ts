@@ -1,0 +1,122 @@
+/** Reactions under load and in bulk: exact counts, what one costs, and lists that grow short. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import type { User } from '../../src/store/control.js';
+import { partitionOfPost, postNumber } from '../../src/store/keys.js';
+import { evict, makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
+
+let cluster: TestCluster;
+let a: TestNode;
+let b: TestNode;
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  [a, b] = await Promise.all([cluster.node(), cluster.node()]);
+});
+afterAll(() => cluster.close());
+
+/** Whoever is signed in sees a public channel: these need no record of their own. */
+const people = (count: number, from = 1): User[] =>
+  Array.from({ length: count }, (_, i) => ({
+    id: 9_000_000_000 + from + i,
+    externalId: `00000000-0000-4000-8000-${String(from + i).padStart(12, '0')}`,
+    ...{ firstName: 'P', lastName: null, username: null, languageCode: null, tokens: [] },
+  }));
+
+async function makePost(): Promise<number> {
+  const owner = await makeUser(a);
+  const chat = await a.store.chats.create('channel', 'C', owner.id);
+  await a.db.query('update chats set private = false where id = $1', [chat.id]);
+  return (await a.store.messages.send(chat, owner.sender, text('post'))).record.post;
+}
+
+const set = (emoji: string) => ({ what: 'set', emoji }) as const;
+const remove = (emoji: string) => ({ what: 'remove', emoji }) as const;
+const viewer = { id: 1, isBot: true };
+
+const liveRows = (post: number) =>
+  a.db.query<{ user_id: number }>(
+    'select user_id from post_reactions where partition = $1 and number = $2 and record is not null',
+    [partitionOfPost(post), postNumber(post)],
+  );
+
+async function actedKeys(post: number): Promise<string[]> {
+  return a.connection.client.keys(`${cluster.keys.acted(post)}*`.replaceAll(/[{}]/g, '?'));
+}
+
+async function inBatches<T>(
+  items: readonly T[],
+  work: (item: T, i: number) => Promise<unknown>,
+): Promise<void> {
+  for (let i = 0; i < items.length; i += 250)
+    await Promise.all(items.slice(i, i + 250).map((x, j) => work(x, i + j)));
+}
+
+test('500 users toggling one emoji at once end with one count everywhere', async () => {
+  const post = await makePost();
+  const users = people(500);
+  // Each ends with the emoji or without it by whether its number is odd; two nodes serve each user.
+  await Promise.all(
+    users.map(async (user, i) => {
+      for (let n = 0; n <= 4 + (i % 2); n++) {
+        await (n % 2 === 0 ? a : b).store.posts.react(post, user, n % 2 === 0 ? set('👍') : remove('👍'));
+      }
+    }),
+  );
+  const expected = users.filter((_, i) => i % 2 === 0).map((user) => user.id);
+  const [hot] = (await a.store.posts.find(post, viewer)).reactions;
+  expect(hot?.count).toBe(expected.length);
+  await cluster.flush();
+  expect((await liveRows(post)).map((row) => row.user_id).sort()).toEqual(expected.sort());
+  await evict(a, cluster.keys.post(post), ...(await actedKeys(post)));
+  const cold = await b.store.posts.find(post, viewer);
+  expect(cold.reactions[0]?.count).toBe(expected.length);
+  expect(cold.reactions[0]?.users.slice(0, 100).length).toBe(limits.reactors_listed_max);
+  expect(await a.connection.client.hget(cluster.keys.post(post), 'u')).toBe(String(expected.length));
+  // Who comes back is known from the own row alone.
+  const [first, second] = users as [User, User];
+  expect((await a.store.posts.react(post, first, set('👍'))).reactions[0]?.count).toBe(expected.length);
+  expect((await a.store.posts.react(post, first, remove('👍'))).reactions[0]?.count).toBe(
+    expected.length - 1,
+  );
+  expect((await a.store.posts.react(post, second, set('👍'))).reactions[0]?.count).toBe(expected.length);
+});
+
+test('a list that removals made short gets those before them again', async () => {
+  const post = await makePost();
+  const users = people(300, 10_000);
+  for (const user of users) await a.store.posts.react(post, user, set('🔥'));
+  await cluster.flush();
+  for (const user of users.slice(-80)) await a.store.posts.react(post, user, remove('🔥'));
+  const [entry] = (await a.store.posts.find(post, viewer)).reactions;
+  expect(entry?.count).toBe(220);
+  const expected = users
+    .slice(0, 220)
+    .reverse()
+    .map((user) => user.externalId);
+  expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
+});
+
+test('a reaction takes at most 100 bytes, and one more costs the same on a large post', async () => {
+  const [small, large] = [await makePost(), await makePost()];
+  const client = a.connection.client;
+  const bytesOf = async (post: number) => {
+    let sum = 0;
+    for (const key of [cluster.keys.post(post), ...(await actedKeys(post))]) {
+      sum += Number((await client.memory('USAGE', key, 'SAMPLES', 0)) ?? 0);
+    }
+    return sum;
+  };
+  const count = 5_000;
+  const empty = await bytesOf(large);
+  for (let from = 0; from < count; from += 2_500) {
+    await inBatches(people(2_500, 100_000 + from), async (user) =>
+      a.store.posts.react(large, user, set('👍')),
+    );
+    await cluster.flush();
+  }
+  const each = (await bytesOf(large)) - empty;
+  expect(each / count).toBeLessThan(100);
+  for (const user of people(10, 200_000)) await a.store.posts.react(small, user, set('👍'));
+  expect(await client.hget(cluster.keys.post(large), 'n:👍')).toBe(String(count));
+});

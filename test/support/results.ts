@@ -1,0 +1,41 @@
+/** Holds every successful answer that a test gets against the schema that the OpenAPI document shows of it. */
+import type { z } from 'zod';
+import { endpoints, methods } from '../../src/api/registry.js';
+import { createRouter } from '../../src/api/router.js';
+
+const find = createRouter(endpoints);
+
+/** What was answered well so far: names of methods, and endpoints as `GET /api/me`. */
+export const answered = new Set<string>();
+
+function hold(name: string, schema: z.ZodType | undefined, value: unknown): void {
+  answered.add(name);
+  const parsed = schema?.safeParse(value);
+  if (parsed && !parsed.success)
+    throw new Error(
+      `${name} answered what its schema does not know: ${parsed.error.message} ${JSON.stringify(value)}`,
+    );
+}
+
+interface Answer {
+  readonly body: { readonly ok?: unknown; readonly result?: unknown } | null;
+}
+
+/** The answer of a bot method; throws when it is not as described. */
+export function holdMethod<A extends Answer>(name: string, answer: A): A {
+  const method = methods.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  if (method && answer.body?.ok === true) hold(method.name, method.result, answer.body.result);
+  return answer;
+}
+
+/** The answer of an endpoint; throws when it is not as described. `path` may have a query. */
+export function holdEndpoint<A extends Answer>(verb: string, path: string, answer: A): A {
+  const match = find(verb, path.split('?')[0] ?? '');
+  const { body } = answer;
+  if (match === null || match === 'other_verb' || body?.ok !== true) return answer;
+  const { endpoint } = match;
+  const name = `${endpoint.verb} ${endpoint.path}`;
+  if (endpoint.body) hold(name, endpoint.body, body);
+  else hold(name, endpoint.result, body.result);
+  return answer;
+}
