@@ -503,10 +503,10 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'no_button' };
   };
-  /** Reads the whole unacknowledged prefix of a partition's outbox, up to a bound. */
+  /** Reads the unacknowledged prefix of a partition's outbox, from its start or behind an entry, up to a bound. */
   'updates/read_outbox': {
     keys: { outbox: string };
-    args: { limit: number | string };
+    args: { after: string; limit: number | string };
     result:
       | { status: 'ok'; rows: unknown };
   };

@@ -148,9 +148,12 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     const cursors = parseCursor(cursor, keys.partitions.count);
     const unlisten = new Map<string, () => void>();
     let byPartition = new Map<number, ChatRef[]>();
-    let dirty = new Set<number>();
+    const dirty = new Set<number>();
+    /** Partitions that are being read. Each by itself: on a cluster the server of one may be away. */
+    const showing = new Set<number>();
     let stale = true;
-    let working = false;
+    let reloading = false;
+    let begun = false;
     let ended = false;
 
     const onHint = (chat: ChatRef, partition: number) => (text: string) => {
@@ -188,11 +191,14 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     }
 
     async function show(partition: number): Promise<void> {
-      const { version, rows } = await readChanges(
-        partition,
-        cursors.get(partition) ?? 0,
-        byPartition.get(partition) ?? [],
-      );
+      const list = byPartition.get(partition);
+      if (!list) return;
+      const { version, rows } = await readChanges(partition, cursors.get(partition) ?? 0, list);
+      if (byPartition.get(partition) !== list) {
+        // A chat may have been taken up meanwhile: its changes up to this version were not read.
+        dirty.add(partition);
+        return;
+      }
       const ordered = (rows as RawRow[])
         .map((row) => ({ to: String(row[4]), version: Number(row[3]), change: changeOf(row) }))
         .sort((a, b) => a.version - b.version);
@@ -207,26 +213,38 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       cursors.set(partition, version);
     }
 
-    async function work(first = false): Promise<void> {
-      if (working || ended) return;
-      working = true;
+    async function catchUp(partition: number): Promise<void> {
+      if (showing.has(partition)) return;
+      showing.add(partition);
       try {
-        while (!ended && (stale || dirty.size > 0)) {
-          if (stale) await reload(first);
-          const now = dirty;
-          dirty = new Set();
-          await Promise.all([...now].map(show));
-        }
+        while (!ended && dirty.delete(partition)) await show(partition);
       } finally {
-        working = false;
+        showing.delete(partition);
       }
+    }
+
+    async function takeUp(): Promise<void> {
+      if (reloading) return;
+      reloading = true;
+      try {
+        while (stale && !ended) await reload(!begun);
+      } finally {
+        reloading = false;
+      }
+    }
+
+    async function work(): Promise<void> {
+      await takeUp();
+      await Promise.all([...dirty].map(catchUp));
     }
 
     function look(partitions: readonly number[] = [...byPartition.keys()], anew = false): void {
       if (anew) stale = true;
       for (const partition of partitions) dirty.add(partition);
-      // What fails now is looked at again in a second.
+      if (!begun) return;
+      // What fails now is looked at again in a second. A list that is long in coming holds up no change.
       work().catch(() => undefined);
+      for (const partition of partitions) catchUp(partition).catch(() => undefined);
     }
 
     const handle = {
@@ -247,7 +265,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       look([]);
     });
     try {
-      await work(true);
+      await work();
+      begun = true;
     } catch (error) {
       handle.stop();
       throw error;
@@ -255,6 +274,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     open.add(handle);
     listener.start(cursorText(cursors));
     if (closing) handle.leave();
+    // What a hint told of meanwhile.
+    else look([]);
     return handle.stop;
   }
 

@@ -375,12 +375,25 @@ export const updateCases: Case[] = [
       script: 'updates/read_outbox',
       what: 'the prefix',
       keys: outboxKeys,
-      args: { limit: '2' },
+      args: { after: '', limit: '2' },
       changes: [],
     },
     ...{
       seeds: [seeds.stream(keys.outbox(home), 3)],
       answer: ['ok', expect.toSatisfy((rows) => ids(rows).join() === '1-0,2-0')],
+    },
+  },
+  {
+    ...{
+      script: 'updates/read_outbox',
+      what: 'behind an entry',
+      keys: outboxKeys,
+      args: { after: '1-0', limit: '2' },
+      changes: [],
+    },
+    ...{
+      seeds: [seeds.stream(keys.outbox(home), 4)],
+      answer: ['ok', expect.toSatisfy((rows) => ids(rows).join() === '2-0,3-0')],
     },
   },
   {

@@ -1,5 +1,6 @@
 /** Updates for bots of other partitions: each enters each queue once and in order, whoever forwards and whoever dies. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import type { ChatRef } from '../../src/store/keys.js';
 import { eventually, gate } from '../journal/support.js';
 import {
@@ -159,4 +160,42 @@ test('more than one batch goes over in order', async () => {
     const third = await poll(a, bot, (second.at(-1)?.updateId ?? 0) + 1);
     expect(shown([...first, ...second, ...third])).toEqual(values);
   }
+});
+
+test('a bot whose server is away holds nobody up, and gets all it is owed, in order, once it is back', async () => {
+  const [away, there] = bots as [Person, Person];
+  const awayAt = cluster.keys.partitions.of(away.id);
+  const values = Array.from({ length: limits.outbox_batch_entries_max + 5 }, (_, i) => `${i}`);
+  let gone = true;
+  a.hooks.call = (name, run, partition) =>
+    gone && name === 'updates/accept_forwarded' && partition === awayAt
+      ? Promise.reject(new Error('away'))
+      : run();
+  await send(...values.slice(0, 3));
+  await expect(a.store.forwarder.forwardAll(source)).rejects.toThrow('away');
+  await send(...values.slice(3));
+  expect(await outboxLength()).toBe(values.length);
+  // It is back: what is behind must not overtake what it is owed.
+  gone = false;
+  a.store.forwarder.forward(source);
+  const heard: string[] = [];
+  let heardUpTo = 0;
+  await eventually('the other bot hears all', async () => {
+    const updates = await poll(b, there, heardUpTo);
+    heardUpTo = (updates.at(-1)?.updateId ?? heardUpTo - 1) + 1;
+    heard.push(...(shown(updates) as string[]));
+    return heard.length >= values.length;
+  });
+  expect(heard).toEqual(values);
+  await a.store.forwarder.forwardAll(source);
+  const late: string[] = [];
+  let offset = 0;
+  while (late.length < values.length) {
+    const updates = await poll(b, away, offset);
+    if (updates.length === 0) break;
+    offset = (updates.at(-1)?.updateId as number) + 1;
+    late.push(...(shown(updates) as string[]));
+  }
+  expect(late).toEqual(values);
+  expect(await outboxLength()).toBe(0);
 });

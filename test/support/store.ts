@@ -20,7 +20,7 @@ import { freshDatabase } from './servers.js';
 
 export interface Hooks {
   /** Around every script call of a node. */
-  call: (name: string, run: () => Promise<unknown>) => Promise<unknown>;
+  call: (name: string, run: () => Promise<unknown>, partition: number) => Promise<unknown>;
   /** Around every statement of a node outside a transaction. */
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
   /** False drops a hint on its way. */
@@ -74,7 +74,7 @@ async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Prom
     scripts: {
       counts: runner.counts,
       call: ((name: never, partition: number, at: never, args: never) =>
-        hooks.call(name, () => runner.call(name, partition, at, args))) as ScriptRunner['call'],
+        hooks.call(name, () => runner.call(name, partition, at, args), partition)) as ScriptRunner['call'],
     },
     hints: {
       listen: (channel, listener) =>

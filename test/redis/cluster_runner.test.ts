@@ -1,0 +1,143 @@
+/** Calls that arrive where their slot no longer is, or is being taken from, and what is refused before a start. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkRedis } from '../../src/redis/check.js';
+import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { readRedirection, readSlots } from '../../src/redis/slots.js';
+import { makeKeys } from '../../src/store/keys.js';
+import { type FreshCluster, freshCluster } from '../support/cluster.js';
+
+const keys = makeKeys(64);
+const slots = keys.partitions.slots;
+
+let cluster: FreshCluster;
+let connection: RedisCluster;
+let runner: ScriptRunner;
+const recovered: string[] = [];
+
+beforeAll(async () => {
+  cluster = await freshCluster();
+  connection = connectCluster({ seeds: [cluster.url], name: 'test', slots });
+  await connection.ready(10_000);
+  runner = createRunner({
+    connection,
+    async recover(partition, run) {
+      recovered.push(`${partition} ${run}`);
+      await connection.at(partition)?.client.hset(keys.meta(partition), { run, ver: 1, hw: 10 });
+    },
+    reconnectMsMax: 1_000,
+  });
+}, 60_000);
+afterAll(async () => {
+  await connection?.close();
+  await cluster?.stop();
+});
+
+const clientAt = (index: number) => (cluster.nodes[index] as FreshCluster['nodes'][number]).client;
+const nodeAt = (partition: number) =>
+  cluster.nodes.findIndex(({ url }) => url === connection.at(partition)?.url);
+const lease = (partition: number, owner: string) =>
+  runner.call('journal/lease', partition, { lease: keys.flushLease(partition) }, { owner, ms: 60_000 });
+const renew = (partition: number) =>
+  runner.call(
+    'auth/renew',
+    partition,
+    {
+      meta: keys.meta(partition),
+      nodes: keys.authNodes().replace(keys.partitions.tag(0), keys.partitions.tag(partition)),
+      revoked: keys.authRevoked().replace(keys.partitions.tag(0), keys.partitions.tag(partition)),
+    },
+    { node: 'n', known: 0, acked: 0, lease_ms: 1_000 },
+  );
+
+test('one seed leads to every master, and each partition to its own', async () => {
+  expect(new Set(connection.nodes().map(({ url }) => url))).toEqual(new Set(cluster.cluster));
+  for (const [partition, slot] of slots.entries())
+    expect(nodeAt(partition)).toBe(await cluster.ownerOf(slot));
+});
+
+test('a call carries the run id of the server that runs it', async () => {
+  for (const partition of [0, 31, 63]) {
+    await renew(partition);
+    const own = connection.at(partition)?.runId();
+    expect(recovered.at(-1)).toBe(`${partition} ${own}`);
+    expect(await clientAt(nodeAt(partition)).hget(keys.meta(partition), 'run')).toBe(own);
+  }
+  expect(new Set(recovered.map((each) => each.split(' ')[1])).size).toBe(3);
+});
+
+test('MOVED: the call goes on at the new master and runs once, and later calls know the way', async () => {
+  const partition = 5;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  const to = (from + 1) % 3;
+  await cluster.beginMove(slot, from, to);
+  await cluster.endMove(slot, to);
+  expect(nodeAt(partition)).toBe(from);
+  expect(await lease(partition, 'me')).toEqual({ status: 'ok' });
+  expect(await clientAt(to).get(keys.flushLease(partition))).toBe('me');
+  expect(nodeAt(partition)).toBe(to);
+});
+
+test('ASK: the call runs where the slot is going to, also if the script is unknown there; the map stays', async () => {
+  const partition = 7;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  const to = (from + 1) % 3;
+  await clientAt(to).script('FLUSH');
+  await cluster.beginMove(slot, from, to);
+  expect(await lease(partition, 'first')).toEqual({ status: 'ok' });
+  expect(await lease(partition, 'second')).toEqual({ status: 'taken' });
+  expect(await clientAt(from).call('CLUSTER', 'COUNTKEYSINSLOT', slot)).toBe(0);
+  expect(await clientAt(to).call('CLUSTER', 'COUNTKEYSINSLOT', slot)).toBe(1);
+  expect(nodeAt(partition)).toBe(from);
+  await cluster.endMove(slot, to);
+  expect(await lease(partition, 'third')).toEqual({ status: 'taken' });
+});
+
+test('TRYAGAIN: a call on several keys of a slot that is being moved is unavailable, and changed nothing', async () => {
+  const partition = 9;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  await clientAt(from).hset(keys.meta(partition), 'run', 'r');
+  await cluster.beginMove(slot, from, (from + 1) % 3);
+  await expect(renew(partition)).rejects.toMatchObject({ kind: 'unavailable', retryAfter: 1 });
+  await clientAt(from).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
+  await clientAt((from + 1) % 3).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
+  expect(await clientAt(from).hgetall(keys.meta(partition))).toEqual({ run: 'r' });
+  await renew(partition);
+});
+
+test('a start is refused where a master may evict, and where the settings name the wrong kind of Redis', async () => {
+  expect((await checkRedis([cluster.url])).warnings).toEqual([]);
+  await expect(checkRedis(cluster.url)).rejects.toThrow(/REDIS_CLUSTER/);
+  await clientAt(2).config('SET', 'maxmemory-policy', 'allkeys-lru');
+  await expect(checkRedis([cluster.url])).rejects.toThrow(
+    `:${cluster.nodes[2]?.port} cannot be used: its maxmemory`,
+  );
+  await clientAt(2).config('SET', 'maxmemory-policy', 'noeviction');
+  await clientAt(1).config('SET', 'cluster-require-full-coverage', 'yes');
+  expect((await checkRedis([cluster.url])).warnings).toEqual([expect.stringMatching(/full-coverage no/)]);
+  await clientAt(1).config('SET', 'cluster-require-full-coverage', 'no');
+});
+
+test('a dead master refuses a start by its name; a dead seed does not', async () => {
+  const [dead, living] = [cluster.nodes[2], cluster.nodes[0]] as const;
+  await dead?.kill();
+  const check = checkRedis([dead?.url as string, living?.url as string], 2_000);
+  await expect(check).rejects.toThrow(`:${dead?.port} cannot be used`);
+  await dead?.start();
+  await checkRedis(['redis://:x@127.0.0.1:1', living?.url as string], 2_000);
+});
+
+test('what servers say of each other keeps password and protocol, and the host where they name none', () => {
+  const from = 'rediss://u:p@one.example:7000';
+  const at = (text: string) => readRedirection(text, from);
+  expect(at('MOVED 3999 10.0.0.1:6381')).toEqual({
+    ...{ kind: 'MOVED', slot: 3999, url: 'rediss://u:p@10.0.0.1:6381' },
+  });
+  expect(at('ASK 1 :6381')?.url).toBe('rediss://u:p@one.example:6381');
+  expect(at('MOVED 1 ?:6381')?.url).toBe('rediss://u:p@one.example:6381');
+  expect(at('MOVED 1 ::1:6381')?.url).toBe('rediss://u:p@[::1]:6381');
+  expect(at('CLUSTERDOWN The cluster is down')).toBeNull();
+  expect(readSlots([[0, 5, [null, 7001]]], from)).toEqual([
+    { start: 0, end: 5, url: 'rediss://u:p@one.example:7001' },
+  ]);
+});
