@@ -150,7 +150,8 @@ export async function createWorld(service: Service): Promise<World> {
       }
       for (const { update_id, message } of answer.body.result) {
         offset = update_id + 1;
-        if (message.text === '/start') continue;
+        // Joining and starting also tell a bot of its membership; the ledger counts messages.
+        if (!message || message.text === '/start') continue;
         const { id, type } = message.chat;
         const chat = type === 'private' ? `${bot.id}.${id}` : `${id}`;
         ledger.receive(bot.id, {
