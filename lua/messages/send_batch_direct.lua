@@ -20,6 +20,7 @@
 @key     queue_state  {NN}:queue_state:<bot>             HASH
 @key     queue        {NN}:queue:<bot>                   STREAM
 @key     bot_channel  {NN}:on_bot:<bot>                  CHANNEL
+@key     due          {NN}:webhooks_due                  ZSET
 @derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
 @arg     run       text
 @arg     chat      text    <bot>.<user>
@@ -31,6 +32,7 @@
 @ok      date      int     s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
+@ok      ring      flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     chat_missing   ticket text
@@ -50,7 +52,7 @@ if refused then return refused end
 local done = redis.call('GET', request_key)
 if done then
   local first, date = done:match('(%d+) (%d+)')
-  return ok(first, date, c.profile, reply)
+  return ok(first, date, c.profile, reply, 0)
 end
 if why then return refuse('journal_full') end
 local q
@@ -63,7 +65,7 @@ local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
   message_prefix = message_prefix}
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-  bot = chat:match('^%d+')}
+  due = due_key, bot = chat:match('^%d+')}
 local first, last
 for _, tail in ipairs(tails) do
   local id, record, version = append_message(at, c, chat, seconds, tail)
@@ -72,4 +74,4 @@ for _, tail in ipairs(tails) do
 end
 touch_chat(chat_key, c, last)
 remember(request_key, first .. ' ' .. seconds)
-return ok(first, seconds, c.profile, reply)
+return ok(first, seconds, c.profile, reply, own.ring and 1 or 0)
