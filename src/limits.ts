@@ -50,6 +50,27 @@ export const limits = {
   update_id_start_min: 1_000_000,
   update_id_start_max: 1_000_000_000,
   webhook_connections_default: 40,
+  webhook_url_length_max: 2_048,
+  webhook_certificate_bytes_max: 3 * 1024 * 1024,
+  webhook_body_bytes_max: 10 * 1024 * 1024,
+  webhook_deadline_ms: 60_000,
+  webhook_connect_ms_max: 15_000,
+  webhook_resolve_ms_max: 5_000,
+  webhook_dial_ms_max: 4_000,
+  webhook_dials_max: 4,
+  webhook_answer_bytes_max: 64 * 1024,
+  webhook_answer_head_bytes_max: 16 * 1024,
+  webhook_interim_answers_max: 8,
+  webhook_receiver_connections_max: 1_000,
+  webhook_connections_max: 8_000,
+  webhook_connection_idle_ms: 4_000,
+  webhook_connection_idle_ms_max: 60_000,
+  webhook_pool_idle_ms: 60_000,
+  webhook_retry_interval_ms_max: 120_000,
+  webhook_retry_after_ms_max: 3_600_000,
+  webhook_retry_age_ms_max: 24 * 3_600_000,
+  webhook_gone_ms: 23 * 3_600_000,
+  webhook_secret_rotation_ms: 24 * 3_600_000,
   callback_query_age_ms_max: 15 * 60_000,
 
   webhook_connections_min: 1,
@@ -152,4 +173,17 @@ assert(
   limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
     limits.idempotency_lease_ms > limits.postgres_statement_timeout_ms,
   'a call must end before another may run under its idempotency key',
+);
+assert(
+  limits.webhook_resolve_ms_max < limits.webhook_connect_ms_max &&
+    limits.webhook_connect_ms_max < limits.webhook_deadline_ms,
+  'a delivery must leave time to look up, to connect and to answer',
+);
+assert(
+  limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
+  'one receiver may not have more connections than all have',
+);
+assert(
+  limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,
+  'an update must stay queued while it is retried',
 );
