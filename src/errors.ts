@@ -130,6 +130,9 @@ export const catalogue = {
   webhook_url_invalid: bad('invalid webhook URL specified'),
   webhook_address_reserved: bad('bad webhook: IP address {what} is reserved'),
   webhook_host_unresolved: bad('bad webhook: Failed to resolve host: {reason}'),
+  webhook_secret_too_long: bad('secret token is too long'),
+  webhook_secret_invalid: bad('secret token contains unallowed characters'),
+  webhook_connections_wrong: bad('max_connections must be between 1 and 100'),
   certificate_too_big: bad('certificate size is too big'),
   certificate_invalid: bad('bad webhook: certificate is not a valid PEM certificate'),
 

@@ -74,7 +74,7 @@ export const limits = {
   callback_query_age_ms_max: 15 * 60_000,
 
   webhook_connections_min: 1,
-  webhook_connections_limit: 100,
+  webhook_connections_max_per_bot: 100,
   webhook_secret_length_max: 256,
   webhook_lease_ms: 5_000,
   webhook_renew_ms: 1_200,
@@ -87,6 +87,7 @@ export const limits = {
   webhook_held_entries_max: 400,
   webhook_held_bytes_max: 16 * 1024 * 1024,
   webhook_failures_in_a_row_max: 8,
+  webhook_pause_ms_max: 60_000,
   webhook_slice_ms: 1_000,
   webhook_drains_max: 2_000,
   webhook_open_max: 1_000,

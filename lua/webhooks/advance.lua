@@ -26,13 +26,13 @@
 @ok      fresh   raw     stream entries of other chats
 @ok      after   text    up to where the queue was read
 @ok      more    flag    the queue may hold more
-@ok      wait    int     ms until the next parked chat is due; -1 for none
+@ok      wait    int     ms until the next parked chat is due, -1 for none; of a webhook that was deleted, what is left of the lease
 @ok      gone    int?    ms, since when the receiver has answered nothing but 410
 @ok      left    flag    the lease was given back
 @ok      ring    flag    it was, and there is something to do
 @err     fenced
 ]]
-local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone')
+local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased')
 if s[1] ~= fence then return refuse('fenced') end
 local seconds, ms = now()
 local r = cmsgpack.unpack(report)
@@ -47,9 +47,11 @@ for i = 1, #r.acked, 3 do
 end
 if #r.acked > 0 then redis.call('HSET', state_key, 'bytes', bytes) end
 if not s[2] or s[3] ~= since then
-  -- Whoever polls now waits for this worker to end.
-  if leave ~= 'stay' then redis.call('HDEL', state_key, 'leased') end
-  return ok(0, ms, {}, {}, after, 0, -1, false, leave ~= 'stay' and 1 or 0, 0)
+  -- Whoever polls now, or has a new webhook, waits for this worker to end.
+  local wait = math.max(0, tonumber(s[6] or 0) - ms)
+  if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0) end
+  leave_bot(at, s[2] and ms or nil)
+  return ok(0, ms, {}, {}, after, 0, wait, false, 1, s[2] and 1 or 0)
 end
 
 for _, failed in ipairs(r.failed) do

@@ -53,5 +53,10 @@ end
 redis.call('SPUBLISH', channel_key, 'w')
 local at = {state = state_key, due = due_key, bot = bot}
 local q = read_queue(state_key)
-if redis.call('XLEN', queue_key) > 0 and q.leased <= ms then fall_due(q, at, ms) end
+if q.leased > ms then
+  -- Of a worker of this webhook, or of one that was just deleted.
+  redis.call('ZADD', due_key, q.leased, bot)
+elseif redis.call('XLEN', queue_key) > 0 then
+  fall_due(q, at, ms)
+end
 return ok(at.ring and 1 or 0)

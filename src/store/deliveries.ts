@@ -1,4 +1,5 @@
 /** A bot's queue as the worker sees it that delivers to the bot's webhook: under a lease with a fence. */
+import type { Hints } from '../redis/hints.js';
 import type { Scripts } from '../redis/scripts.gen.js';
 import { pack } from './codec.js';
 import type { StoreContext } from './context.js';
@@ -89,6 +90,8 @@ export interface Deliveries {
   advance(bot: number, step: Step): Promise<Advanced | null>;
   /** Takes updates out as dead letters. False when another worker has the lease. */
   bury(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
+  /** Calls `listener` when the bot's queue or webhook may have changed; a hint. */
+  listen(bot: number, listener: () => void): Promise<() => void>;
   /** Bots of a partition that are due and in nobody's hands. */
   due(partition: number, limit: number): Promise<{ readonly bots: number[]; readonly more: boolean }>;
 }
@@ -132,7 +135,7 @@ function taken(result: Ok<'webhooks/lease'> | Ok<'webhooks/advance'>): Taken {
   };
 }
 
-export function createDeliveries({ scripts, keys }: StoreContext): Deliveries {
+export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints): Deliveries {
   function keysOf(bot: number) {
     const partition = keys.partitions.of(bot);
     const at = {
@@ -189,6 +192,7 @@ export function createDeliveries({ scripts, keys }: StoreContext): Deliveries {
       const args = { bot: String(bot), fence, reason, ids };
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
     },
+    listen: (bot, listener) => hints.listen(keys.botChannel(bot), listener),
     async due(partition, limit) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };
       const { ring, more } = await scripts.call('webhooks/sweep', partition, at, { limit });

@@ -97,7 +97,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     sweep: createSweep(shared, { control, chats, auth, forwarder, webhooks }, onError),
     idempotency: createIdempotency(shared),
     webhooks,
-    deliveries: createDeliveries(shared),
+    deliveries: createDeliveries(shared, hints),
     under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
   };
   return store;

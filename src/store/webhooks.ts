@@ -150,7 +150,8 @@ export function createWebhooks(
       );
     },
     async remove(bot, drop) {
-      if ((await loadWebhook(db, bot))?.url_box) return (await change(bot, none, { drop, mask: null })) !== null;
+      if ((await loadWebhook(db, bot))?.url_box)
+        return (await change(bot, none, { drop, mask: null })) !== null;
       if (drop) await queues.dropPending(bot);
       return false;
     },

@@ -36,7 +36,13 @@ function call(
   params: object,
   key: string,
 ): Promise<{ status: number; body: string }> {
-  const handler = createDispatch({ store: node.store, files: noFiles, adminToken: undefined, own: {} });
+  const handler = createDispatch({
+    store: node.store,
+    files: noFiles,
+    receivers: {} as DispatchOptions['receivers'],
+    adminToken: undefined,
+    own: {},
+  });
   return new Promise((resolve, reject) => {
     const request: ApiRequest = {
       ...{ method: 'POST', path: `/bot${bot.token}/${method}`, query: '', contentType: 'application/json' },

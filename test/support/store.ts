@@ -25,6 +25,8 @@ export interface Hooks {
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
   /** False drops a hint on its way. */
   hint: (channel: string, text: string) => boolean;
+  /** Hears which bots a worker is to look at. */
+  ring: (bot: number) => void;
 }
 
 export interface TestNode {
@@ -53,7 +55,12 @@ const hotTtlMs = 3_600_000;
 const pepper = randomBytes(24).toString('hex');
 const keyRing = [{ id: 'k1', key: randomBytes(32) }];
 
-const open: Hooks = { call: (_, run) => run(), query: (_, run) => run(), hint: () => true };
+const open: Hooks = {
+  call: (_, run) => run(),
+  query: (_, run) => run(),
+  hint: () => true,
+  ring: () => undefined,
+};
 
 async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Promise<TestNode> {
   const hooks = { ...open };
@@ -86,6 +93,7 @@ async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Prom
     keys,
     secrets: createSecrets(pepper, keyRing),
     hotTtlMs,
+    ring: (bot) => hooks.ring(bot),
     onError: (error) => errors.push(error),
   });
   await connection.ready(5_000);
