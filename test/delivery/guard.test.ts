@@ -1,6 +1,6 @@
 /** Names and addresses that must not be dialled: a name server, listeners and the runtime itself would notice. */
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { isIP, type Socket } from 'node:net';
+import { createHook } from 'node:async_hooks';
+import { isIP } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Guard, makeGuard } from '../../src/delivery/guard.js';
 import { makeResolver } from '../../src/delivery/resolver.js';
@@ -11,19 +11,21 @@ import { forbidden } from './addresses.cases.js';
 
 let names: NameServer;
 let listener: Receiver;
-/** sockets that this process has made as a client, whether or not anything listens where they go */
+/** connections that this process has begun, whether or not anything listens where they go */
 let made = 0;
-const count = (message: unknown) => {
-  if ((message as { socket?: Socket }).socket !== undefined) made += 1;
-};
+const hook = createHook({
+  init(_, type) {
+    if (type === 'TCPCONNECTWRAP') made += 1;
+  },
+});
 
 beforeAll(async () => {
   names = await startNameServer();
   listener = await startListener();
-  subscribe('net.client.socket', count);
+  hook.enable();
 });
 afterAll(async () => {
-  unsubscribe('net.client.socket', count);
+  hook.disable();
   await names.close();
   await listener.close();
 });
@@ -54,7 +56,7 @@ const refusal = (guard: Guard, url: string) =>
 /** How WHATWG writes an address in a URL. */
 const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
 
-test('what counts sockets does count: an address that is opened is dialled and arrives', async () => {
+test('what counts connections does count: an address that is opened is dialled and arrives', async () => {
   names.set('open.test', ['127.0.0.1']);
   const outcome = await withSender(guardWith(['127.0.0.0/8']), (sender) =>
     sender.send(receiverOf(`https://open.test:${listener.port}/`), headers, body),
