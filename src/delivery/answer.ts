@@ -16,15 +16,17 @@ function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
 
 /**
  * The handler of one request. It settles exactly once: when the answer is complete, when it is longer than is read, when it
- * breaks off, or at the deadline. What has been settled early is cut off, so that a receiver that drips costs no more time.
+ * breaks off, or at the deadline, whatever the request waits for then. Nothing that comes later counts.
  */
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #addressOf: () => string;
+  /** Called once when nothing more is expected; `complete` if the connection is good for another request. */
+  onEnd: (complete: boolean) => void = () => {};
   readonly #beganMs = performance.now();
   readonly #deadline: NodeJS.Timeout;
   readonly #chunks: Buffer[] = [];
-  #controller: Dispatcher.DispatchController | undefined;
+  #started = false;
   #settled = false;
   #interim = 0;
   #bytes = 0;
@@ -37,13 +39,11 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#deadline = setTimeout(() => this.#late(), deadlineMs);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Thrown rather than aborted: the connection that has become free is good for another request.
-    if (this.#settled) throw new Error('the deadline passed before a connection was free');
-    this.#controller = controller;
+  onRequestStart(): void {
+    this.#started = true;
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) {
       this.#interim += 1;
       if (this.#interim > limits.webhook_interim_answers_max)
@@ -54,7 +54,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#retryAfterMs = retryAfterOf(headers);
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_: unknown, chunk: Buffer): void {
     const room = limits.webhook_answer_bytes_max - this.#bytes;
     this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
     this.#bytes += Math.min(chunk.length, room);
@@ -65,22 +65,21 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#answer(false);
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_: unknown, error: Error): void {
     this.#fail(connectionFault(error, ['closed', 'Connection closed before the answer was complete']));
   }
 
   #late(): void {
-    const fault =
-      this.#controller === undefined
-        ? new DeliveryFault('connect', 'Connection timed out')
-        : new DeliveryFault('timeout', 'Read timeout expired');
+    const fault = !this.#started
+      ? new DeliveryFault('connect', 'Connection timed out')
+      : new DeliveryFault('timeout', 'Read timeout expired');
     this.#fail(fault);
   }
 
   /** A refusal is known by its head; only a success has to be complete. */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);
-    else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, true);
+    else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, false);
   }
 
   #answer(truncated: boolean): void {
@@ -93,17 +92,16 @@ export class Answer implements Dispatcher.DispatchHandler {
       latencyMs: this.#latencyMs(),
       address: this.#addressOf(),
     } as const;
-    this.#end(outcome, truncated);
+    this.#end(outcome, !truncated);
   }
 
-  #end(outcome: Outcome, cut: boolean): void {
+  #end(outcome: Outcome, complete: boolean): void {
     if (this.#settled) return;
     this.#settled = true;
     clearTimeout(this.#deadline);
     this.#chunks.length = 0;
+    this.onEnd(complete);
     this.#settle(outcome);
-    // Ends the connection: on it more of the same answer would follow.
-    if (cut) this.#controller?.abort(new Error('no more of the answer is read'));
   }
 
   #latencyMs(): number {

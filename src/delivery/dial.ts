@@ -1,5 +1,5 @@
 /** Opens connections to receivers: looks up, vets, dials what was vetted, proves who answers. */
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { isIP } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { limits } from '../limits.js';
 import { connectionFault, DeliveryFault, tlsFault } from './faults.js';
@@ -23,13 +23,13 @@ export interface Dial {
 
 const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
 
-/** Calls `ready` once and leaves no listener of its own behind; a socket that fails or is late is destroyed. */
-function settled<S extends Socket>(
-  socket: S,
+/** Waits for an event of a socket and leaves no listener behind. A socket that fails or is late is destroyed. */
+function waitFor(
+  socket: TLSSocket,
   event: 'connect' | 'secureConnect',
   waitMs: number,
   faultOf: (error: unknown) => DeliveryFault,
-): Promise<S> {
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = () => {
       clearTimeout(timer);
@@ -45,7 +45,7 @@ function settled<S extends Socket>(
     const closed = () => failed(undefined);
     const ready = () => {
       done();
-      resolve(socket);
+      resolve();
     };
     const timer = setTimeout(() => failed(timedOut()), Math.max(0, waitMs));
     socket.on('error', failed).on('close', closed).on(event, ready);
@@ -54,27 +54,26 @@ function settled<S extends Socket>(
 
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
-/** Tries the addresses in turn. Each has been vetted and is a literal, so no further look-up happens. */
-async function reach(addresses: readonly string[], port: number, leftMs: () => number) {
-  const tried = addresses.slice(0, limits.webhook_dials_max);
-  let fault: unknown = timedOut();
-  for (const [index, address] of tried.entries()) {
-    const last = index === tried.length - 1;
-    const waitMs = last ? leftMs() : Math.min(leftMs(), limits.webhook_dial_ms_max);
-    if (waitMs <= 0) break;
-    try {
-      const socket = connectTcp({ host: address, port, noDelay: true });
-      return { socket: await settled(socket, 'connect', waitMs, tcpFault), address };
-    } catch (error) {
-      fault = error;
-    }
-  }
-  throw fault;
+/** Begins a connection to one vetted address. It is a literal, so that no further look-up happens. */
+function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
+  const socket = connectTls({
+    host: address,
+    port,
+    secureContext,
+    // Said outright: an environment variable could turn the default off.
+    rejectUnauthorized: true,
+    ALPNProtocols: ['http/1.1'],
+    checkServerIdentity: (_, certificate) => checkHost(host, certificate),
+    // A server name is never an address (RFC 6066 §3).
+    servername: isIP(host) === 0 ? host : '',
+  });
+  return socket.setNoDelay(true);
 }
 
 /**
  * Opens one connection. The host is resolved and vetted anew each time, so a name that has come to mean something else is
- * noticed. No TLS session is resumed: a resumed one would not be verified again. Throws a DeliveryFault.
+ * noticed; addresses that do not answer make way for the next. No TLS session is resumed: a resumed one would not be verified
+ * again. Throws a DeliveryFault.
  */
 export async function dial({
   target,
@@ -84,17 +83,21 @@ export async function dial({
 }: Dial): Promise<Dialled> {
   const endMs = performance.now() + connectMs;
   const leftMs = () => endMs - performance.now();
-  const addresses = await guard.addressesOf(target.host);
-  const { socket, address } = await reach(addresses, target.port, leftMs);
-  const secured = connectTls({
-    socket,
-    secureContext: trust.secureContext,
-    // Said outright: an environment variable could turn the default off.
-    rejectUnauthorized: true,
-    ALPNProtocols: ['http/1.1'],
-    checkServerIdentity: (_, certificate) => trust.checkHost(target.host, certificate),
-    // A server name is never an address (RFC 6066 §3).
-    ...(isIP(target.host) === 0 ? { servername: target.host } : {}),
-  });
-  return { socket: await settled(secured, 'secureConnect', leftMs(), tlsFault), address };
+  const addresses = (await guard.addressesOf(target.host)).slice(0, limits.webhook_dials_max);
+  let fault: unknown = timedOut();
+  for (const [index, address] of addresses.entries()) {
+    const last = index === addresses.length - 1;
+    const waitMs = last ? leftMs() : Math.min(leftMs(), limits.webhook_dial_ms_max);
+    if (waitMs <= 0) break;
+    const socket = begin(address, target, trust);
+    try {
+      await waitFor(socket, 'connect', waitMs, tcpFault);
+    } catch (error) {
+      fault = error;
+      continue;
+    }
+    await waitFor(socket, 'secureConnect', leftMs(), tlsFault);
+    return { socket, address };
+  }
+  throw fault;
 }

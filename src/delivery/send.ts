@@ -1,8 +1,8 @@
 /** Sends updates to receivers over connections that are kept, counted and bounded. */
 import { createHash } from 'node:crypto';
-import { Pool } from 'undici';
 import { limits } from '../limits.js';
 import { Answer } from './answer.js';
+import { Connections } from './connections.js';
 import { dial } from './dial.js';
 import { DeliveryFault } from './faults.js';
 import type { Guard } from './guard.js';
@@ -49,7 +49,7 @@ export interface SenderOptions {
 }
 
 interface Kept {
-  readonly pool: Pool;
+  readonly pool: Connections;
   inFlight: number;
   connections: number;
   usedMs: number;
@@ -106,22 +106,7 @@ export function makeSender({
         throw error;
       }
     };
-    const pool = new Pool(target.origin, {
-      connect: (_, done) => {
-        open().then(
-          (socket) => done(null, socket),
-          (error) => done(error, null),
-        );
-      },
-      connections: receiverConnectionsMax,
-      pipelining: 1,
-      keepAliveTimeout: limits.webhook_connection_idle_ms,
-      keepAliveMaxTimeout: limits.webhook_connection_idle_ms_max,
-      maxHeaderSize: limits.webhook_answer_head_bytes_max,
-      // The deadline of an attempt is one for all its phases, see Answer.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
+    const pool = new Connections({ origin: target.origin, max: receiverConnectionsMax, open });
     const entry: Kept = { pool, inFlight: 0, connections: 0, usedMs: 0, address: '' };
     return entry;
   }
@@ -151,7 +136,7 @@ export function makeSender({
           },
         );
         const all = authorization === undefined ? headers : { ...headers, Authorization: authorization };
-        entry.pool.dispatch({ method: 'POST', path, headers: all, body }, answer);
+        entry.pool.send({ path, headers: all, body }, answer);
       });
     },
     stats: () => ({ connections, receivers: kept.size, inFlight }),

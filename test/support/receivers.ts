@@ -67,7 +67,11 @@ export async function startReceiver(
 
 /** Starts a plain TCP listener: one that only counts, or that says something else than TLS. */
 export async function startListener(talk: (socket: Socket) => void = () => {}): Promise<Receiver> {
-  const server = createTcp(talk);
+  const server = createTcp((socket) => {
+    // Unread, its end would not be noticed either.
+    socket.resume();
+    talk(socket);
+  });
   const counts = counted(server);
   server.listen(everywhere);
   await once(server, 'listening');
