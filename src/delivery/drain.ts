@@ -67,7 +67,7 @@ export function startDrain(
   /** When the next chat that failed is due, by the monotonic clock. */
   let retryAt = Number.POSITIVE_INFINITY;
   let acked: Array<Step['acked'][number]> = [];
-  let failed: Array<Step['failed'][number]> = [];
+  let failed: Array<Step['failed'][number] & { readonly ids: string[] }> = [];
   let dead: Array<{ readonly delivery: Delivery; readonly reason: DeadReason }> = [];
   let error = '';
   let goneSign: Step['gone'] = '';
@@ -106,8 +106,15 @@ export function startDrain(
   }
 
   function takeUp({ again, fresh, ...taken }: Lease | Advanced): void {
-    for (const chat of again) held.addAgain(chat);
-    for (const delivery of fresh) held.add(delivery);
+    // A chat that failed while this was on its way is parked by the next step, with what came of it now.
+    const parking = new Map(failed.map((each) => [each.chat, each]));
+    const settled = new Set(acked.map(({ delivery }) => delivery.chat));
+    for (const chat of again) if (!parking.has(chat.chat) && !settled.has(chat.chat)) held.addAgain(chat);
+    for (const delivery of fresh) {
+      const chat = parking.get(delivery.chat);
+      if (chat) chat.ids.push(delivery.id);
+      else held.add(delivery);
+    }
     ({ after, more, gone } = taken);
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
@@ -283,7 +290,7 @@ export function startDrain(
     if (dead.length > 0 && !(await buryDead())) return end(false);
     if (crowded()) {
       for (const { chat, ids } of held.spill())
-        failed.push({ chat, delayMs: limits.webhook_lease_ms, tries: 0, ids });
+        failed.push({ chat, delayMs: limits.webhook_lease_ms, tries: 0, ids: [...ids] });
     }
     const leave = leaving();
     const sent = { acked, failed, error, gone: goneSign };

@@ -27,12 +27,12 @@ export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots'> {
   readonly partitions: number;
 }
 
-const sweepMs = 1_000;
+const sweepMs = 500;
 const sweepBotsMax = 100;
 /** Rings that are answered at a time, a queue. */
 const looksMax = 64;
 /** Sweeps in a row that find a bot due: then the doorbell is broken, and the bot is looked at here. */
-const unheardMax = 3;
+const unheardMax = 1;
 
 export function createDeliveryWorker({
   doorbell,
