@@ -57,10 +57,9 @@ const keyRing = z.string().transform((text, ctx) => {
 /** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
 const cidrs = z.string().transform((text, ctx) => {
   const ranges = text.split(',').map((part) => {
-    const [address = '', bits] = part.trim().split('/', 2);
+    const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
     const width = isIP(address) === 4 ? 32 : 128;
-    const valid = isIP(address) !== 0 && !address.includes('%') && /^\d{1,3}$/.test(bits ?? '0');
-    return valid && Number(bits ?? 0) <= width ? `${address}/${bits ?? width}` : undefined;
+    return isIP(address) !== 0 && Number(bits ?? 0) <= width ? `${address}/${bits ?? width}` : undefined;
   });
   if (ranges.includes(undefined)) {
     ctx.addIssue({ code: 'custom', message: 'ranges of addresses like 10.0.0.0/8, separated by commas' });

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { limits } from '../limits.js';
-import { connectionFault, DeliveryFault } from './faults.js';
+import { connectionFault, DeliveryFault, notHttp } from './faults.js';
 import type { Outcome } from './outcome.js';
 import { httpDateMs, readRetryAfter } from './schedule.js';
 
@@ -46,8 +46,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) {
       this.#interim += 1;
-      if (this.#interim > limits.webhook_interim_answers_max)
-        this.#fail(new DeliveryFault('malformed', 'Wrong response from the webhook: not an HTTP answer'));
+      if (this.#interim > limits.webhook_interim_answers_max) this.#fail(new DeliveryFault(...notHttp));
       return;
     }
     this.#status = status;

@@ -1,5 +1,7 @@
 /** Why a delivery got no answer, in words that a bot's owner may read. */
 
+import { errors } from 'undici';
+
 /**
  * `reserved`, `unresolved`: the host's addresses. `connect`, `tls`: the connection. `timeout`, `closed`, `malformed`: the
  * answer. `busy`: this process has too many connections, the receiver did nothing wrong.
@@ -42,6 +44,9 @@ const connection: Record<string, readonly [FaultReason, string]> = {
   UND_ERR_HEADERS_OVERFLOW: ['malformed', 'Wrong response from the webhook: header is too large'],
 };
 
+/** Said of bytes that are no HTTP, or none that may be sent here. */
+export const notHttp = ['malformed', 'Wrong response from the webhook: not an HTTP answer'] as const;
+
 const verification: Record<string, string> = {
   CERT_HAS_EXPIRED: 'certificate has expired',
   CERT_NOT_YET_VALID: 'certificate is not yet valid',
@@ -67,12 +72,8 @@ const codeOf = (error: unknown): string =>
 export function connectionFault(error: unknown, otherwise: readonly [FaultReason, string]): DeliveryFault {
   if (error instanceof DeliveryFault) return error;
   const code = codeOf(error);
-  // The parser's codes begin with HPE_.
   const [reason, message] =
-    connection[code] ??
-    (code.startsWith('HPE_')
-      ? (['malformed', 'Wrong response from the webhook: not an HTTP answer'] as const)
-      : otherwise);
+    connection[code] ?? (error instanceof errors.HTTPParserError ? notHttp : otherwise);
   return new DeliveryFault(reason, message, { cause: error });
 }
 

@@ -15,7 +15,9 @@ export function readCertificate(given: Buffer): string {
   if (given.length > limits.webhook_certificate_bytes_max) fail('certificate_too_big');
   try {
     const found = given.toString('latin1').match(blocks) ?? fail('certificate_invalid');
-    return found.map((block) => new X509Certificate(block).toString()).join('');
+    const certificate = found.map((block) => new X509Certificate(block).toString()).join('');
+    createSecureContext({ ca: certificate });
+    return certificate;
   } catch {
     return fail('certificate_invalid');
   }

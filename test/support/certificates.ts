@@ -19,15 +19,30 @@ export interface CertificateOptions {
   readonly authority?: boolean;
   readonly validFrom?: Date;
   readonly validTo?: Date;
+  /** with the extensions that limit its use to TLS servers */
+  readonly forServers?: boolean;
+  /** a key of its own; else one is shared by all, since making them takes long */
+  readonly freshKey?: boolean;
 }
 
 const day = 86_400_000;
 
+const makeKey = () =>
+  generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs1', format: 'pem' })
+    .toString();
+let sharedKey: string | undefined;
+
+function keyFor(fresh: boolean): string {
+  if (fresh) return makeKey();
+  sharedKey ??= makeKey();
+  return sharedKey;
+}
+
 /** Makes a certificate and its key. */
 export function makeCertificate(options: CertificateOptions = {}): Certificate {
   const { commonName = 'localhost', names = [], addresses = [], issuer, authority = false } = options;
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const key = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString();
+  const key = keyFor(options.freshKey ?? false);
   const own = forge.pki.privateKeyFromPem(key);
   const made = forge.pki.createCertificate();
   made.publicKey = forge.pki.setRsaPublicKey(own.n, own.e);
@@ -45,6 +60,12 @@ export function makeCertificate(options: CertificateOptions = {}): Certificate {
   ];
   made.setExtensions([
     { name: 'basicConstraints', cA: authority, critical: true },
+    ...(options.forServers === true
+      ? [
+          { name: 'keyUsage', digitalSignature: true, keyEncipherment: true, critical: true },
+          { name: 'extKeyUsage', serverAuth: true },
+        ]
+      : []),
     ...(altNames.length > 0 ? [{ name: 'subjectAltName', altNames }] : []),
   ]);
   made.sign(issuer === undefined ? own : forge.pki.privateKeyFromPem(issuer.key), forge.md.sha256.create());
