@@ -13,6 +13,7 @@ import { messageCases } from './messages.cases.js';
 import { pinCases } from './pins.cases.js';
 import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
+import { webhookCases } from './webhooks.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
@@ -28,6 +29,7 @@ const cases: readonly Case[] = [
   ...journalCases,
   ...idempotencyCases,
   ...postCases,
+  ...webhookCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();
