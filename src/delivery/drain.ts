@@ -310,6 +310,8 @@ export function startDrain(
       goneSign ||= sent.gone;
       throw thrown;
     }
+    if (sent.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
+      await remove();
     if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
     renewedAt = before;
     clock = { redis: advanced.now, own: performance.now() };
@@ -319,8 +321,6 @@ export function startDrain(
     }
     takeUp(advanced);
     if (advanced.hook !== hook) await reload(advanced.hook);
-    else if (sent.gone === 'set' && afterAnswer(advanced.gone ?? undefined, 410, advanced.now).remove)
-      await remove();
   }
 
   /** The settings have changed: what is sent from now on goes by the new ones. */
