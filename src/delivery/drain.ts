@@ -9,29 +9,14 @@
  */
 import { limits } from '../limits.js';
 import type { Advanced, DeadReason, Delivery, Lease, Step } from '../store/deliveries.js';
-import type { Store } from '../store/store.js';
 import type { Webhook } from '../store/webhooks.js';
-import { attempt, type Destination, destinationOf, type Send } from './attempt.js';
+import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';
+import type { DrainContext } from './context.js';
 import { createHeld, type Opened } from './held.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
+import { createReport } from './report.js';
 import { afterAnswer, nextTry } from './schedule.js';
-import type { Slots } from './slots.js';
-
-export interface DrainContext {
-  readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;
-  readonly send: Send;
-  readonly slots: Slots;
-  /** What stands for `Service` in the names of headers. */
-  readonly service: string;
-  /** Hears every attempt: `dead` is set when it was the update's last. */
-  onOutcome?(bot: number, delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null): void;
-  /** Runs what an answer asks for before the chat's next update goes out. It must not reject. */
-  onAnswer?(bot: number, answer: Answered): Promise<void>;
-  /** A webhook was removed because its receiver said for 23 hours that it is gone. */
-  onRemoved?(bot: number): void;
-  onError(error: unknown): void;
-}
 
 export interface Drain {
   /** Resolves when the lease was given back or lost; true when there is something to do again at once. */
@@ -46,6 +31,9 @@ const gatherMs = 2;
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
 const restMs = 100;
+
+type Wanted = Pick<Step, 'chats' | 'updates'>;
+const nothing: Wanted = { chats: 0, updates: 0 };
 
 export function startDrain(
   context: DrainContext,
@@ -66,14 +54,9 @@ export function startDrain(
   let clock = { redis: lease.now, own: sentAt };
   /** When the next chat that failed is due, by the monotonic clock. */
   let retryAt = Number.POSITIVE_INFINITY;
-  let acked: Array<Step['acked'][number]> = [];
-  let failed: Array<Step['failed'][number] & { readonly ids: string[] }> = [];
+  const report = createReport();
   let dead: Array<{ readonly delivery: Delivery; readonly reason: DeadReason }> = [];
-  let error = '';
-  let goneSign: Step['gone'] = '';
   let hinted = false;
-  /** Acknowledgements are told then, by the monotonic clock. */
-  let tellAt = 0;
   /** The receiver is down: nothing is sent before. */
   let pauseEnd = 0;
   let stepping = false;
@@ -105,17 +88,12 @@ export function startDrain(
     timer = setTimeout(pump, Math.max(0, ms));
   }
 
-  function takeUp({ again, fresh, ...taken }: Lease | Advanced): void {
-    // A chat that failed while this was on its way is parked by the next step, with what came of it now.
-    const parking = new Map(failed.map((each) => [each.chat, each]));
-    const settled = new Set(acked.map(({ delivery }) => delivery.chat));
-    for (const chat of again) if (!parking.has(chat.chat) && !settled.has(chat.chat)) held.addAgain(chat);
-    for (const delivery of fresh) {
-      const chat = parking.get(delivery.chat);
-      if (chat) chat.ids.push(delivery.id);
-      else held.add(delivery);
-    }
-    ({ after, more, gone } = taken);
+  /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
+  function takeUp({ again, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
+    for (const chat of again) if (!report.knows(chat.chat)) held.addAgain(chat);
+    for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
+    if (asked.updates > 0) ({ more } = taken);
+    ({ after, gone } = taken);
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
 
@@ -162,18 +140,17 @@ export function startDrain(
 
   /** Nothing of the receiver's doing: the update is tried again as if this had not been. */
   function giveBack(chat: string, delayMs: number): void {
-    failed.push({ chat, delayMs, tries: 0, ids: held.giveUp(chat) });
+    report.park(chat, delayMs, 0, held.giveUp(chat));
   }
 
   async function delivered(delivery: Delivery, outcome: Answered): Promise<void> {
     breaker.success();
-    if (gone !== null) goneSign = 'clear';
+    if (gone !== null) report.notGone();
     context.onOutcome?.(bot, delivery, outcome, null);
     const asked = context.onAnswer?.(bot, outcome);
     if (asked) await asked.catch(context.onError);
     if (state === 'over') return;
-    if (acked.length === 0) tellAt = performance.now() + gatherMs;
-    acked.push({ delivery, parked: held.settle(delivery.chat) });
+    report.ack(delivery, held.settle(delivery.chat));
   }
 
   function notDelivered({ delivery, tries }: Opened, outcome: Outcome, probe: boolean): void {
@@ -187,9 +164,7 @@ export function startDrain(
       outcome.kind === 'answered' ? [outcome.status, outcome.retryAfterMs] : [undefined, undefined];
     breaker.failure(probe, retryAfterMs, Math.random());
     pauseEnd = performance.now() + breaker.pauseMs;
-    error = errorMessageOf(outcome);
-    if (status === 410) goneSign = 'set';
-    else if (status !== undefined) goneSign = 'clear';
+    report.error(errorMessageOf(outcome), status);
     const failures = tries + 1;
     const nowMs = nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
@@ -198,39 +173,36 @@ export function startDrain(
       return;
     }
     context.onOutcome?.(bot, delivery, outcome, null);
-    failed.push({ chat, delayMs: next.atMs - nowMs, tries: failures, ids: held.giveUp(chat) });
+    report.park(chat, next.atMs - nowMs, failures, held.giveUp(chat));
   }
 
   /** What the next step asks for. */
-  function wanted(): { readonly chats: number; readonly updates: number } {
-    if (!sending()) return { chats: 0, updates: 0 };
+  function wanted(): Wanted {
+    if (!sending()) return nothing;
     if (breaker.down) {
-      const free = held.count === 0 && pauseLeft() === 0;
-      return {
-        chats: free ? 1 : 0,
-        updates: free && retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0,
-      };
+      if (held.count > 0 || pauseLeft() > 0) return nothing;
+      return { chats: 1, updates: retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0 };
     }
-    const room = limits.webhook_held_entries_max - held.count;
-    if (room <= 0 || held.bytes >= limits.webhook_held_bytes_max) return { chats: 0, updates: 0 };
-    const most = Math.min(room, limits.webhook_take_max);
-    return { chats: most, updates: most };
+    const enough = held.ready && held.count >= 2 * maxConnections;
+    const room = Math.min(limits.webhook_held_entries_max - held.count, limits.webhook_take_max);
+    if (enough || room <= 0 || held.bytes >= limits.webhook_held_bytes_max) return nothing;
+    return { chats: room, updates: room };
   }
 
   /** In how many milliseconds a step is due, 0 or less for now. */
   function nextStepIn(): number {
     const now = performance.now();
-    const renewal = renewedAt + limits.webhook_renew_ms - now;
     const pause = pauseLeft();
     if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
-    if (failed.length > 0 || dead.length > 0 || acked.length >= limits.webhook_take_max) return 0;
-    const telling = acked.length > 0 && held.count > 0 ? tellAt - now : acked.length > 0 ? 0 : renewal;
+    if (report.urgent || dead.length > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
+    if (report.acked > 0 && held.count === 0) return 0;
+    const { chats, updates } = wanted();
+    if (updates > 0 && (more || hinted)) return 0;
+    const renewal = renewedAt + limits.webhook_renew_ms - now;
+    const telling = report.acked > 0 ? report.ackedSince + gatherMs - now : renewal;
     if (pause > 0) return Math.min(renewal, telling, pause);
-    if (held.count === 0)
-      return more || hinted || !lingering(now) ? 0 : Math.min(telling, renewal, retryAt - now);
-    const few = held.count < 2 * maxConnections;
-    if (breaker.down || !(few || !held.ready)) return Math.min(renewal, telling);
-    return more || hinted || crowded() ? 0 : Math.min(renewal, telling, retryAt - now);
+    if (held.count === 0 && !lingering(now)) return 0;
+    return Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
   }
 
   /** True while the next retry is so close that giving the lease back would only delay it. */
@@ -275,42 +247,44 @@ export function startDrain(
     }
   }
 
+  /** Takes out what will not be delivered. False when the lease is another's. */
   async function buryDead(): Promise<boolean> {
-    for (const reason of new Set(dead.map((each) => each.reason))) {
-      const ids = dead.filter((each) => each.reason === reason).map(({ delivery }) => delivery.id);
-      if (!(await store.deliveries.bury(bot, lease.fence, reason, ids))) return false;
-      for (const each of dead.filter(({ delivery }) => ids.includes(delivery.id)))
-        held.settle(each.delivery.chat);
-      dead = dead.filter(({ delivery }) => !ids.includes(delivery.id));
+    const burying = dead;
+    dead = [];
+    for (const reason of new Set(burying.map((each) => each.reason))) {
+      const own = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
+      const ids = own.map(({ id }) => id);
+      try {
+        if (!(await store.deliveries.bury(bot, lease.fence, reason, ids))) return false;
+        for (const { chat } of own) held.settle(chat);
+      } catch (thrown) {
+        // The journal is full: the rest goes on.
+        context.onError(thrown);
+        for (const { chat } of own) giveBack(chat, limits.webhook_pause_ms_max);
+      }
     }
     return true;
   }
 
   async function tell(): Promise<void> {
     if (dead.length > 0 && !(await buryDead())) return end(false);
-    if (crowded()) {
-      for (const { chat, ids } of held.spill())
-        failed.push({ chat, delayMs: limits.webhook_lease_ms, tries: 0, ids: [...ids] });
-    }
+    if (crowded())
+      for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
     const leave = leaving();
-    const sent = { acked, failed, error, gone: goneSign };
+    const asked = wanted();
+    const told = report.take();
     const before = performance.now();
-    const safe = held.safe(after);
-    [acked, failed, error, goneSign, hinted] = [[], [], '', '', false];
+    if (asked.updates > 0) hinted = false;
+    const place = { fence: lease.fence, since: lease.since, after, safe: held.safe(after) };
+    const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
     let advanced: Advanced | null;
     try {
-      advanced = await store.deliveries.advance(bot, {
-        ...{ fence: lease.fence, since: lease.since, after, safe, leave },
-        ...{ ...sent, ...wanted(), holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes },
-      });
+      advanced = await store.deliveries.advance(bot, { ...place, leave, ...told, ...asked, ...pausing });
     } catch (thrown) {
-      acked = [...sent.acked, ...acked];
-      failed = [...sent.failed, ...failed];
-      error ||= sent.error;
-      goneSign ||= sent.gone;
+      report.putBack(told);
       throw thrown;
     }
-    if (sent.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
+    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
       await remove();
     if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
     renewedAt = before;
@@ -319,7 +293,7 @@ export function startDrain(
       graceEnd = Math.min(graceEnd, before + (advanced.wait ?? 0));
       return;
     }
-    takeUp(advanced);
+    takeUp(advanced, asked);
     if (advanced.hook !== hook) await reload(advanced.hook);
   }
 
@@ -337,7 +311,7 @@ export function startDrain(
     context.onRemoved?.(bot);
   }
 
-  takeUp(lease);
+  takeUp(lease, { chats: 1, updates: 1 });
   const listening = setTimeout(() => {
     if (state === 'over') return;
     store.deliveries

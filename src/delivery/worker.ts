@@ -1,8 +1,9 @@
 /** Delivers webhooks in one process: answers the doorbell, keeps the drains that run here, and sweeps for lost rings. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import type { DrainContext } from './context.js';
 import type { Doorbell, DoorbellListener } from './doorbell.js';
-import { type Drain, type DrainContext, startDrain } from './drain.js';
+import { type Drain, startDrain } from './drain.js';
 import { isDelivered } from './outcome.js';
 import { createSlots } from './slots.js';
 

@@ -117,7 +117,7 @@ test('as a form, with an uploaded certificate, by the names that libraries give 
   expect(last?.text).toBe('by the form');
   expect(last?.headers['x-service-bot-api-secret-token']).toBe('from-a-form');
   expect(last?.headers['x-telegram-bot-api-secret-token']).toBe('from-a-form');
-  const encoded = await request(`${service.fronts[1].url}/bot${bot.token}/setWebhook`, {
+  const encoded = await request(`${service.fronts[0].url}/bot${bot.token}/setWebhook`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({
