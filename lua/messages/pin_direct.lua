@@ -51,7 +51,10 @@ local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
 local refusal = unpinnable(record)
 if refusal then return refuse(refusal) end
-if c.pin == message_id then return ok() end
+if c.pin == message_id then
+  remember(request_key, 1)
+  return ok()
+end
 local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end
 if why then return refuse('journal_full') end

@@ -352,7 +352,7 @@ export interface Scripts {
   /** Unpins the pinned message of any chat. */
   'messages/unpin': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
-    args: { chat: string; message_id: string; direct: boolean; token: string };
+    args: { chat: string; message_id: string; all: boolean; direct: boolean; token: string };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
