@@ -48,10 +48,13 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local done, made = remembered(request_key)
+if made then return ok(made, c.profile, replied_record(made, sibling_prefix)) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
-if redis.call('EXISTS', request_key) == 1 then
+if done then
+  if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix))
 end
 local q
@@ -79,5 +82,5 @@ if q then
     bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
 end
-remember(request_key, 1)
+remember(request_key, chat .. ' ' .. message_id, edited)
 return ok(edited, c.profile, reply)

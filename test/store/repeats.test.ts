@@ -2,9 +2,13 @@
  * Calls that run again under their idempotency key, because the node of the first run died before it noted the answer, and
  * after what they are about has changed: they change nothing and answer as the first run would have.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import type { ChatRef } from '../../src/store/keys.js';
 import { call, dieUnnoted } from '../support/keyed.js';
 import {
+  evict,
   makeDirect,
   type Person,
   startCluster,
@@ -49,7 +53,16 @@ async function again(
 }
 
 const send = async (value = 'x') => (await one.store.messages.send(chat, bot.sender, text(value))).id;
+const newest = async () => (await one.store.chats.find(chat))?.newest as number;
 const pinned = async () => (await one.store.chats.find(chat))?.pinned;
+
+/** A group of the person in which the bot is a member. */
+async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promise<ChatRef> {
+  const made = await one.store.chats.create(type, 'Group', user.id);
+  const status = type === 'channel' ? 'administrator' : 'member';
+  await one.store.chats.putMember(made, { id: bot.id, is_bot: true }, status, rights, user.id);
+  return made;
+}
 
 test('behaviour §5: a pin of what was pinned does not pin it again over what was pinned since', async () => {
   const [a, b] = [await send(), await send()];
@@ -67,4 +80,52 @@ test('behaviour §5: unpinning all where none was leaves what was pinned since',
     one.store.pins.pin(chat, bot.sender, message, true),
   );
   expect([result, await pinned()]).toEqual([true, message]);
+});
+
+test('behaviour §1: what a sent message answers was deleted, and the bot blocked', async () => {
+  const target = await send();
+  const params = { chat_id: user.id, text: 'an answer', reply_to_message_id: target };
+  const before = await newest();
+  const result = await again('sendMessage', params, async () => {
+    await one.store.messages.remove(chat, bot.sender, target);
+    await one.store.chats.setBlocked(bot.id, user.id, true);
+  });
+  await one.store.chats.setBlocked(bot.id, user.id, false);
+  expect(result).toMatchObject({ message_id: before + 1, text: 'an answer' });
+  expect(result.reply_to_message).toBeUndefined();
+  expect(await newest()).toBe(before + 1);
+});
+
+test('behaviour §1: a message to a group that the bot was removed from', async () => {
+  const group = await newGroup();
+  const result = await again('sendMessage', { chat_id: group.id, text: 'hello' }, () =>
+    one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'kicked', {}, user.id),
+  );
+  expect(result).toMatchObject({ chat: { id: group.id }, text: 'hello' });
+});
+
+test.each(['direct', 'group'])(
+  'behaviour §7: a message of a %s that was edited, then deleted',
+  async (kind) => {
+    const at = kind === 'direct' ? chat : await newGroup();
+    const id = (await one.store.messages.send(at, bot.sender, text('first'))).id;
+    const params = { chat_id: kind === 'direct' ? user.id : at.id, message_id: id, text: 'second' };
+    const result = await again('editMessageText', params, async () => {
+      await one.store.messages.remove(at, bot.sender, id);
+      await cluster.flush();
+      await evict(one, cluster.keys.message(at, id));
+    });
+    expect(result).toMatchObject({ message_id: id, text: 'second', edit_date: expect.any(Number) });
+  },
+);
+
+test('behaviour §7: a message that was edited again since answers as the first edit left it', async () => {
+  const id = await send('first');
+  const edit = { chat_id: user.id, message_id: id, text: 'second' };
+  const result = await again('editMessageText', edit, async () => {
+    await sleep(limits.edit_interval_ms_min + 20);
+    const content = { text: 'third' };
+    await one.store.messages.edit(chat, bot.sender, id, { what: 'text', content, markup: null });
+  });
+  expect(result.text).toBe('second');
 });
