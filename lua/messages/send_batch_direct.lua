@@ -71,5 +71,5 @@ for _, tail in ipairs(tails) do
   if q then push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '') end
 end
 touch_chat(chat_key, c, last)
-remember(request_key, first .. ' ' .. seconds)
+remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. #tails)
 return ok(first, seconds, c.profile, reply)

@@ -78,5 +78,5 @@ for _, tail in ipairs(tails) do
   end
 end
 touch_chat(chat_key, c, last)
-remember(request_key, first .. ' ' .. seconds .. ' ' .. first_post)
+remember(request_key, first .. ' ' .. seconds .. ' ' .. first_post .. ' ' .. #tails)
 return ok(first, seconds, c.profile, reply, forward and 1 or 0, first_post)

@@ -107,10 +107,18 @@ export interface Scripts {
     keys: { claim: string; live: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
     result:
-      | { status: 'ok'; seed: string; answer: Buffer | null }
+      | { status: 'ok'; seed: string; answer: Buffer | null; again: boolean }
       | { status: 'pending' }
       | { status: 'other_parameters' }
       | { status: 'too_many' };
+  };
+  /** Tells what a request of a call under an idempotency key was answered, and the record that it made. */
+  'idempotency/recall': {
+    keys: { request: string };
+    args: {  };
+    result:
+      | { status: 'ok'; answer: string; record: Buffer | null }
+      | { status: 'unknown' };
   };
   /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
   'idempotency/settle': {

@@ -4,9 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DispatchOptions } from '../../src/api/dispatch.js';
+import { newKey } from '../../src/files/blob_store.js';
+import { createFileIds } from '../../src/files/file_id.js';
 import { limits } from '../../src/limits.js';
+import type { MediaType } from '../../src/store/codec.js';
 import type { ChatRef } from '../../src/store/keys.js';
-import { call, dieUnnoted } from '../support/keyed.js';
+import { call, dieUnnoted, type Upload } from '../support/keyed.js';
 import {
   evict,
   makeDirect,
@@ -32,6 +36,12 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
+interface Shown {
+  readonly caption: string;
+  readonly media_group_id: string;
+  readonly photo: ReadonlyArray<{ readonly file_id: string }>;
+}
+
 let keys = 0;
 
 /** Runs a call whose node dies, then `meanwhile`, then the call again on another node; returns that answer's result. */
@@ -40,12 +50,13 @@ async function again(
   params: object,
   meanwhile: () => Promise<unknown>,
   caller: Person = bot,
+  upload: Upload = {},
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 ): Promise<any> {
   const key = `again ${++keys}`;
-  await dieUnnoted(one, () => call(one, caller, method, params, key));
+  await dieUnnoted(one, () => call(one, caller, method, params, key, upload));
   await meanwhile();
-  const reply = await call(two, caller, method, params, key);
+  const reply = await call(two, caller, method, params, key, upload);
   expect(reply).toMatchObject({ status: 200 });
   const { ok, result, ...flat } = JSON.parse(reply.body);
   expect(ok).toBe(true);
@@ -128,4 +139,83 @@ test('behaviour §7: a message that was edited again since answers as the first 
     await one.store.messages.edit(chat, bot.sender, id, { what: 'text', content, markup: null });
   });
   expect(result.text).toBe('second');
+});
+
+const otherGroup = async () => {
+  const group = await newGroup();
+  return { group, id: (await one.store.messages.send(group, bot.sender, text('original'))).id };
+};
+
+test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
+  'behaviour §6: %s of what was deleted since, from a chat that the bot was removed from',
+  async (method) => {
+    const { group, id } = await otherGroup();
+    const ids = method.endsWith('s') ? { message_ids: [id] } : { message_id: id };
+    const before = await newest();
+    const result = await again(method, { chat_id: user.id, from_chat_id: group.id, ...ids }, async () => {
+      await one.store.messages.remove(group, bot.sender, id);
+      await one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'kicked', {}, user.id);
+    });
+    expect([result].flat()[0]).toMatchObject({ message_id: before + 1 });
+    if (method === 'forwardMessage')
+      expect(result).toMatchObject({ text: 'original', forward_origin: { type: 'user' } });
+    expect(await newest()).toBe(before + 1);
+  },
+);
+
+test('behaviour §6: a forward whose source and which itself were deleted', async () => {
+  const { group, id } = await otherGroup();
+  const before = await newest();
+  const params = { chat_id: user.id, from_chat_id: group.id, message_id: id };
+  const result = await again('forwardMessage', params, async () => {
+    await one.store.messages.remove(group, bot.sender, id);
+    await one.store.messages.remove(chat, bot.sender, before + 1);
+  });
+  expect(result).toMatchObject({ message_id: before + 1, text: 'original' });
+});
+
+test('behaviour §8: a post that was edited, then deleted', async () => {
+  const channel = await newGroup('channel', { can_post_messages: true });
+  const sent = await one.store.messages.send(channel, bot.sender, text('post'));
+  const params = { post_id: sent.record.post, text: 'edited' };
+  const result = await again('editPost', params, () =>
+    one.store.messages.remove(channel, bot.sender, sent.id),
+  );
+  expect(result).toMatchObject({ id: sent.record.post, text: 'edited', reactions: [] });
+});
+
+test('behaviour §4: an upload is stored once, and an album is answered as it was sent', async () => {
+  const kept: string[] = [];
+  const files = {
+    ...createFileIds('pepper of this test'),
+    keep: async (type: MediaType) => {
+      kept.push(type);
+      return { type, key: newKey(), size: 3 };
+    },
+    discard: async () => undefined,
+  } as unknown as DispatchOptions['files'];
+  const media = ['a', 'b'].map((name) => ({ type: 'photo', media: `attach://${name}`, caption: name }));
+  const upload = { files, parts: { a: 'one', b: 'two' } };
+  const before = await newest();
+  const album = await again(
+    'sendMediaGroup',
+    { chat_id: user.id, media },
+    async () => undefined,
+    bot,
+    upload,
+  );
+  const stored = (await one.store.messages.readMany(chat, bot.sender, [before + 1, before + 2])).map(
+    (message) => message?.record,
+  );
+  expect(kept).toEqual(['photo', 'photo']);
+  expect(
+    album.map((message: Shown) => [message.caption, message.media_group_id, message.photo[0]?.file_id]),
+  ).toEqual(stored.map((record) => [record?.content.text, record?.origin.group, record?.content.media?.id]));
+  const photo = { chat_id: user.id, photo: 'attach://a' };
+  const single = await again('sendPhoto', photo, async () => undefined, bot, upload);
+  const edit = { chat_id: user.id, message_id: single.message_id, media: media[1] };
+  const edited = await again('editMessageMedia', edit, () => send(), bot, upload);
+  expect(kept).toHaveLength(4);
+  const [now] = await one.store.messages.readMany(chat, bot.sender, [single.message_id]);
+  expect(edited.photo[0].file_id).toBe(now?.record.content.media?.id);
 });

@@ -13,7 +13,27 @@ export interface Reply {
   readonly body: string;
 }
 
-/** No call of these tests names a file unless its test says how files are kept. */
+/** Parts of a call by their names, and how they are kept; without them a call names no file. */
+export interface Upload {
+  readonly files?: DispatchOptions['files'];
+  readonly parts?: Readonly<Record<string, string>>;
+}
+
+const boundary = 'part';
+
+/** Parameters in a multipart body, nested ones as JSON text, and the parts as files. */
+function multipart(params: object, parts: Readonly<Record<string, string>>): Buffer {
+  const head = (name: string, more = '') =>
+    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;
+  const fields = Object.entries(params).map(
+    ([name, value]) => `${head(name)}${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`,
+  );
+  const files = Object.entries(parts).map(
+    ([name, bytes]) => `${head(name, `; filename="${name}.jpg"`)}${bytes}\r\n`,
+  );
+  return Buffer.from(`${fields.join('')}${files.join('')}--${boundary}--\r\n`);
+}
+
 const noFiles = {} as DispatchOptions['files'];
 
 /** The reply of a node; rejects with what the handler throws. */
@@ -23,13 +43,14 @@ export function call(
   method: string,
   params: object,
   key: string,
-  files = noFiles,
+  { files = noFiles, parts }: Upload = {},
 ): Promise<Reply> {
   const handler = createDispatch({ store: node.store, files, adminToken: undefined, own: {} });
   const [verb, path] = method.includes(' ') ? method.split(' ') : ['POST', `/bot${caller.token}/${method}`];
   return new Promise((resolve, reject) => {
     const request: ApiRequest = {
-      ...{ method: verb as string, path: path as string, query: '', contentType: 'application/json' },
+      ...{ method: verb as string, path: path as string, query: '' },
+      contentType: parts ? `multipart/form-data; boundary=${boundary}` : 'application/json',
       ...{
         authorization: `Bearer ${caller.token}`,
         lastEventId: '',
@@ -38,7 +59,7 @@ export function call(
         remoteAddress: '127.0.0.1',
         aborted: false,
       },
-      body: Buffer.from(JSON.stringify(params)),
+      body: parts ? multipart(params, parts) : Buffer.from(JSON.stringify(params)),
       onAbort: () => undefined,
       reply: (status, body) => resolve({ status, body: body.toString() }),
       replyWith: () => reject(new Error('no JSON')),

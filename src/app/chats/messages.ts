@@ -72,12 +72,14 @@ export const postMessage = defineEndpoint({
       return viewMessage(sent, await personViewer(store, chat, user));
     }
     const words = await captionContent(store, { caption: p.text, parse_mode: p.parse_mode });
-    const taken = await takeMedia(context, 'photo', 'photo', p.photo);
-    const sent = await withMedia(context, [taken], () =>
-      store.messages.send(chat, sender, {
-        content: { ...words, media: mediaOf(files, taken.file) },
-        ...rest,
-      }),
+    const sent = await withMedia(
+      context,
+      () => takeMedia(context, 'photo', 'photo', p.photo),
+      (take) =>
+        store.messages.send(chat, sender, async () => ({
+          content: { ...words, media: mediaOf(files, (await take()).file) },
+          ...rest,
+        })),
     );
     return viewMessage(sent, await personViewer(store, chat, user));
   },
