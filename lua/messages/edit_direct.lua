@@ -35,6 +35,7 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     queue_missing
+@err     blocked
 @err     not_found
 @err     cant_be_edited
 @err     no_text
@@ -59,6 +60,7 @@ if done then
 end
 local q
 if from ~= '' then
+  if c.kind == 'blocked' then return refuse('blocked') end
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
 end

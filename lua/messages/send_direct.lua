@@ -49,7 +49,8 @@ if done then
   return ok(id, at, c.profile, present_reply(message_prefix, reply_to))
 end
 local by_bot = from == ''
-if by_bot and c.kind == 'blocked' then return refuse('blocked') end
+-- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
+if c.kind == 'blocked' then return refuse('blocked') end
 local reply, refused = read_reply(c, message_prefix, reply_to, token)
 if refused then return refused end
 if why then return refuse('journal_full') end

@@ -203,6 +203,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
@@ -492,6 +493,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'no_button' };
   };

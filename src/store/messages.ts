@@ -82,6 +82,10 @@ export function notMember(who: { readonly isBot: boolean }, kind: string): never
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
 
+/** The refusal of either side while a person blocks a bot. */
+export const blocked = (who: { readonly isBot: boolean }): never =>
+  fail(who.isBot ? 'bot_blocked' : 'bot_blocked_by_you');
+
 /** A direct chat knows its two sides; elsewhere a message carries a copy of its sender. */
 function originOf(from: Profile | null, replyTo: number): Origin {
   if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
@@ -112,7 +116,7 @@ export function sendRefused(sender: Sender, refusal: SendRefusal): never {
     case 'reply_not_found':
       return fail('reply_not_found');
     case 'blocked':
-      return fail('bot_blocked');
+      return blocked(sender);
     case 'not_member':
       return notMember(sender, refusal.kind);
     case 'not_allowed':
@@ -232,6 +236,8 @@ export function createMessages(
         return storedMessage(chat, messageId, result.record, result.peer, result.reply);
       case 'not_member':
         return notMember(editor, result.kind);
+      case 'blocked':
+        return blocked(editor);
       case 'outbox_full':
       case 'too_often':
         return later();

@@ -4,7 +4,7 @@ import { messageFlags, messageKinds, pack, packMessageTail } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
-import { notMember, type Sender } from './messages.js';
+import { blocked, notMember, type Sender } from './messages.js';
 import type { ReadBack } from './read_back.js';
 import { directKeys, sharedKeys, withMessage } from './script_keys.js';
 
@@ -63,7 +63,7 @@ export function createPins(
         if ('forward' in result && result.forward) forwarder.forward(partition);
         return;
       case 'blocked':
-        return fail('bot_blocked');
+        return blocked(who);
       case 'not_member':
         return notMember(who, result.kind);
       case 'not_allowed':

@@ -80,7 +80,7 @@ const sends: Case[] = [
       ]);
       const changes = await client.xrange(keys.changes(direct), '-', '+');
       expect(changes.map(([, fields]) => fields[1])).toEqual([`${base}`, `${base + 1}`, `${base + 2}`]);
-      expect(await client.get(at(direct).request)).toMatch(/^8 \d+$/);
+      expect(await client.get(at(direct).request)).toMatch(/^8 \d+ 0 3$/);
     },
   }),
   sendDirect(

@@ -168,6 +168,10 @@ const sends: Case[] = [
     { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
     { from: '' },
   ),
+  sendDirect('a user who blocked the bot', {
+    seeds: [...ready, seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
   sendDirect('the first message of a fresh chat skips nothing', {
     seeds: [open(direct), seeds.chat(direct, { s: 0 }), seeds.queue()],
     answer: ['ok', 1],
@@ -364,6 +368,14 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       answer: ['ok'],
       changes: [],
     }),
+    ...(isDirect
+      ? [
+          edit('a user who blocked the bot', {
+            seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
+            answer: ['blocked'],
+          }),
+        ]
+      : []),
     edit('a request that was applied to a message that was deleted since', {
       seeds: [...on(deleted), seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
       answer: ['not_found'],

@@ -150,6 +150,10 @@ const pins: Case[] = [
     seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
     answer: ['blocked'],
   }),
+  pinOf(direct)('a user who blocked the bot', {
+    seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
   pinOf(direct)('no queue', {
     seeds: [open(direct), seeds.chat(direct), seeds.message(direct, id)],
     answer: ['queue_missing'],

@@ -45,6 +45,7 @@ export const postMessage = defineEndpoint({
   errors: [
     'chat_not_found',
     'not_chat_member',
+    'bot_blocked_by_you',
     'text_empty',
     'text_too_long',
     'caption_too_long',
@@ -98,6 +99,7 @@ export const editMessage = defineEndpoint({
   }),
   errors: [
     'chat_not_found',
+    'bot_blocked_by_you',
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_text_to_edit',
