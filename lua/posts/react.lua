@@ -1,8 +1,9 @@
 --[[
 @summary Sets or removes one emoji of a user on a post, or removes all that the user set.
 @why     Counts, membership and journal move together: two nodes may serve one user at the same instant.
-@repeatable What is set already, or absent already, changes nothing.
+@repeatable What is set already, or absent already, changes nothing. Of requests only those of idempotency keys are remembered.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -14,6 +15,7 @@
 @key     post_ticket   {NN}:post:<post>:ticket            STRING
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
+@key     request       {NN}:req:<id>                      STRING
 @derived acted         {NN}:acted:<post>:<generation>     HASH
 @derived chat          {NN}:chat:<chat>                   HASH
 @derived member        {NN}:member:<chat>:<user>          STRING
@@ -49,6 +51,9 @@ if not own then
   own = known
 end
 
+-- Hours may lie between two runs under a key; others repeat themselves within the call, where they are still the last word.
+local answer = is_keyed(request_key) and p.chat .. ' ' .. p.message
+if answer and remembered(request_key) then return ok(0, own, redis.call('HGETALL', post_key)) end
 local set, had, rest, touched = what == 'set', 0, {}, {}
 for each in own:gmatch('%S+') do
   had = had + 1
@@ -58,7 +63,10 @@ if set and not has_emoji(own, emoji) then
   if had >= LIMITS.reactions_per_user_max then return refuse('too_many') end
   touched[1], rest[had + 1] = emoji, emoji
 end
-if #touched == 0 then return ok(0, own, redis.call('HGETALL', post_key)) end
+if #touched == 0 then
+  if answer then remember(request_key, answer) end
+  return ok(0, own, redis.call('HGETALL', post_key))
+end
 if why then return refuse('journal_full') end
 
 local seconds, ms = now()
@@ -96,4 +104,5 @@ end
 redis.call('HSET', post_key, 'u', users, 'v', ('%.0f'):format(version))
 redis.call('PERSIST', post_key)
 redis.call('SPUBLISH', channel_key, '')
+if answer then remember(request_key, answer) end
 return ok(1, new, redis.call('HGETALL', post_key))

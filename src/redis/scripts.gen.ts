@@ -391,7 +391,7 @@ export interface Scripts {
   };
   /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
   'posts/react': {
-    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; acted: string; chat: string; member: string };
+    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; acted: string; chat: string; member: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
     result:
       | { status: 'ok'; changed: boolean; own: string; fields: unknown }

@@ -3,7 +3,7 @@
  * lately have; everything else is read back, a single user's row too (architecture, Journal and write-behind).
  */
 import { createHash } from 'node:crypto';
-import { fail } from '../errors.js';
+import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
 import * as rows from '../postgres/posts.js';
 import type { Hints } from '../redis/hints.js';
@@ -14,6 +14,7 @@ import type { ControlCopies, User } from './control.js';
 import { type ChatRef, partitionOfPost, postNumber, sharedChat } from './keys.js';
 import { createPostIds, type PostIds } from './post_ids.js';
 import { type PostReaction, readReactions, uuidText } from './post_record.js';
+import type { Repeats } from './repeats.js';
 
 export interface PostState {
   readonly post: number;
@@ -71,8 +72,9 @@ export function createPosts(
   context: StoreContext,
   parts: { readonly chats: Chats; readonly control: ControlCopies },
   hints: Hints,
+  repeats: Repeats,
 ): Posts {
-  const { db, scripts, keys, secrets, hotTtlMs } = context;
+  const { db, scripts, keys, secrets, hotTtlMs, requestId } = context;
   const { chats, control } = parts;
   const ids = createPostIds(secrets);
   const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
@@ -206,6 +208,16 @@ export function createPosts(
     return fail('unavailable', { retry_after: 1 });
   }
 
+  /** What a post shows to a user whose call came again; nothing when it is gone by now. */
+  async function readAgain(post: number, user: number, stood: Pick<PostState, 'chat' | 'messageId'>) {
+    try {
+      return await read(post, { id: user, isBot: false });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, ...stood, reactions: [], own: [] };
+    }
+  }
+
   const exists = (post: number) => {
     if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
   };
@@ -220,8 +232,15 @@ export function createPosts(
     async react(post, user, change) {
       exists(post);
       const [partition, number] = placeOf(post);
+      const request = requestId();
+      const stood = await repeats.reacted(partition, request);
+      if (stood) return readAgain(post, user.id, stood);
       const emoji = change.what === 'clear' ? '' : change.emoji;
-      const at = { ...keysOf(post), user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`) };
+      const at = {
+        ...keysOf(post),
+        user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
+        request: keys.request(partition, request),
+      };
       const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
       const external = externalBytes(user.externalId);
       let known = { token: '', known: '-' };

@@ -76,20 +76,19 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
-  function createAllMessages(own: StoreContext): Messages & Batches {
+  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
+  const changing = (own: StoreContext) => {
     const repeats = createRepeats(own, chats, records);
     return {
-      ...createMessages(own, readBack, forwarder, repeats),
-      ...createBatches(own, readBack, forwarder, repeats),
+      callbacks: createCallbacks(own, readBack, forwarder),
+      messages: {
+        ...createMessages(own, readBack, forwarder, repeats),
+        ...createBatches(own, readBack, forwarder, repeats),
+      },
+      pins: createPins(own, readBack, forwarder),
+      posts: createPosts(own, { chats, control }, hints, repeats),
     };
-  }
-  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
-  const changing = (own: StoreContext) => ({
-    callbacks: createCallbacks(own, readBack, forwarder),
-    messages: createAllMessages(own),
-    pins: createPins(own, readBack, forwarder),
-    posts: createPosts(own, { chats, control }, hints),
-  });
+  };
   const store: Store = {
     ...changing(shared),
     auth,

@@ -23,9 +23,10 @@ const at = {
     post: key,
     post_ticket: keys.ticket(key),
   },
-  ...{ user_ticket: userTicket, channel: keys.postChannel(post) },
+  ...{ user_ticket: userTicket, channel: keys.postChannel(post), request: keys.request(partition, 'r') },
   ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
 };
+const onceKey = keys.request(partition, 'once.s.1');
 const open = seeds.open(partition);
 const chat = (fields = {}) => seeds.chat(channel, { t: 'channel', ...fields });
 const fresh = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 0 });
@@ -72,6 +73,30 @@ const reactCases: readonly Case[] = [
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
     answer: ['ok', 0],
   }),
+  {
+    ...react('under an idempotency key it is remembered', {
+      seeds: [open, chat(), fresh],
+      answer: ['ok', 1],
+      changes: [...written, `acted:${post}:0`, 'req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('under an idempotency key, set already', {
+      seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
+      answer: ['ok', 0],
+      changes: ['req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('a request of an idempotency key that was applied, and taken back since', {
+      seeds: [open, chat(), fresh, seeds.text(onceKey, `${channel.id} 7`)],
+      answer: ['ok', 0, ''],
+      changes: [],
+    }),
+    keys: { ...at, request: onceKey },
+  },
   react(
     'an absent one is not removed',
     { seeds: [open, chat(), fresh], answer: ['ok', 0, ''] },

@@ -10,6 +10,7 @@ import { createFileIds } from '../../src/files/file_id.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
 import type { MediaType } from '../../src/store/codec.js';
+import type { User } from '../../src/store/control.js';
 import type { ChatRef } from '../../src/store/keys.js';
 import { call, dieUnnoted, type Upload } from '../support/keyed.js';
 import {
@@ -282,6 +283,24 @@ test('behaviour §2, §4: a name and commands that were changed since stay', asy
     one.store.bots.setCommands(bot.id, 'default|', commands('second')),
   );
   expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
+});
+
+test('behaviour §8: a reaction that was taken back since, or whose post is gone', async () => {
+  const channel = await newGroup('channel', { can_post_messages: true });
+  const sent = await one.store.messages.send(channel, bot.sender, text('post'));
+  const { post } = sent.record;
+  const person = (await one.store.users.find(user.id)) as User;
+  const clear = () => one.store.posts.react(post, person, { what: 'clear' });
+  const path = `POST /api/posts/${post}`;
+  const none = { reactions: [], my_reactions: [] };
+  expect(await again(`${path}/reactions`, { emoji: '👍' }, clear, user)).toEqual(none);
+  expect(await again(`${path}/like`, {}, clear, user)).toEqual(none);
+  const gone = async () => {
+    await one.store.messages.remove(channel, bot.sender, sent.id);
+    await cluster.flush();
+    await evict(one, cluster.keys.post(post));
+  };
+  expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
 });
 
 test('a start that was made is made once, and what is noted of requests ends with their keys', async () => {
