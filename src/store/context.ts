@@ -17,6 +17,8 @@ export interface StoreContext {
    * under the same idempotency key draws the same ones in the same order. Never `uniqueText` in its place.
    */
   readonly requestId: () => string;
+  /** Whether a former run of the same call may have applied changes under the same request ids. */
+  readonly again: boolean;
 }
 
 let counter = 0;
