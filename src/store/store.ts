@@ -63,6 +63,8 @@ export interface StoreOptions {
   readonly secrets: Secrets;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
+  /** Setting REACTORS_LISTED. */
+  readonly reactorsListed: number;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
