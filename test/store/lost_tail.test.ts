@@ -8,6 +8,8 @@ import { sharedChat } from '../../src/store/keys.js';
 import { eventually } from '../journal/support.js';
 import { expectSameRows } from '../support/rows.js';
 import {
+  chatKeys,
+  evict,
   makeBot,
   makeDirect,
   makeUser,
@@ -147,6 +149,21 @@ test('what had not reached Postgres stays after a restart that lost nothing', as
     'kept',
   ]);
   expect((await node.store.chats.find(made.chat))?.pinned).toBe(1);
+});
+
+test('an id that was lost is not given out after an edit under the new incarnation, and a rest in Postgres', async () => {
+  const { id } = await send('kept');
+  await cluster.flush();
+  remember();
+  expect((await send('lost')).id).toBe(2);
+  await loseTail();
+  await edit(id, 'edited');
+  await cluster.flush();
+  await evict(node, ...chatKeys(cluster.keys, made.chat, id));
+  expect((await send('again')).id).toBe(1 + skip);
+  await cluster.flush();
+  await evict(node, ...chatKeys(cluster.keys, made.chat, id, 1 + skip));
+  expect((await send('and again')).id).toBe(2 + skip);
 });
 
 test('a chat that is made after a loss skips nothing', async () => {
