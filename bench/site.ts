@@ -12,7 +12,7 @@ import { startRedis } from '../src/local/redis.js';
 import { ensureRedis } from '../src/local/redis_install.js';
 import { node_flags, runRole, startRole } from '../src/local/role.js';
 import { RoleLog } from '../src/local/role_log.js';
-import type { FloorSetup } from './floor.js';
+import type { FloorSetup, FloorTask } from './floor.js';
 import { otherCore, pin, serverCore } from './processes.js';
 
 /** A server that is loaded. */
@@ -28,6 +28,8 @@ export interface Site {
   readonly partitions: number;
   /** Folder that is removed at the end. */
   readonly dir: string;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
   /** Starts a floor in a process of its own. */
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Stops everything that was started, newest first. */
@@ -52,7 +54,7 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-async function startFloor(setup: FloorSetup, env: NodeJS.ProcessEnv, stops: Array<() => Promise<void>>) {
+async function startFloor(task: FloorTask, env: NodeJS.ProcessEnv, stops: Array<() => Promise<void>>) {
   const floor = fileURLToPath(new URL('floor.js', import.meta.url));
   const child = spawn(process.execPath, [...node_flags, floor], {
     env,
@@ -63,7 +65,7 @@ async function startFloor(setup: FloorSetup, env: NodeJS.ProcessEnv, stops: Arra
   const listening = new Promise<{ port: number }>((resolve) => {
     child.once('message', (message) => resolve(message as { port: number }));
   });
-  child.send(setup);
+  child.send(task);
   const outcome = await Promise.race([listening, exited]);
   if (typeof outcome === 'string' || outcome.port === 0) throw new Error('a floor did not start');
   const pid = child.pid as number;
@@ -137,7 +139,9 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       adminToken,
       partitions: options.partitions,
       dir,
-      startFloor: (setup) => startFloor(setup, env, stops),
+      signal,
+      startFloor: (setup) =>
+        startFloor({ setup, redisUrl: redis.url, partitions: options.partitions }, env, stops),
       stop,
     };
   } catch (error) {

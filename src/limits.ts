@@ -27,7 +27,8 @@ export const limits = {
 
   reactions_per_user_max: 20,
   reactors_listed_max: 100,
-  reactors_kept_max: 150,
+  reactors_kept_max: 125,
+  reactors_latest_max: 25,
   acted_generation_ms: 3_600_000,
   post_stream_interval_ms: 250,
 

@@ -107,10 +107,18 @@ export interface Scripts {
     keys: { claim: string; live: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
     result:
-      | { status: 'ok'; seed: string; answer: Buffer | null }
+      | { status: 'ok'; seed: string; answer: Buffer | null; again: boolean }
       | { status: 'pending' }
       | { status: 'other_parameters' }
       | { status: 'too_many' };
+  };
+  /** Tells what a request of a call under an idempotency key was answered, and the record that it made. */
+  'idempotency/recall': {
+    keys: { request: string };
+    args: {  };
+    result:
+      | { status: 'ok'; answer: string; record: Buffer | null }
+      | { status: 'unknown' };
   };
   /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
   'idempotency/settle': {
@@ -195,6 +203,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
@@ -354,7 +363,7 @@ export interface Scripts {
   /** Unpins the pinned message of any chat. */
   'messages/unpin': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
-    args: { chat: string; message_id: string; direct: boolean; token: string };
+    args: { chat: string; message_id: string; all: boolean; direct: boolean; token: string };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
@@ -496,6 +505,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'no_button' };
   };

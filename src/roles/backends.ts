@@ -162,6 +162,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     keys,
     secrets,
     hotTtlMs: config.HOT_TTL_MS,
+    reactorsListed: config.REACTORS_LISTED,
     onError: onError('background work'),
   });
 

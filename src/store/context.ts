@@ -12,11 +12,15 @@ export interface StoreContext {
   readonly secrets: Secrets;
   /** How long what was read back stays in Redis, in milliseconds. */
   readonly hotTtlMs: number;
+  /** How many of those who set an emoji are told with it, at most limits.reactors_listed_max. */
+  readonly reactorsListed: number;
   /**
    * The request id of the next change. One is drawn for each change, before its first try, so that a call that runs again
    * under the same idempotency key draws the same ones in the same order. Never `uniqueText` in its place.
    */
   readonly requestId: () => string;
+  /** Whether a former run of the same call may have applied changes under the same request ids. */
+  readonly again: boolean;
 }
 
 let counter = 0;

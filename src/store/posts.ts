@@ -72,7 +72,7 @@ export function createPosts(
   parts: { readonly chats: Chats; readonly control: ControlCopies },
   hints: Hints,
 ): Posts {
-  const { db, scripts, keys, secrets, hotTtlMs } = context;
+  const { db, scripts, keys, secrets, hotTtlMs, reactorsListed } = context;
   const { chats, control } = parts;
   const ids = createPostIds(secrets);
   const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
@@ -126,7 +126,7 @@ export function createPosts(
         fields: [
           ...fields,
           ...used.flatMap(([emoji, count, first]) => [
-            ...[`n:${emoji}`, String(count), `f:${emoji}`, String(first), `l:${emoji}`],
+            ...[`n:${emoji}`, String(count), `f:${emoji}`, String(first), `o:${emoji}`],
             Buffer.concat(lists.get(emoji) ?? []),
           ]),
         ],
@@ -155,7 +155,7 @@ export function createPosts(
   /** Lists that removals made shorter than what is listed get those before them again. True when one was. */
   async function refill(post: number, state: PostState): Promise<boolean> {
     const short = state.reactions.filter(
-      ({ users, count }) => users.length < Math.min(count, limits.reactors_listed_max),
+      ({ users, count }) => users.length < Math.min(count, reactorsListed),
     );
     const [partition, number] = placeOf(post);
     const key = keys.post(post);
@@ -177,7 +177,7 @@ export function createPosts(
         if (!last) break;
         const reactors = found.flatMap((row) => [String(row.user_id), unpack<ReactionRecord>(row.record)[2]]);
         const { listed } = await scripts.call('posts/refill', partition, at, { emoji, token, reactors });
-        if (listed >= limits.reactors_listed_max) break;
+        if (listed >= reactorsListed) break;
         behind = { emoji: last.emoji, version: last.version };
       }
     }
@@ -185,7 +185,7 @@ export function createPosts(
   }
 
   function stateOf(post: number, raw: unknown, own: string): PostState {
-    return { post, ...readReactions(raw), own: words(own) };
+    return { post, ...readReactions(raw, reactorsListed), own: words(own) };
   }
 
   async function read(

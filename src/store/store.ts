@@ -20,6 +20,7 @@ import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createRepeats } from './repeats.js';
 import type { Secrets } from './secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
@@ -42,9 +43,10 @@ export interface Store {
   readonly idempotency: Idempotency;
   /**
    * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
-   * was applied by a former run is recognised by its script (law 4).
+   * was applied by a former run is recognised by its script (law 4). With `again`, when there may have been such a run,
+   * changes that are made from what has to be looked up first ask before the look whether they were applied.
    */
-  under(seed: string): Store;
+  under(seed: string, again: boolean): Store;
   readonly posts: Posts;
 }
 
@@ -56,12 +58,14 @@ export interface StoreOptions {
   readonly secrets: Secrets;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
+  /** Setting REACTORS_LISTED. */
+  readonly reactorsListed: number;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
 export function createStore({ hints, onError, ...context }: StoreOptions): Store {
-  const shared: StoreContext = { ...context, requestId: uniqueText };
+  const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
@@ -69,10 +73,17 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
+  function createAllMessages(own: StoreContext): Messages & Batches {
+    const repeats = createRepeats(own, chats, records);
+    return {
+      ...createMessages(own, readBack, forwarder, repeats),
+      ...createBatches(own, readBack, forwarder, repeats),
+    };
+  }
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => ({
     callbacks: createCallbacks(own, readBack, forwarder),
-    messages: { ...createMessages(own, readBack, forwarder), ...createBatches(own, readBack, forwarder) },
+    messages: createAllMessages(own),
     pins: createPins(own, readBack, forwarder),
     posts: createPosts(own, { chats, control }, hints),
   });
@@ -89,7 +100,10 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
     idempotency: createIdempotency(shared),
-    under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
+    under: (seed, again) => ({
+      ...store,
+      ...changing({ ...shared, requestId: requestIdsOf(seed), again }),
+    }),
   };
   return store;
 }

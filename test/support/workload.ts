@@ -115,7 +115,8 @@ export async function act(nodes: readonly TestNode[], room: Room): Promise<void>
     }
     case 'many': {
       const batch = [made(), { ...made(), replyTo: 0 }];
-      for (const sent of (await attempt(store.messages.sendMany(chat, who, batch))) ?? []) noteSent(sent);
+      const many = await attempt(store.messages.sendMany(chat, who, batch));
+      for (const sent of many?.messages ?? []) noteSent(sent);
       return;
     }
     case 'edit': {
