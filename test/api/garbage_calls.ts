@@ -229,8 +229,8 @@ export async function inFlight<T, R>(items: readonly T[], work: (item: T) => Pro
 /** Waiting polls would hold their connection for seconds. */
 const impatient = (params: Given): Given => {
   const { timeout, ...rest } = params;
-  const seconds = Number(timeout);
-  return timeout === undefined || seconds > 1 ? rest : params;
+  const waits = (typeof timeout === 'number' || typeof timeout === 'string') && Number(timeout) > 1;
+  return waits ? rest : params;
 };
 
 const form = fc.constantFrom(...forms);
