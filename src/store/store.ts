@@ -78,8 +78,9 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     pins: createPins(own, readBack, forwarder),
     posts: createPosts(own, { chats, control }, hints),
   });
+  const own = changing(shared);
   const store: Store = {
-    ...changing(shared),
+    ...own,
     auth,
     chats,
     queues,
@@ -89,7 +90,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     users: createUsers(shared, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder, posts: own.posts }, onError),
     idempotency: createIdempotency(shared),
     under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
   };
