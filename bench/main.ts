@@ -84,7 +84,7 @@ async function measureAll(options: Options, signal: AbortSignal): Promise<Found>
         measured.push(
           await measure(scenario, prepared, {
             tool: options.load,
-            connections: options.connections,
+            connections: Math.min(options.connections, scenario.connectionsMax ?? options.connections),
             rounds: options.rounds,
             seconds: options.seconds,
             warmup_s: options.warmup,

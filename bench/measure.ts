@@ -25,6 +25,7 @@ export interface Measured {
   readonly proof: string;
   readonly goal: Goal;
   readonly labels: Prepared['labels'];
+  readonly connections: number;
   readonly base: Round;
   readonly subject: Round;
   /** Subject's rate as a share of the base's: the median of the rounds, and each of them. */
@@ -164,6 +165,7 @@ export async function measure(
     proof,
     goal,
     labels,
+    connections: options.connections,
     base: middleOf(rounds.map((round) => round.base)),
     subject: middleOf(rounds.map((round) => round.subject)),
     ratio: median(ratios),

@@ -54,7 +54,7 @@ const outcome = (met: boolean) => (met ? 'met' : 'NOT MET');
 function verdict(measured: Measured): string {
   const { name, proof, goal, labels, ratio, ratios, cpuRatio, growth, subject, base } = measured;
   const by =
-    `By rate ${of(ratio)}, by CPU time a request ${of(cpuRatio)}; rounds ${ratios.map(of).join(' ')}; ` +
+    `By rate ${of(ratio)}, by CPU time a request ${of(cpuRatio)}; rounds ${ratios.map(of).join(' ')}; ${measured.connections} connections; ` +
     `journal empty ${measured.drained_s.toFixed(1)} s after the last`;
   if ('growth' in goal) {
     const what = goal.of === 'server' ? 'of the server' : 'of server and Redis together';

@@ -50,6 +50,8 @@ export interface Scenario {
   readonly goal: Goal;
   /** Versions that each acknowledged call takes: by these Redis itself tells how many calls were applied. */
   readonly versions: number;
+  /** Where more connections at a time would disturb the order of calls. */
+  readonly connectionsMax?: number;
   prepare(site: Site, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
 }
 
