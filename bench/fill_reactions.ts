@@ -43,7 +43,11 @@ export async function fillReactions(
     const result = await runner.call(
       'posts/react',
       partition,
-      { ...at, user_ticket: keys.ticket(`${keys.acted(post)}${user}`) },
+      {
+        ...at,
+        user_ticket: keys.ticket(`${keys.acted(post)}${user}`),
+        request: keys.request(partition, user),
+      },
       {
         token: '',
         reaction: pack([...place, 'set', emoji, user]),

@@ -3,7 +3,7 @@
  * lately have; everything else is read back, a single user's row too (architecture, Journal and write-behind).
  */
 import { createHash } from 'node:crypto';
-import { fail } from '../errors.js';
+import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
 import * as rows from '../postgres/posts.js';
 import type { Hints } from '../redis/hints.js';
@@ -14,6 +14,7 @@ import type { ControlCopies, User } from './control.js';
 import { type ChatRef, partitionOfPost, postNumber, sharedChat } from './keys.js';
 import { createPostIds, type PostIds } from './post_ids.js';
 import { type PostReaction, readReactions, uuidText } from './post_record.js';
+import type { Repeats } from './repeats.js';
 
 export interface PostState {
   readonly post: number;
@@ -71,8 +72,9 @@ export function createPosts(
   context: StoreContext,
   parts: { readonly chats: Chats; readonly control: ControlCopies },
   hints: Hints,
+  repeats: Repeats,
 ): Posts {
-  const { db, scripts, keys, secrets, hotTtlMs } = context;
+  const { db, scripts, keys, secrets, hotTtlMs, reactorsListed, requestId } = context;
   const { chats, control } = parts;
   const ids = createPostIds(secrets);
   const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
@@ -126,7 +128,7 @@ export function createPosts(
         fields: [
           ...fields,
           ...used.flatMap(([emoji, count, first]) => [
-            ...[`n:${emoji}`, String(count), `f:${emoji}`, String(first), `l:${emoji}`],
+            ...[`n:${emoji}`, String(count), `f:${emoji}`, String(first), `o:${emoji}`],
             Buffer.concat(lists.get(emoji) ?? []),
           ]),
         ],
@@ -155,7 +157,7 @@ export function createPosts(
   /** Lists that removals made shorter than what is listed get those before them again. True when one was. */
   async function refill(post: number, state: PostState): Promise<boolean> {
     const short = state.reactions.filter(
-      ({ users, count }) => users.length < Math.min(count, limits.reactors_listed_max),
+      ({ users, count }) => users.length < Math.min(count, reactorsListed),
     );
     const [partition, number] = placeOf(post);
     const key = keys.post(post);
@@ -177,7 +179,7 @@ export function createPosts(
         if (!last) break;
         const reactors = found.flatMap((row) => [String(row.user_id), unpack<ReactionRecord>(row.record)[2]]);
         const { listed } = await scripts.call('posts/refill', partition, at, { emoji, token, reactors });
-        if (listed >= limits.reactors_listed_max) break;
+        if (listed >= reactorsListed) break;
         behind = { emoji: last.emoji, version: last.version };
       }
     }
@@ -185,7 +187,7 @@ export function createPosts(
   }
 
   function stateOf(post: number, raw: unknown, own: string): PostState {
-    return { post, ...readReactions(raw), own: words(own) };
+    return { post, ...readReactions(raw, reactorsListed), own: words(own) };
   }
 
   async function read(
@@ -206,6 +208,16 @@ export function createPosts(
     return fail('unavailable', { retry_after: 1 });
   }
 
+  /** What a post shows to a user whose call came again; nothing when it is gone by now. */
+  async function readAgain(post: number, user: number, stood: Pick<PostState, 'chat' | 'messageId'>) {
+    try {
+      return await read(post, { id: user, isBot: false });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, ...stood, reactions: [], own: [] };
+    }
+  }
+
   const exists = (post: number) => {
     if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
   };
@@ -220,8 +232,15 @@ export function createPosts(
     async react(post, user, change) {
       exists(post);
       const [partition, number] = placeOf(post);
+      const request = requestId();
+      const stood = await repeats.reacted(partition, request);
+      if (stood) return readAgain(post, user.id, stood);
       const emoji = change.what === 'clear' ? '' : change.emoji;
-      const at = { ...keysOf(post), user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`) };
+      const at = {
+        ...keysOf(post),
+        user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
+        request: keys.request(partition, request),
+      };
       const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
       const external = externalBytes(user.externalId);
       let known = { token: '', known: '-' };

@@ -23,14 +23,24 @@ const at = {
     post: key,
     post_ticket: keys.ticket(key),
   },
-  ...{ user_ticket: userTicket, channel: keys.postChannel(post) },
+  ...{ user_ticket: userTicket, channel: keys.postChannel(post), request: keys.request(partition, 'r') },
   ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
 };
+const onceKey = keys.request(partition, 'once.s.1');
 const open = seeds.open(partition);
 const chat = (fields = {}) => seeds.chat(channel, { t: 'channel', ...fields });
 const fresh = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 0 });
 const one = { [`n:${heart}`]: 1, [`f:${heart}`]: base, [`l:${heart}`]: other };
 const used = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 1, g: 5, gt: Date.now(), ...one });
+const many = { [`n:${heart}`]: 160, [`f:${heart}`]: base };
+const ids = (count: number, from: number) =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => Buffer.alloc(16, from + i)));
+const latest = ids(limits.reactors_latest_max, 100);
+const older = ids(limits.reactors_kept_max, 1);
+const crowded = seeds.hash(key, {
+  ...{ c: `${channel.id}`, m: 7, v: base, u: 0, gt: Date.now() },
+  ...{ ...many, [`l:${heart}`]: latest, [`o:${heart}`]: older },
+});
 const closed = chat({ t: 'private' });
 const member = (status: string): Seed =>
   seeds.text(keys.member(channel.id, user), pack([9, incarnation, status, {}, false]));
@@ -72,6 +82,65 @@ const reactCases: readonly Case[] = [
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
     answer: ['ok', 0],
   }),
+  {
+    ...react('under an idempotency key it is remembered', {
+      seeds: [open, chat(), fresh],
+      answer: ['ok', 1],
+      changes: [...written, `acted:${post}:0`, 'req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('under an idempotency key, set already', {
+      seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
+      answer: ['ok', 0],
+      changes: ['req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('a request of an idempotency key that was applied, and taken back since', {
+      seeds: [open, chat(), fresh, seeds.text(onceKey, `${channel.id} 7`)],
+      answer: ['ok', 0, ''],
+      changes: [],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  react('the latest reactors make room, and the oldest of all are let go', {
+    seeds: [open, chat(), crowded],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`],
+    after: async (client) => {
+      const kept = [external, latest, older].map((list) => list.toString('hex')).join('');
+      const [l, o] = await client.hmgetBuffer(key, `l:${heart}`, `o:${heart}`);
+      expect(l?.length).toBe(0);
+      expect(o?.toString('hex')).toBe(kept.slice(0, limits.reactors_kept_max * 32));
+    },
+  }),
+  react(
+    'one of those before the latest takes it back',
+    {
+      seeds: [
+        ...[
+          open,
+          chat(),
+          seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 3, gt: Date.now(), ...many }),
+        ],
+        seeds.hash(key, { [`l:${heart}`]: other, [`o:${heart}`]: Buffer.concat([other, external]) }),
+        seeds.hash(actedKey(0), { [user]: heart, n: 3, v: base }),
+      ],
+      answer: ['ok', 1, ''],
+      changes: [...written, `acted:${post}:0`],
+      after: async (client) => {
+        const fields = [`n:${heart}`, `l:${heart}`, `o:${heart}`] as const;
+        expect((await client.hmgetBuffer(key, ...fields)).map(String)).toEqual([
+          '159',
+          ...[other, other].map(String),
+        ]);
+      },
+    },
+    { change: 'remove' },
+  ),
   react(
     'an absent one is not removed',
     { seeds: [open, chat(), fresh], answer: ['ok', 0, ''] },
@@ -244,7 +313,7 @@ export const postCases: readonly Case[] = [
       answer: ['ok', 'T', 2],
       changes: [`post:${post}`],
       after: async (client) =>
-        expect(await client.hgetBuffer(key, `l:${heart}`)).toEqual(Buffer.concat([other, external])),
+        expect(await client.hmgetBuffer(key, `l:${heart}`, `o:${heart}`)).toEqual([other, external]),
     },
     back,
   ),
