@@ -1,5 +1,7 @@
 /** What garbage is thrown at: a world in which the callers have every right, and one in which they have no part. */
 import type { Redis } from 'ioredis';
+import pg from 'pg';
+import { expect, vi } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import type { Callers, Target } from './garbage_calls.js';
@@ -79,6 +81,20 @@ async function observe(service: Service, { owner, bot, group, channel }: Corner)
   ]);
 }
 
+/** Waits for the sweep that repeats what control operations left to do: it may write a copy once more, as it stands. */
+async function copiesSettled(service: Service): Promise<void> {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  try {
+    await vi.waitFor(
+      async () => expect((await client.query('select 1 from control_outbox')).rowCount).toBe(0),
+      { timeout: 30_000, interval: 100 },
+    );
+  } finally {
+    await client.end();
+  }
+}
+
 export interface GarbageWorld {
   readonly callers: Callers;
   /** Whatever may not stand in a log. */
@@ -96,6 +112,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
   const victim = await service.newUser('vic');
+  await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
   const messageIds: Json[] = Array.from({ length: 12 }, (_, i) => i + 1);
@@ -107,8 +124,11 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   ];
 
   function hints({ caller }: Target, of: 'both' | 'own' = 'both'): Hints {
-    // Operators could take the tokens of the callers away.
-    const people = caller === 'admin' ? [victim.id] : often(({ owner, bot }) => [owner.id, bot.id], of);
+    // Operators could take the tokens of the callers away, and whoever manages a chat may bring anyone in.
+    const people =
+      caller === 'admin'
+        ? [victim.id]
+        : often(({ owner, bot }) => [owner.id, bot.id], caller === 'bot' ? of : 'own');
     const chats = often(
       ({ owner, bot, group, channel }) => [caller === 'bot' ? owner.id : bot.id, group, channel],
       of,
