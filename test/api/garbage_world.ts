@@ -3,7 +3,9 @@ import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
 import { openMasters } from '../support/cluster.js';
+import { png } from '../support/samples.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { field, post } from '../support/uploads.js';
 import type { Callers, Target } from './garbage_calls.js';
 import type { Hints, Json } from './garbage_values.js';
 import { forwarded } from './refused.js';
@@ -41,8 +43,12 @@ async function furnish(service: Service, name: string): Promise<Corner> {
     const seen = chat_id === owner.id ? bot.id : chat_id;
     for (const text of ['one', 'two', 'three']) await app('POST', `/api/chats/${seen}/messages`, { text });
     for (const text of ['four', 'five']) await call('sendMessage', { chat_id, text, reply_markup: keyboard });
-    const photo = 'https://example.org/p.png';
-    const sent = await call('sendPhoto', { chat_id, photo, caption: 'six', reply_markup: keyboard });
+    const sent = await resultOf(
+      post(`${service.fronts[0].url}/bot${bot.token}/sendPhoto`, [
+        ...[field('chat_id', chat_id), field('caption', 'six')],
+        { head: 'Content-Disposition: form-data; name="photo"; filename="p.png"', body: png(8, 8) },
+      ]),
+    );
     fileId = sent.photo[0].file_id;
     await call('pinChatMessage', { chat_id, message_id: sent.message_id });
   }
@@ -111,11 +117,13 @@ export interface GarbageWorld {
 export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
+  // Whose token may be taken away: not that of a caller.
+  const spare = await service.newBot(own.owner, 'spare');
   const victim = await service.newUser('vic');
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
-  const messageIds: Json[] = Array.from({ length: 12 }, (_, i) => i + 1);
+  const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
   /** Of the callers' corner three times as often. */
   const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
@@ -139,9 +147,9 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messageIds, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people, id: people },
-      bot_id: [foreign.bot.id, 1],
+      bot_id: [spare.id, foreign.bot.id],
       // Starting a bot or blocking it is anyone's right.
-      username: [own.bot.username, ...newNames],
+      username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
       emoji: ['❤', '👍', '🔥', 'x'],
       parse_mode: ['HTML', 'MarkdownV2', 'Markdown', ''],
