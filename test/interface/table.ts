@@ -1,10 +1,9 @@
 /** Runs every row of the table on one kind of Redis, on hot data and on data that Redis has let go. */
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { openEvents } from '../clients/event_source.js';
 import type { FreshRedis } from '../support/servers.js';
 import { type Service, startService } from '../support/service.js';
-import { type Case, createCase, makePerson, type People, type World } from './case.js';
+import { type Case, createCase, makePeople, type People, type World } from './case.js';
 import { type Eviction, openEviction } from './eviction.js';
 import type { Row } from './row.js';
 import { rows } from './rows.js';
@@ -48,13 +47,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
     eviction = await openEviction(service);
     let named = 0;
     world = { service, eviction, agent: new Agent({ connections: 64 }), count: () => ++named };
-    const groups = Array.from({ length: concurrent }, async (): Promise<People> => {
-      const owner = await makePerson(world, 'olga');
-      const ann = await makePerson(world, 'ann');
-      const ben = await makePerson(world, 'ben');
-      return { owner, ann, ben, events: await openEvents(service.fronts[1]?.url ?? '', ann.token) };
-    });
-    free.push(...(await Promise.all(groups)));
+    free.push(...(await Promise.all(Array.from({ length: concurrent }, () => makePeople(world)))));
   });
   afterAll(async () => {
     for (const { events } of free) events.cut();
