@@ -2,9 +2,18 @@
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { bad, ok, type Row, row } from './row.js';
-
+import {
   botMessage,
-  botUser,, groupChat, keyboard, number, person, photo, photoUrl, texts, videoUrl } from './shapes.js';
+  botUser,
+  groupChat,
+  keyboard,
+  number,
+  person,
+  photo,
+  photoUrl,
+  texts,
+  videoUrl,
+} from './shapes.js';
 
 interface Source {
   readonly bot: Bot;

@@ -9,7 +9,7 @@ import type { Row } from './row.js';
 import { rows } from './rows.js';
 
 /** Rows that run at once: many wait for the second between two edits, or for a token to end on every node. */
-const concurrent = 16;
+const concurrent = 24;
 
 const attemptsMax = 20;
 
@@ -35,7 +35,7 @@ async function run(row: Row, c: Case, cool: () => Promise<number>, attempt = 1):
 
 /** The whole table on a Redis of this kind: one service for all rows, and people for each temperature. */
 export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): void {
-  vi.setConfig({ maxConcurrency: concurrent, testTimeout: 60_000 });
+  vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
   let service: Service;
   let eviction: Eviction;
   let world: World;
@@ -47,7 +47,6 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
     eviction = await openEviction(service);
     let named = 0;
     world = { service, eviction, agent: new Agent({ connections: 64 }), count: () => ++named };
-    free.push(...(await Promise.all(Array.from({ length: concurrent }, () => makePeople(world)))));
   });
   afterAll(async () => {
     for (const { events } of free) events.cut();
@@ -59,7 +58,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
   describe.each(['hot', 'cold'])(`on ${kind}, with %s data`, (temperature) => {
     const add = (row: Row) =>
       test(row.title, async () => {
-        const people = free.pop() as People;
+        const people = free.pop() ?? (await makePeople(world));
         const c = createCase(world, people);
         const cool = temperature === 'cold' ? c.evict : async () => 0;
         await run(row, c, cool).finally(() => free.push(people));
