@@ -120,13 +120,15 @@ export async function sendMedia(
   const chat = chatOfBot(bot.id, p.chat_id);
   const markup: InlineKeyboard | null = keyboard(p.reply_markup);
   const words = await captionContent(store, p);
-  const taken = await takeMedia(context, type, type, value, p);
-  const sent = await withMedia(context, [taken], () =>
-    store.messages.send(chat, sender, {
-      content: { ...words, media: mediaOf(files, taken.file, p.has_spoiler) },
-      markup,
-      ...sendingOf(p),
-    }),
+  const sent = await withMedia(
+    context,
+    () => takeMedia(context, type, type, value, p),
+    (take) =>
+      store.messages.send(chat, sender, async () => ({
+        content: { ...words, media: mediaOf(files, (await take()).file, p.has_spoiler) },
+        markup,
+        ...sendingOf(p),
+      })),
   );
   return viewMessage(sent, { isBot: true, bot: sender.profile });
 }

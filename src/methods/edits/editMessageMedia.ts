@@ -57,13 +57,15 @@ export const editMessageMedia = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     const markup = keyboard(p.reply_markup);
     const words = await captionContent(store, media);
-    const taken = await takeMedia(context, media.type, 'media', media.media, media);
-    const edited = await withMedia(context, [taken], () =>
-      store.messages.edit(chat, editor, p.message_id, {
-        what: 'media',
-        content: { ...words, media: mediaOf(files, taken.file, media.has_spoiler) },
-        markup,
-      }),
+    const edited = await withMedia(
+      context,
+      () => takeMedia(context, media.type, 'media', media.media, media),
+      (take) =>
+        store.messages.edit(chat, editor, p.message_id, async () => ({
+          what: 'media',
+          content: { ...words, media: mediaOf(files, (await take()).file, media.has_spoiler) },
+          markup,
+        })),
     );
     return viewMessage(edited, { isBot: true, bot: editor.profile });
   },

@@ -4,7 +4,10 @@ import { defineMethod } from '../../api/method.js';
 import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
 import { entities, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
-import { fail } from '../../errors.js';
+import { ApiError, fail } from '../../errors.js';
+import { partitionOfPost } from '../../store/keys.js';
+import type { Edit } from '../../store/messages.js';
+import type { PostState } from '../../store/posts.js';
 
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
 export const editPost = defineMethod({
@@ -30,18 +33,24 @@ export const editPost = defineMethod({
     'button_data_invalid',
   ],
   handler: async ({ bot, store }, p) => {
-    const who = { id: bot.id, isBot: true };
-    const state = await store.posts.find(postOf(store, botPostName(p)), who);
+    const post = postOf(store, botPostName(p));
     const markup = keyboard(p.reply_markup);
     if (p.text === undefined && p.reply_markup === undefined) fail('text_empty');
-    const edited = await store.messages.edit(
-      state.chat,
-      botSender(bot),
-      state.messageId,
-      p.text === undefined
-        ? { what: 'markup', markup }
-        : { what: 'text', content: await textContent(store, { ...p, text: p.text }), markup },
-    );
+    const find = () => store.posts.find(post, { id: bot.id, isBot: true });
+    let state: PostState | undefined;
+    const edited = await store.messages.editFound(partitionOfPost(post), botSender(bot), async () => {
+      state = await find();
+      const edit: Edit =
+        p.text === undefined
+          ? { what: 'markup', markup }
+          : { what: 'text', content: await textContent(store, { ...p, text: p.text }), markup };
+      return { ...state, edit };
+    });
+    state ??= await find().catch((error) => {
+      // Made by a former run of the call; the post is gone by now.
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, chat: edited.chat, messageId: edited.id, reactions: [], own: [] };
+    });
     return viewPost(store, edited, state, null);
   },
 });
