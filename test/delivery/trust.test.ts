@@ -131,6 +131,16 @@ test('without an uploaded certificate only public authorities count', async ({ o
   expect(await deliver(onTestFinished, self, undefined)).toEqual(refused('self-signed certificate'));
 });
 
+test('a certificate that was kept damaged lets nobody in', async ({ onTestFinished }) => {
+  const { receiver, target } = await receive(onTestFinished, undefined, self);
+  const sender = senderFor(onTestFinished);
+  for (const damaged of ['damaged', self.cert.slice(0, 300)])
+    expect(said(await sender.send(receiverOf(target.target.url, damaged), headers, body))).toMatch(
+      /^tls: SSL error: /,
+    );
+  expect(receiver.requests()).toBe(0);
+});
+
 test('an environment variable does not turn verification off', async ({ onTestFinished }) => {
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
