@@ -1,20 +1,19 @@
 import { z } from 'zod';
-import { botSender, keyboard, textContent } from '../../api/compose.js';
+import { botSender, keyboard } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
-import { entities, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
-import { fail } from '../../errors.js';
+import { replyMarkup } from '../../api/schema.js';
+import type { Edit } from '../../store/messages.js';
 
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
 export const editPost = defineMethod({
   name: 'editPost',
-  summary: 'Replaces the text of a post, or its inline keyboard.',
+  summary: 'Replaces the text of a post, its media or their caption, or its inline keyboard.',
   params: z.object({
     ...postFields,
-    text: optional(text).describe('The new text; absent to change the keyboard alone'),
-    parse_mode: parseMode,
-    entities,
+    ...postContentParams,
     reply_markup: replyMarkup,
   }),
   result: post,
@@ -23,25 +22,21 @@ export const editPost = defineMethod({
     'message_cant_be_edited',
     'no_text_to_edit',
     'message_not_modified',
-    'text_empty',
-    'text_too_long',
-    'parse_mode_unsupported',
-    'entities_unparsable',
+    'no_caption_to_edit',
+    'media_cant_be_edited',
+    ...postContentErrors,
     'button_data_invalid',
   ],
-  handler: async ({ bot, store }, p) => {
-    const who = { id: bot.id, isBot: true };
-    const state = await store.posts.find(postOf(store, botPostName(p)), who);
+  handler: async (context, p) => {
+    const { bot, store } = context;
+    const state = await store.posts.find(postOf(store, botPostName(p)), { id: bot.id, isBot: true });
     const markup = keyboard(p.reply_markup);
-    if (p.text === undefined && p.reply_markup === undefined) fail('text_empty');
-    const edited = await store.messages.edit(
-      state.chat,
-      botSender(bot),
-      state.messageId,
-      p.text === undefined
-        ? { what: 'markup', markup }
-        : { what: 'text', content: await textContent(store, { ...p, text: p.text }), markup },
-    );
+    const edit = (change: Edit) => store.messages.edit(state.chat, botSender(bot), state.messageId, change);
+    const keyboardAlone =
+      p.reply_markup !== undefined && [p.text, p.media, p.caption].every((given) => given == null);
+    const edited = keyboardAlone
+      ? await edit({ what: 'markup', markup })
+      : await withPostContent(context, p, (content) => edit({ ...content, markup }));
     return viewPost(store, edited, state, null);
   },
 });
