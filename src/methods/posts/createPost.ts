@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
+import { botSender, chatOfBot, keyboard, keyboardErrors, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { post } from '../../api/post_results.js';
 import { viewPost } from '../../api/posts.js';
@@ -38,8 +38,7 @@ export const createPost = defineMethod({
     'text_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
-    'keyboard_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   handler: async ({ bot, store }, p) => {
     const chat = await chatOfBot(bot.id, p.chat_id);

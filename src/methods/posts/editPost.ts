@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, keyboard, textContent } from '../../api/compose.js';
+import { botSender, keyboard, keyboardErrors, textContent } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
@@ -30,7 +30,7 @@ export const editPost = defineMethod({
     'text_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   handler: async ({ bot, store }, p) => {
     const post = postOf(store, botPostName(p));
