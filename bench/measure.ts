@@ -137,7 +137,8 @@ export async function measure(
     options.progress(`${name}: ${what}, ${labels[side === base ? 0 : 1]}`);
     return playRound(side, scenario, options, seconds);
   };
-  for (const side of [base, subject]) await play(side, 'warm-up', options.warmup_s);
+  const warmed = options.warmup_s > 0 ? [base, subject] : [];
+  for (const side of warmed) await play(side, 'warm-up', options.warmup_s);
   const rounds: Array<{ readonly base: Round; readonly subject: Round }> = [];
   for (let i = 1; i <= options.rounds; i++) {
     const what = `round ${i} of ${options.rounds}`;

@@ -8,6 +8,8 @@ import type { Site, Target } from './site.js';
 export interface Sizes {
   /** Messages that edits go through. Each may be edited once a second, so this bounds the rate that can be measured. */
   readonly messages: number;
+  /** Posts that reactions go through. With the twenty people who react they must be many more than the connections. */
+  readonly posts: number;
   /** Reactions on the post that stands for a large one. */
   readonly reactions: number;
   /** Messages whose bytes are counted. */

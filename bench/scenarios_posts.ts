@@ -73,9 +73,9 @@ export const reactions: Scenario = {
   goal: { share: 0.8 },
   // The reaction and the count.
   versions: 2,
-  async prepare(site) {
+  async prepare(site, _watch, sizes) {
     const people = await makePeople(site, 'reactor', 20);
-    const { posts } = await makePosts(site, people[0] as Person, 50);
+    const { posts } = await makePosts(site, people[0] as Person, sizes.posts);
     const stage: Stage = { posts, people, others: 0 };
     const floor = await site.startFloor({
       kind: 'react',

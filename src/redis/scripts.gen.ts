@@ -285,18 +285,20 @@ export interface Scripts {
   };
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
-    keys: { chat: string; message: string };
+    keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string };
     result:
       | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
+      | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
   /** Reads messages of a chat by their ids, as far as they are hot. */
   'messages/read_some': {
-    keys: { message: string };
+    keys: { meta: string; message: string };
     args: { ids: readonly (string)[] };
     result:
-      | { status: 'ok'; rows: unknown };
+      | { status: 'ok'; rows: unknown }
+      | { status: 'stale_run' };
   };
   /** Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another. */
   'messages/send_batch_direct': {
@@ -372,13 +374,23 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' };
   };
+  /** Lets go of entities of a partition that is closed: Postgres has all of them, some in a later version. */
+  'partition/forget': {
+    keys: { meta: string; lease: string; entities: readonly string[] };
+    args: { expected: string; owner: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'moved' }
+      | { status: 'open' }
+      | { status: 'taken' };
+  };
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string };
     result:
       | { status: 'ok' }
-      | { status: 'behind'; incarnation: number }
+      | { status: 'behind'; highest: number }
       | { status: 'moved' };
   };
   /** Puts a post that was read back from Postgres where it was missed. */

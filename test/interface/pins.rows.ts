@@ -119,7 +119,8 @@ const transitions: readonly Row[] = [
     after: async (c, at) => expect(await pinned(c, at)).toEqual(pinnedA(at, c)),
   }),
   row({
-    title: '§3 Chat pin: pinned, unpinChatMessage without message_id → the currently pinned one unpinned',
+    title:
+      '§3 Chat pin: pinned, §4.3.4 unpinChatMessage without message_id → the currently pinned one unpinned',
     arrange: chatWith('a', 'b'),
     act: call('unpinChatMessage', () => ({})),
     answer: done,
@@ -155,6 +156,24 @@ const transitions: readonly Row[] = [
     act: call('pinChatMessage', ({ b }) => ({ message_id: b + 1 })),
     answer: () => bad(texts.noPin),
   }),
+];
+
+/** §4.3: fields that are not optional. */
+const required = (method: string, missing: string, description: string) =>
+  row({
+    title: `§4.3 POST ${method} without ${missing} → refused`,
+    arrange: chatWith('a'),
+    act(c, { bot, chat, b }) {
+      const { [missing]: _, ...given }: Record<string, number> = { chat_id: chat, message_id: b };
+      return c.call(bot, method, given);
+    },
+    answer: () => bad(description),
+  });
+const requirements = [
+  required('pinChatMessage', 'chat_id', 'chat_id is empty'),
+  required('pinChatMessage', 'message_id', 'parameter "message_id" is required'),
+  required('unpinChatMessage', 'chat_id', 'chat_id is empty'),
+  required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
 ];
 
 /** §3 "caller has the right": bots in groups and channels, by kind of chat. */
@@ -284,4 +303,4 @@ const events: readonly Row[] = [
   }),
 ];
 
-export const pinRows: readonly Row[] = [...transitions, ...rightRows, ...events];
+export const pinRows: readonly Row[] = [...transitions, ...requirements, ...rightRows, ...events];

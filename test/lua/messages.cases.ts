@@ -573,7 +573,11 @@ const removals: Case[] = [
 
 const fillKeys = { message: keys.message(direct, id), ticket: keys.ticket(keys.message(direct, id)) };
 const fillArgs = { token: 'T', record: record(), ttl_ms: '60000' };
-const rangeKeys = { chat: keys.chat(direct), message: keys.messages(direct) };
+const rangeKeys = {
+  meta: keys.meta(partitionOf(direct)),
+  chat: keys.chat(direct),
+  message: keys.messages(direct),
+};
 
 export const messageCases: Case[] = [
   ...sends,
@@ -623,7 +627,11 @@ export const messageCases: Case[] = [
       args: { before: '0', limit: '2' },
     },
     ...{
-      seeds: [seeds.chat(direct), seeds.text(keys.message(direct, 6), 'six')],
+      seeds: [
+        seeds.open(partitionOf(direct)),
+        seeds.chat(direct),
+        seeds.text(keys.message(direct, 6), 'six'),
+      ],
       answer: ['ok', 7, expect.anything(), 7, [null, Buffer.from('six')]],
     },
     changes: [],
@@ -631,9 +639,13 @@ export const messageCases: Case[] = [
   {
     script: 'messages/read_some',
     what: 'in the order of the ids, with a hole',
-    keys: { message: keys.messages(direct) },
+    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
     args: { ids: ['7', '6', '5'] },
-    seeds: [seeds.text(keys.message(direct, 5), 'five'), seeds.text(keys.message(direct, 7), 'seven')],
+    seeds: [
+      seeds.open(partitionOf(direct)),
+      seeds.text(keys.message(direct, 5), 'five'),
+      seeds.text(keys.message(direct, 7), 'seven'),
+    ],
     answer: ['ok', [Buffer.from('seven'), null, Buffer.from('five')]],
     changes: [],
   },
@@ -642,6 +654,23 @@ export const messageCases: Case[] = [
     what: 'a cold chat',
     keys: rangeKeys,
     args: { before: '0', limit: '2' },
+    seeds: [seeds.open(partitionOf(direct))],
     answer: ['chat_missing'],
+  },
+  {
+    script: 'messages/read_range',
+    what: 'another run',
+    keys: rangeKeys,
+    args: { run: 'other', before: '0', limit: '2' },
+    seeds: [seeds.open(partitionOf(direct)), seeds.chat(direct)],
+    answer: ['stale_run'],
+  },
+  {
+    script: 'messages/read_some',
+    what: 'another run',
+    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
+    args: { run: 'other', ids: ['5'] },
+    seeds: [seeds.open(partitionOf(direct))],
+    answer: ['stale_run'],
   },
 ];
