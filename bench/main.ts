@@ -84,7 +84,7 @@ async function measureAll(options: Options, signal: AbortSignal): Promise<Found>
         measured.push(
           await measure(scenario, prepared, {
             tool: options.load,
-            connections: options.connections,
+            connections: Math.min(options.connections, scenario.connectionsMax ?? options.connections),
             rounds: options.rounds,
             seconds: options.seconds,
             warmup_s: options.warmup,
@@ -142,6 +142,7 @@ await new Command('bench')
   .option('--messages <n>', 'messages that edits go through', count(1_000_000), 40_000)
   .option('--posts <n>', 'posts that reactions go through', count(1_000), 50)
   .option('--reactions <n>', 'reactions on the post that stands for a large one', count(10_000_000), 100_000)
+  .option('--chats <n>', 'direct chats that stand for many', count(1_000_000), 20_000)
   .option('--entities <n>', 'messages whose bytes are counted', count(1_000_000), 20_000)
   .addOption(
     new Option('--load <tool>', 'what makes the load').choices([...loadTools]).default(bestLoadTool()),

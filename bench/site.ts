@@ -25,6 +25,7 @@ export interface Target {
 export interface Site {
   readonly front: Target;
   readonly redisUrl: string;
+  readonly databaseUrl: string;
   readonly adminToken: string;
   readonly partitions: number;
   /** Folder that is removed at the end. */
@@ -142,6 +143,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     return {
       front: { baseUrl: `http://127.0.0.1:${port}`, pid },
       redisUrl: redis.url,
+      databaseUrl: postgres.url,
       adminToken,
       partitions: options.partitions,
       dir,
