@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard } from '../../api/compose.js';
+import { botSender, chatOfBot, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
@@ -26,8 +26,7 @@ export const createPost = defineMethod({
     'not_channel_member',
     'posting_not_allowed',
     ...postContentErrors,
-    'keyboard_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   handler: async (context, p) => {
     const { bot, store } = context;

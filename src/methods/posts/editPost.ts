@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, keyboard } from '../../api/compose.js';
+import { botSender, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
@@ -28,7 +28,7 @@ export const editPost = defineMethod({
     'no_caption_to_edit',
     'media_cant_be_edited',
     ...postContentErrors,
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   handler: async (context, p) => {
     const { bot, store } = context;
