@@ -4,12 +4,12 @@ import { limits } from '../limits.js';
 import { Answer } from './answer.js';
 import { Connections } from './connections.js';
 import { dial } from './dial.js';
-import { DeliveryFault } from './faults.js';
+import { DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
 import type { Outcome } from './outcome.js';
 import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
-import { trustIn } from './trust.js';
+import { type Trust, trustIn } from './trust.js';
 
 /** Where the updates of a bot go. Made once for as long as a webhook is set; equal ones share connections. */
 export interface Receiver {
@@ -87,7 +87,7 @@ export function makeSender({
   }
 
   function keep({ target, certificate }: Receiver): Kept {
-    const trust = trustIn(certificate);
+    let trust: Trust | undefined;
     const open = async () => {
       if (connections >= connectionsMax && !dropIdle())
         throw new DeliveryFault('busy', 'Too many connections are open');
@@ -98,12 +98,13 @@ export function makeSender({
         entry.connections -= 1;
       };
       try {
+        trust ??= trustIn(certificate);
         const { socket, address } = await dial({ target, trust, guard, connectMs });
         entry.address = address;
         return socket.once('close', gone);
       } catch (error) {
         gone();
-        throw error;
+        throw tlsFault(error);
       }
     };
     const pool = new Connections({ origin: target.origin, max: receiverConnectionsMax, open });

