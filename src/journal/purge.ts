@@ -1,7 +1,7 @@
 /** Removes tombstones that no batch can meet any more. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
-import { journalTables } from './tables.js';
+import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
 /** Of one table in one purge; what remains waits for the next. */
@@ -16,12 +16,37 @@ const claimPurge = statement(
    returning name`,
 );
 
-const deletions = journalTables.map(({ table }) =>
+const old = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
+
+/** First what goes with an entity, then the entity when none of that is left: a chunk may hold less than all of it. */
+const dependentDeletions = journalTables.flatMap(({ table, columns, dependents = [] }) =>
+  dependents.map((dependent) =>
+    statement(
+      `purge_${dependent}_with_${table}`,
+      `delete from ${dependent} where ctid = any(array(
+         select d.ctid
+         from (select ${columns.join(', ')} from ${table} where ${old} order by deleted_at limit ${chunkRowsMax}) gone
+         join ${dependent} d using (${columns.join(', ')})
+         limit ${chunkRowsMax} for update of d skip locked
+       ))`,
+    ),
+  ),
+);
+
+const withoutDependents = ({ table, columns, dependents = [] }: JournalTable): string =>
+  dependents
+    .map((dependent) => {
+      const same = columns.map((column) => `d.${column} = ${table}.${column}`).join(' and ');
+      return ` and not exists (select 1 from ${dependent} d where ${same})`;
+    })
+    .join('');
+
+const deletions = journalTables.map((entity) =>
   statement(
-    `purge_${table}`,
-    `delete from ${table} where ctid = any(array(
-       select ctid from ${table}
-       where deleted_at < now() - $1::bigint * interval '1 millisecond'
+    `purge_${entity.table}`,
+    `delete from ${entity.table} where ctid = any(array(
+       select ctid from ${entity.table}
+       where ${old}${withoutDependents(entity)}
        order by deleted_at limit ${chunkRowsMax} for update skip locked
      ))`,
   ),
@@ -32,7 +57,7 @@ export async function purgeTombstones(pool: Pool): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  for (const deletion of deletions) {
+  for (const deletion of [...dependentDeletions, ...deletions]) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
       const { count } = await pool.query(deletion, [limits.tombstone_age_ms_max]);
       purged += count;

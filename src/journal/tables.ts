@@ -10,6 +10,8 @@ export interface JournalTable {
   /** Reads an entity; its groups are the columns in their order, an absent one is 0. What does not match, or is no
    * exact integer, puts the entry into quarantine. */
   readonly pattern: RegExp;
+  /** Tables whose rows begin with this key and go with it once its tombstone is purged. */
+  readonly dependents?: readonly string[];
   /** The STRING whose header carries the version, where Redis keeps the entity. */
   record?(keys: Keys, key: readonly number[]): string;
   /** Where the last column counts up for the columns before it: what to keep of the greatest value. */
@@ -58,6 +60,7 @@ const posts: JournalTable = {
   table: 'posts',
   columns: ['partition', 'number'],
   pattern: /^post:(\d+):(\d+)$/,
+  dependents: ['post_reactions', 'post_tallies'],
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
