@@ -36,6 +36,7 @@ export async function fillReactions(
     chat: keys.chatRoot(partition),
     member: keys.memberRoot(partition),
     channel: keys.postChannel(post),
+    due: keys.countsDue(partition),
   };
   const place = [String(post), String(partition), String(postNumber(post))];
   await inParallel(count, width, async (i) => {
@@ -43,7 +44,11 @@ export async function fillReactions(
     const result = await runner.call(
       'posts/react',
       partition,
-      { ...at, user_ticket: keys.ticket(`${keys.acted(post)}${user}`) },
+      {
+        ...at,
+        user_ticket: keys.ticket(`${keys.acted(post)}${user}`),
+        request: keys.request(partition, user),
+      },
       {
         token: '',
         reaction: pack([...place, 'set', emoji, user]),

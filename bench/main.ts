@@ -30,11 +30,13 @@ interface Options extends Sizes {
 
 const partitions = 64;
 
-const count = (max: number) => (text: string) => {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 1 && value <= max) return value;
-  throw new InvalidArgumentError(`A whole number from 1 to ${max} is needed.`);
-};
+const count =
+  (max: number, min = 1) =>
+  (text: string) => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`A whole number from ${min} to ${max} is needed.`);
+  };
 
 /** One line that is written over where people watch, and a line each elsewhere. */
 function progress(line: string): void {
@@ -82,7 +84,7 @@ async function measureAll(options: Options, signal: AbortSignal): Promise<Found>
         measured.push(
           await measure(scenario, prepared, {
             tool: options.load,
-            connections: options.connections,
+            connections: Math.min(options.connections, scenario.connectionsMax ?? options.connections),
             rounds: options.rounds,
             seconds: options.seconds,
             warmup_s: options.warmup,
@@ -134,11 +136,13 @@ await new Command('bench')
   )
   .option('--rounds <n>', 'rounds, in each of which floor and service take a turn', count(100), 5)
   .option('--seconds <s>', 'length of a turn', count(600), 4)
-  .option('--warmup <s>', 'length of the turn before the first round', count(600), 3)
+  .option('--warmup <s>', 'length of the turn before the first round, 0 for none', count(600, 0), 3)
   .option('--connections <n>', 'connections, each with one request at a time', count(10_000), 64)
   .option('--only <names>', `some of ${names.join(',')}`, some)
   .option('--messages <n>', 'messages that edits go through', count(1_000_000), 40_000)
+  .option('--posts <n>', 'posts that reactions go through', count(1_000), 50)
   .option('--reactions <n>', 'reactions on the post that stands for a large one', count(10_000_000), 100_000)
+  .option('--chats <n>', 'direct chats that stand for many', count(1_000_000), 20_000)
   .option('--entities <n>', 'messages whose bytes are counted', count(1_000_000), 20_000)
   .addOption(
     new Option('--load <tool>', 'what makes the load').choices([...loadTools]).default(bestLoadTool()),

@@ -25,6 +25,7 @@ export interface Measured {
   readonly proof: string;
   readonly goal: Goal;
   readonly labels: Prepared['labels'];
+  readonly connections: number;
   readonly base: Round;
   readonly subject: Round;
   /** Subject's rate as a share of the base's: the median of the rounds, and each of them. */
@@ -32,8 +33,8 @@ export interface Measured {
   readonly ratios: readonly number[];
   /** Base's CPU time a request as a share of the subject's. */
   readonly cpuRatio: number;
-  /** CPU time of server and Redis for a request of the subject, as a multiple of the base's. */
-  readonly growth: number;
+  /** CPU time for a request of the subject, as a multiple of the base's: of server, of Redis, of both together. */
+  readonly growth: { readonly server: number; readonly redis: number; readonly both: number };
   /** Seconds until the journal was empty after the last round. */
   readonly drained_s: number;
 }
@@ -137,7 +138,8 @@ export async function measure(
     options.progress(`${name}: ${what}, ${labels[side === base ? 0 : 1]}`);
     return playRound(side, scenario, options, seconds);
   };
-  for (const side of [base, subject]) await play(side, 'warm-up', options.warmup_s);
+  const warmed = options.warmup_s > 0 ? [base, subject] : [];
+  for (const side of warmed) await play(side, 'warm-up', options.warmup_s);
   const rounds: Array<{ readonly base: Round; readonly subject: Round }> = [];
   for (let i = 1; i <= options.rounds; i++) {
     const what = `round ${i} of ${options.rounds}`;
@@ -156,18 +158,24 @@ export async function measure(
     options.profile(subject.target.pid);
   }
   const ratios = rounds.map((round) => round.subject.rate / round.base.rate);
-  const cost = ({ cpu, redisCpu }: Round) => cpu + redisCpu;
+  const growth = (cost: (round: Round) => number) =>
+    median(rounds.map((round) => cost(round.subject) / cost(round.base)));
   return {
     name,
     proof,
     goal,
     labels,
+    connections: options.connections,
     base: middleOf(rounds.map((round) => round.base)),
     subject: middleOf(rounds.map((round) => round.subject)),
     ratio: median(ratios),
     ratios,
     cpuRatio: median(rounds.map((round) => round.base.cpu / round.subject.cpu)),
-    growth: median(rounds.map((round) => cost(round.subject) / cost(round.base))),
+    growth: {
+      server: growth(({ cpu }) => cpu),
+      redis: growth(({ redisCpu }) => redisCpu),
+      both: growth(({ cpu, redisCpu }) => cpu + redisCpu),
+    },
     drained_s: await drain(options),
   };
 }

@@ -79,15 +79,15 @@ async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: 
 
 const heart = '❤';
 
-/** Each person puts a heart on each post: what a post with few reactions takes for each. */
-async function fewReactions(site: Site, watch: RedisWatch): Promise<Finding> {
-  const people = await makePeople(site, 'memory_reader', 20);
-  const { posts } = await makePosts(site, people[0] as Person, 50);
+/** Twenty people put a heart on each post: what a post with few reactions takes for each. */
+async function fewReactions(site: Site, watch: RedisWatch, on: number): Promise<Finding> {
+  const each = 20;
+  const [owner] = (await makePeople(site, 'memory_reader', 1)) as [Person];
+  const { posts } = await makePosts(site, owner, on);
   const before = await settledBytes(site, watch);
-  const count = people.length * posts.length;
-  for (const { id } of posts) await fillReactions(watch, id, heart, people.length);
-  const bytes = ((await settledBytes(site, watch)) - before) / count;
-  return reactionFinding(`a reaction, ${people.length} on each of ${posts.length} posts`, bytes);
+  for (const { id } of posts) await fillReactions(watch, id, heart, each);
+  const bytes = ((await settledBytes(site, watch)) - before) / (each * on);
+  return reactionFinding(`a reaction, ${each} on each of ${on} posts`, bytes);
 }
 
 async function manyReactions(site: Site, watch: RedisWatch, count: number): Promise<Finding> {
@@ -109,12 +109,12 @@ const reactionFinding = (what: string, bytes: number): Finding => ({
 
 export const memory: Survey = {
   name: 'memory',
-  async run(site, watch, { entities }) {
+  async run(site, watch, { entities, posts }) {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'memory');
     return [
       await hotMessages(site, watch, pair, entities),
       await pendingUpdates(site, watch, pair, Math.ceil(entities / 4)),
-      await fewReactions(site, watch),
+      await fewReactions(site, watch, posts),
       await manyReactions(site, watch, entities),
     ];
   },

@@ -1,5 +1,7 @@
 /** Who and what a run needs besides pairs: people, messages, and a channel with posts. All is made through the service. */
 import { limits } from '../src/limits.js';
+import { createPool } from '../src/postgres/pool.js';
+import { asDatabase } from '../src/postgres/sql.js';
 import { call, expect, inParallel, type Pair } from './client.js';
 import type { Site } from './site.js';
 
@@ -45,6 +47,21 @@ export async function openChats({ front }: Site, { bot }: Pair, people: readonly
   await inParallel(people.length, width, (i) =>
     call(`${front.baseUrl}/api/bots/${bot.username}/start`, { token: people[i]?.token ?? '', body: {} }),
   );
+}
+
+/** Opens chats between a bot and people who are made in the database at once, without a token. Returns their ids, mixed. */
+export async function openManyChats({ databaseUrl }: Site, { bot }: Pair, count: number): Promise<number[]> {
+  const pool = createPool({ url: databaseUrl, max: 1, name: 'bench', onError: () => undefined });
+  try {
+    const people = await asDatabase(pool).query<{ user_id: number }>(
+      `with people as (insert into users (first_name) select 'Person' from generate_series(1, $2::int) returning id)
+       insert into direct_chats (bot_id, user_id) select $1::bigint, id from people order by random() returning user_id`,
+      [bot.id, count],
+    );
+    return people.map(({ user_id }) => user_id);
+  } finally {
+    await pool.close();
+  }
 }
 
 /**

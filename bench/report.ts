@@ -54,13 +54,14 @@ const outcome = (met: boolean) => (met ? 'met' : 'NOT MET');
 function verdict(measured: Measured): string {
   const { name, proof, goal, labels, ratio, ratios, cpuRatio, growth, subject, base } = measured;
   const by =
-    `By rate ${of(ratio)}, by CPU time a request ${of(cpuRatio)}; rounds ${ratios.map(of).join(' ')}; ` +
+    `By rate ${of(ratio)}, by CPU time a request ${of(cpuRatio)}; rounds ${ratios.map(of).join(' ')}; ${measured.connections} connections; ` +
     `journal empty ${measured.drained_s.toFixed(1)} s after the last`;
   if ('growth' in goal) {
-    const met = outcome(growth <= goal.growth);
+    const what = goal.of === 'server' ? 'of the server' : 'of server and Redis together';
     return (
-      `${proof} ${name}: ${labels[1]} costs ${of(growth)} × the CPU time of ${labels[0]}, ` +
-      `server and Redis together, goal ${goal.growth.toFixed(2)}: ${met}. ${by}`
+      `${proof} ${name}: ${labels[1]} costs ${of(growth[goal.of])} × the CPU time of ${labels[0]}, ${what}, ` +
+      `goal ${goal.growth.toFixed(2)}: ${outcome(growth[goal.of] <= goal.growth)} (server ${of(growth.server)}, ` +
+      `Redis ${of(growth.redis)}). ${by}`
     );
   }
   const limit =

@@ -8,8 +8,12 @@ import type { Site, Target } from './site.js';
 export interface Sizes {
   /** Messages that edits go through. Each may be edited once a second, so this bounds the rate that can be measured. */
   readonly messages: number;
+  /** Posts that reactions go through. With the twenty people who react they must be many more than the connections. */
+  readonly posts: number;
   /** Reactions on the post that stands for a large one. */
   readonly reactions: number;
+  /** Direct chats that stand for many. */
+  readonly chats: number;
   /** Messages whose bytes are counted. */
   readonly entities: number;
 }
@@ -36,8 +40,8 @@ export type Goal =
       /** Most CPU time of Redis for a call, in microseconds. */
       readonly redisMost?: number;
     }
-  /** Most that a call of the subject may cost in CPU time, server and Redis together, as a multiple of the base's. */
-  | { readonly growth: number };
+  /** Most that a call of the subject may cost in CPU time, as a multiple of the base's. */
+  | { readonly growth: number; readonly of: 'server' | 'both' };
 
 export interface Scenario {
   readonly name: string;
@@ -46,6 +50,8 @@ export interface Scenario {
   readonly goal: Goal;
   /** Versions that each acknowledged call takes: by these Redis itself tells how many calls were applied. */
   readonly versions: number;
+  /** Where more connections at a time would disturb the order of calls. */
+  readonly connectionsMax?: number;
   prepare(site: Site, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
 }
 

@@ -1,6 +1,7 @@
 /** Every scenario, in the order in which they run. */
 
 import type { Scenario } from './scenario.js';
+import { manyChats } from './scenarios_growth.js';
 import { getMe } from './scenarios_identity.js';
 import { editMessageText, pinChatMessage, sendMessage } from './scenarios_messages.js';
 import { largePost, largePostAlone, reactions } from './scenarios_posts.js';
@@ -13,4 +14,5 @@ export const scenarios: readonly Scenario[] = [
   reactions,
   largePost,
   largePostAlone,
+  manyChats,
 ];

@@ -6,6 +6,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { settings } from '../src/config.js';
 import { startPostgres } from '../src/local/postgres.js';
 import { endChild, exitOf, freePort } from '../src/local/processes.js';
 import { startRedis } from '../src/local/redis.js';
@@ -24,6 +25,7 @@ export interface Target {
 export interface Site {
   readonly front: Target;
   readonly redisUrl: string;
+  readonly databaseUrl: string;
   readonly adminToken: string;
   readonly partitions: number;
   /** Folder that is removed at the end. */
@@ -73,6 +75,10 @@ async function startFloor(task: FloorTask, env: NodeJS.ProcessEnv, stops: Array<
   return { baseUrl: `http://127.0.0.1:${outcome.port}`, pid };
 }
 
+/** Settings of a service that happens to be configured here are not those of a run. */
+const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
+
 /** Starts everything. When a part fails, what has started is stopped again. */
 export async function startSite(options: SiteOptions): Promise<Site> {
   const { say, signal } = options;
@@ -96,7 +102,8 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     const adminToken = randomBytes(24).toString('hex');
     const port = await freePort();
     const env = {
-      ...process.env,
+      ...withoutSettings(process.env),
+      PETREL_HOME: join(dir, 'home'),
       HOST: '127.0.0.1',
       PORT: String(port),
       SHARE_PORT: '0',
@@ -136,6 +143,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     return {
       front: { baseUrl: `http://127.0.0.1:${port}`, pid },
       redisUrl: redis.url,
+      databaseUrl: postgres.url,
       adminToken,
       partitions: options.partitions,
       dir,

@@ -7,8 +7,12 @@
 -- A request of a call with an idempotency key is remembered as long as the key: its node may have died before it could
 -- note the answer, and the client may come back hours later. With it stays the record of what it made, which may be gone
 -- by then; other requests come again within seconds.
+local function is_keyed(request)
+  return request:find(':req:once.', 1, true) ~= nil
+end
+
 local function remember(request, answer, record)
-  local keyed = request:find(':req:once.', 1, true)
+  local keyed = is_keyed(request)
   if keyed and record then answer = answer .. '\n' .. record end
   redis.call('SET', request, answer, 'PX', keyed and LIMITS.idempotency_ttl_ms or LIMITS.request_id_ttl_ms)
 end

@@ -403,7 +403,7 @@ export interface Scripts {
   };
   /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
   'posts/react': {
-    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; acted: string; chat: string; member: string };
+    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; due: string; acted: string; chat: string; member: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
     result:
       | { status: 'ok'; changed: boolean; own: string; fields: unknown }
@@ -434,6 +434,15 @@ export interface Scripts {
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; ticket: string; listed: number };
+  };
+  /** Tells the bots of their channels how often each emoji stands on posts that changed, each post once a second at most. */
+  'posts/tell_counts': {
+    keys: { meta: string; outbox: string; due: string; post: string; chat: string };
+    args: { token: string; limit: number | string; gone: readonly (string)[] };
+    result:
+      | { status: 'ok'; told: number; more: boolean; missing: string[] }
+      | { status: 'stale_run' }
+      | { status: 'outbox_full' };
   };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {

@@ -72,6 +72,8 @@ export interface Keys {
   /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
   acted(post: number): string;
   memberRoot(partition: number): string;
+  /** ZSET of post by when (ms): whose counts the bots of its channel are to be told. Bounded by the partition's posts. */
+  countsDue(partition: number): string;
   /** CHANNEL: hints that a post's reactions changed. */
   postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
@@ -146,6 +148,7 @@ export function makeKeys(count: number): Keys {
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
     acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    countsDue: (p) => `${at(p)}:counts_due`,
     memberRoot: (p) => `${at(p)}:member:`,
     postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,

@@ -24,6 +24,11 @@ export interface Repeats {
     chat: ChatRef,
     request: string,
   ): Promise<{ readonly ids: readonly number[]; readonly messages: readonly StoredMessage[] } | null>;
+  /** Where the post stands, or stood, that the request reacted to. */
+  reacted(
+    partition: number,
+    request: string,
+  ): Promise<{ readonly chat: ChatRef; readonly messageId: number } | null>;
   /** The message that the request edited, as the edit left it. */
   edited(partition: number, request: string): Promise<StoredMessage | null>;
 }
@@ -63,6 +68,12 @@ export function createRepeats(
       const [first = 0, , , count = 0] = known.answer.split(' ').map(Number);
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
+    },
+    async reacted(partition, request) {
+      const known = await recall(partition, request);
+      if (!known) return null;
+      const [chat = '', messageId] = known.answer.split(' ');
+      return { chat: parseChat(chat), messageId: Number(messageId) };
     },
     async edited(partition, request) {
       const known = await recall(partition, request);

@@ -1,5 +1,5 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
-import type { Database } from '../postgres/sql.js';
+import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Auth, createAuth } from './auth.js';
@@ -48,6 +48,11 @@ export interface Store {
    */
   under(seed: string, again: boolean): Store;
   readonly posts: Posts;
+  /**
+   * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
+   * checked: what was checked may have changed since, by the change itself.
+   */
+  unlessApplied(check: () => Promise<void>): Promise<void>;
 }
 
 export interface StoreOptions {
@@ -73,37 +78,51 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
-  function createAllMessages(own: StoreContext): Messages & Batches {
+  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
+  const changing = (own: StoreContext) => {
     const repeats = createRepeats(own, chats, records);
     return {
-      ...createMessages(own, readBack, forwarder, repeats),
-      ...createBatches(own, readBack, forwarder, repeats),
+      callbacks: createCallbacks(own, readBack, forwarder),
+      messages: {
+        ...createMessages(own, readBack, forwarder, repeats),
+        ...createBatches(own, readBack, forwarder, repeats),
+      },
+      pins: createPins(own, readBack, forwarder),
+      posts: createPosts(own, { chats, control }, hints, repeats),
     };
-  }
-  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
-  const changing = (own: StoreContext) => ({
-    callbacks: createCallbacks(own, readBack, forwarder),
-    messages: createAllMessages(own),
-    pins: createPins(own, readBack, forwarder),
-    posts: createPosts(own, { chats, control }, hints),
-  });
+  };
+  const own = changing(shared);
   const store: Store = {
-    ...changing(shared),
+    ...own,
     auth,
     chats,
     queues,
     forwarder,
     history: createHistory(shared, chats, records),
     bots: createBots(shared, control, auth, queues),
-    users: createUsers(shared, control, auth),
+    users: createUsers(shared, shared.db, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder, posts: own.posts }, onError),
     idempotency: createIdempotency(shared),
-    under: (seed, again) => ({
-      ...store,
-      ...changing({ ...shared, requestId: requestIdsOf(seed), again }),
-    }),
+    async unlessApplied(check) {
+      await check();
+    },
+    under(seed, again) {
+      const { draw, next } = requestIdsOf(seed);
+      const db = appliedOnce(shared.db, draw);
+      const own = { ...shared, db, requestId: draw, again };
+      return {
+        ...store,
+        ...changing(own),
+        chats: createChats(own, control, forwarder),
+        bots: createBots(own, control, auth, queues),
+        users: createUsers(own, shared.db, control, auth),
+        async unlessApplied(check) {
+          if (!again || !(await wasApplied(shared.db, next()))) await check();
+        },
+      };
+    },
   };
   return store;
 }

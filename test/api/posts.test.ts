@@ -204,6 +204,24 @@ describe.each([
   });
 });
 
+test('a bot that asks hears how often each emoji stands on a post', async () => {
+  const post = await newPost();
+  const poll = () =>
+    resultOf(service.bot(bot, 'getUpdates', { allowed_updates: ['message_reaction_count'], timeout: 5 }));
+  const [update] = await Promise.all([
+    poll(),
+    sleep(200).then(() => service.app(ann, 'POST', reactions(post), { emoji: '👍' })),
+  ]);
+  expect(update.at(-1)).toMatchObject({
+    message_reaction_count: {
+      chat: { id: channel, type: 'channel' },
+      message_id: post.message_id,
+      reactions: [{ type: { type: 'emoji', emoji: '👍' }, total_count: 1 }],
+    },
+  });
+  await service.bot(bot, 'getUpdates', { offset: update.at(-1).update_id + 1, allowed_updates: [] });
+});
+
 test('pages go through all who reacted, and posts of a channel are listed', async () => {
   const post = await newPost();
   for (const user of [ann, ben, owner]) await service.app(user, 'POST', reactions(post), { emoji: '👍' });

@@ -119,7 +119,8 @@ const transitions: readonly Row[] = [
     after: async (c, at) => expect(await pinned(c, at)).toEqual(pinnedA(at, c)),
   }),
   row({
-    title: '§3 Chat pin: pinned, unpinChatMessage without message_id → the currently pinned one unpinned',
+    title:
+      '§3 Chat pin: pinned, §4.3.4 unpinChatMessage without message_id → the currently pinned one unpinned',
     arrange: chatWith('a', 'b'),
     act: call('unpinChatMessage', () => ({})),
     answer: done,
@@ -157,6 +158,24 @@ const transitions: readonly Row[] = [
   }),
 ];
 
+/** §4.3: fields that are not optional. */
+const required = (method: string, missing: string, description: string) =>
+  row({
+    title: `§4.3 POST ${method} without ${missing} → refused`,
+    arrange: chatWith('a'),
+    act(c, { bot, chat, b }) {
+      const { [missing]: _, ...given }: Record<string, number> = { chat_id: chat, message_id: b };
+      return c.call(bot, method, given);
+    },
+    answer: () => bad(description),
+  });
+const requirements = [
+  required('pinChatMessage', 'chat_id', 'chat_id is empty'),
+  required('pinChatMessage', 'message_id', 'parameter "message_id" is required'),
+  required('unpinChatMessage', 'chat_id', 'chat_id is empty'),
+  required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
+];
+
 /** §3 "caller has the right": bots in groups and channels, by kind of chat. */
 const places = [
   { kind: 'group', right: 'can_pin_messages', other: 'can_edit_messages', shape: groupChat },
@@ -173,7 +192,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
   /** The owner's message in the chat, pinned by the owner where asked. */
   const place = (rights: Readonly<Record<string, boolean>> | undefined, pin: boolean) => async (c: Case) => {
     const bot = await c.bot();
-    const chat = await c[kind]([bot], rights);
+    const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);
     const message_id = await c.say(c.owner, chat, 'of the owner');
     if (pin) await c.appResult(c.owner, 'POST', `/api/chats/${chat}/pin`, { message_id });
     // In shared chats updates come a moment after the answer.
@@ -284,4 +303,4 @@ const events: readonly Row[] = [
   }),
 ];
 
-export const pinRows: readonly Row[] = [...transitions, ...rightRows, ...events];
+export const pinRows: readonly Row[] = [...transitions, ...requirements, ...rightRows, ...events];

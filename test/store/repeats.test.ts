@@ -7,18 +7,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DispatchOptions } from '../../src/api/dispatch.js';
 import { newKey } from '../../src/files/blob_store.js';
 import { createFileIds } from '../../src/files/file_id.js';
+import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
 import type { MediaType } from '../../src/store/codec.js';
+import type { User } from '../../src/store/control.js';
 import type { ChatRef } from '../../src/store/keys.js';
 import { call, dieUnnoted, type Upload } from '../support/keyed.js';
 import {
   evict,
   makeDirect,
+  makeUser,
   type Person,
   startCluster,
   type TestCluster,
   type TestNode,
   text,
+  uniqueName,
 } from '../support/store.js';
 
 let cluster: TestCluster;
@@ -218,4 +222,99 @@ test('behaviour §4: an upload is stored once, and an album is answered as it wa
   expect(kept).toHaveLength(4);
   const [now] = await one.store.messages.readMany(chat, bot.sender, [single.message_id]);
   expect(edited.photo[0].file_id).toBe(now?.record.content.media?.id);
+});
+
+const member = async (group: ChatRef, who: Person) => (await one.store.chats.member(group, who.id)).status;
+
+test('behaviour §4: a bot that left and was let in again stays', async () => {
+  const group = await newGroup();
+  const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
+  expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
+  expect(await member(group, bot)).toBe('member');
+  // Without a change in between it is no refusal either.
+  expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
+  expect(await member(group, bot)).toBe('left');
+});
+
+test('behaviour §11: members that were put, removed or left, and what became of them since', async () => {
+  const group = await newGroup();
+  const ann = await makeUser(one);
+  const path = `/api/chats/${group.id}`;
+  const set = (status: 'member' | 'left' | 'kicked') =>
+    one.store.chats.putMember(group, { id: ann.id, is_bot: false }, status, {}, user.id);
+  const put = await again(`PUT ${path}/members/${ann.id}`, {}, () => set('kicked'), user);
+  expect([put.status, await member(group, ann)]).toEqual(['member', 'kicked']);
+  await set('member');
+  expect(await again(`DELETE ${path}/members/${ann.id}`, {}, () => set('member'), user)).toBe(true);
+  expect(await member(group, ann)).toBe('member');
+  expect(await again(`POST ${path}/leave`, {}, () => set('kicked'), ann)).toBe(true);
+  expect(await member(group, ann)).toBe('kicked');
+});
+
+test('behaviour §11: chats, bots and tokens are made once', async () => {
+  const title = uniqueName();
+  const made = await again('POST /api/chats', { type: 'group', title }, async () => undefined, user);
+  const titled = await one.db.query('select id from chats where title = $1', [title]);
+  expect(titled).toEqual([{ id: made.id }]);
+
+  const bots = { username: `${uniqueName()}_bot`, name: 'Made' };
+  const created = await again('POST /api/me/bots', bots, async () => undefined, user);
+  expect(await one.store.bots.token(user.id, created.id)).toBe(created.token);
+  const renew = `POST /api/me/bots/${created.id}/regenerate_token`;
+  let since = '';
+  const renewed = await again(
+    renew,
+    {},
+    async () => {
+      since = (await one.store.bots.regenerateToken(user.id, created.id)).token;
+    },
+    user,
+  );
+  expect([renewed.token, await one.store.bots.token(user.id, created.id)]).toEqual([since, since]);
+});
+
+test('behaviour §2, §4: a name and commands that were changed since stay', async () => {
+  await again('setMyName', { name: 'first' }, () =>
+    one.store.bots.setTexts(bot.id, { name: { '': 'second' } }),
+  );
+  expect((await one.store.bots.find(bot.id))?.name).toBe('second');
+  const commands = (command: string) => [{ command, description: 'd' }];
+  await again('setMyCommands', { commands: commands('first') }, () =>
+    one.store.bots.setCommands(bot.id, 'default|', commands('second')),
+  );
+  expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
+});
+
+test('behaviour §8: a reaction that was taken back since, or whose post is gone', async () => {
+  const channel = await newGroup('channel', { can_post_messages: true });
+  const sent = await one.store.messages.send(channel, bot.sender, text('post'));
+  const { post } = sent.record;
+  const person = (await one.store.users.find(user.id)) as User;
+  const clear = () => one.store.posts.react(post, person, { what: 'clear' });
+  const path = `POST /api/posts/${post}`;
+  const none = { reactions: [], my_reactions: [] };
+  expect(await again(`${path}/reactions`, { emoji: '👍' }, clear, user)).toEqual(none);
+  expect(await again(`${path}/like`, {}, clear, user)).toEqual(none);
+  const gone = async () => {
+    await one.store.messages.remove(channel, bot.sender, sent.id);
+    await cluster.flush();
+    await evict(one, cluster.keys.post(post));
+  };
+  expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
+});
+
+test('a start that was made is made once, and what is noted of requests ends with their keys', async () => {
+  const eve = await makeUser(one);
+  const { username } = (await one.store.bots.find(bot.id)) as { username: string };
+  const start = `POST /api/bots/${username}/start`;
+  const block = () => one.store.chats.setBlocked(bot.id, eve.id, true);
+  expect(await again(start, {}, block, eve)).toMatchObject({ text: '/start', message_id: 1 });
+  expect((await one.store.chats.find({ id: bot.id, user: eve.id }))?.kind).toBe('blocked');
+
+  await one.db.query("update control_requests set created_at = now() - interval '25 hours'");
+  await one.db.query("insert into control_requests (request) values ('fresh')");
+  // Another test may have purged within the minute.
+  await one.db.query("delete from installation where name = 'tombstones_purged_at'");
+  await purgeTombstones(one.pool);
+  expect(await one.db.query('select request from control_requests')).toEqual([{ request: 'fresh' }]);
 });
