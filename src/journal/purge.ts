@@ -1,4 +1,8 @@
-/** Removes tombstones that no batch can meet any more, and notes of requests whose idempotency keys have ended. */
+/**
+ * Removes tombstones that no batch can meet any more, with what was part of the deleted, and notes of requests whose
+ * idempotency keys have ended.
+ */
+
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
@@ -16,41 +20,8 @@ const claimPurge = statement(
    returning name`,
 );
 
-const old = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
-
-/** First what goes with an entity, then the entity when none of that is left: a chunk may hold less than all of it. */
-const dependentDeletions = journalTables.flatMap(({ table, columns, dependents = [] }) =>
-  dependents.map((dependent) =>
-    statement(
-      `purge_${dependent}_with_${table}`,
-      `delete from ${dependent} where ctid = any(array(
-         select d.ctid
-         from (select ${columns.join(', ')} from ${table} where ${old} order by deleted_at limit ${chunkRowsMax}) gone
-         join ${dependent} d using (${columns.join(', ')})
-         limit ${chunkRowsMax} for update of d skip locked
-       ))`,
-    ),
-  ),
-);
-
-const withoutDependents = ({ table, columns, dependents = [] }: JournalTable): string =>
-  dependents
-    .map((dependent) => {
-      const same = columns.map((column) => `d.${column} = ${table}.${column}`).join(' and ');
-      return ` and not exists (select 1 from ${dependent} d where ${same})`;
-    })
-    .join('');
-
-const deletions = journalTables.map((entity) =>
-  statement(
-    `purge_${entity.table}`,
-    `delete from ${entity.table} where ctid = any(array(
-       select ctid from ${entity.table}
-       where ${old}${withoutDependents(entity)}
-       order by deleted_at limit ${chunkRowsMax} for update skip locked
-     ))`,
-  ),
-);
+const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
+const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
 const deleteRequests = statement(
   'purge_control_requests',
@@ -61,14 +32,42 @@ const deleteRequests = statement(
    ))`,
 );
 
-/** Deletes tombstones older than limits.tombstone_age_ms_max, if no purge ran within a minute. Returns the rows. */
+/** Whether a part belongs to a row of the whole. */
+const belongs = ({ columns }: JournalTable): string =>
+  columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
+
+/** Parts go before their whole does: the tombstone of the whole says that they are no more. */
+const deletions = journalTables.flatMap((whole) => {
+  const parts = partsOf(whole.table);
+  const ofParts = parts.map(({ table }) =>
+    statement(
+      `purge_${table}_of_${whole.table}`,
+      `delete from ${table} where ctid = any(array(
+         select part.ctid from ${whole.table} whole join ${table} part on ${belongs(whole)}
+         where whole.${past}
+         limit ${chunkRowsMax} for update of part skip locked
+       ))`,
+    ),
+  );
+  const none = parts.map(({ table }) => `and not exists (select from ${table} part where ${belongs(whole)})`);
+  const ofWhole = statement(
+    `purge_${whole.table}`,
+    `delete from ${whole.table} where ctid = any(array(
+       select whole.ctid from ${whole.table} whole
+       where ${past} ${none.join(' ')}
+       order by deleted_at limit ${chunkRowsMax} for update of whole skip locked
+     ))`,
+  );
+  return [...ofParts, ofWhole];
+});
+
+/** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
+ * Returns the rows. */
 export async function purgeTombstones(pool: Pool): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  const ages = [...dependentDeletions, ...deletions].map(
-    (deletion) => [deletion, limits.tombstone_age_ms_max] as const,
-  );
+  const ages = deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const);
   for (const [deletion, age] of [...ages, [deleteRequests, limits.idempotency_ttl_ms] as const]) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
       const { count } = await pool.query(deletion, [age]);

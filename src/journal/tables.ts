@@ -7,11 +7,11 @@ export interface JournalTable {
   /** Table with these key columns (bigint), `version`, `record` and `deleted_at`. */
   readonly table: string;
   readonly columns: readonly string[];
+  /** The table of what its rows are parts of, by its key columns: they are purged with it. */
+  readonly partOf?: string;
   /** Reads an entity; its groups are the columns in their order, an absent one is 0. What does not match, or is no
    * exact integer, puts the entry into quarantine. */
   readonly pattern: RegExp;
-  /** Tables whose rows begin with this key and go with it once its tombstone is purged. */
-  readonly dependents?: readonly string[];
   /** The STRING whose header carries the version, where Redis keeps the entity. */
   record?(keys: Keys, key: readonly number[]): string;
   /** Where the last column counts up for the columns before it: what to keep of the greatest value. */
@@ -60,7 +60,6 @@ const posts: JournalTable = {
   table: 'posts',
   columns: ['partition', 'number'],
   pattern: /^post:(\d+):(\d+)$/,
-  dependents: ['post_reactions', 'post_tallies'],
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
@@ -68,6 +67,7 @@ const posts: JournalTable = {
 const reactions: JournalTable = {
   kind: 'react',
   table: 'post_reactions',
+  partOf: 'posts',
   columns: ['partition', 'number', 'user_id', 'emoji'],
   pattern: /^react:(\d+):(\d+):(\d+):(\d+)$/,
 };
@@ -75,6 +75,7 @@ const reactions: JournalTable = {
 const tallies: JournalTable = {
   kind: 'tally',
   table: 'post_tallies',
+  partOf: 'posts',
   columns: ['partition', 'number', 'emoji'],
   pattern: /^tally:(\d+):(\d+):(\d+)$/,
 };

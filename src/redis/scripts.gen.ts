@@ -165,7 +165,7 @@ export interface Scripts {
   };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
     result:
       | { status: 'ok' }
@@ -180,7 +180,7 @@ export interface Scripts {
   };
   /** Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned. */
   'messages/delete_batch': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string; acted: string };
     args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
     result:
       | { status: 'ok' }

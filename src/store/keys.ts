@@ -71,6 +71,7 @@ export interface Keys {
   postRoot(partition: number): string;
   /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
   acted(post: number): string;
+  actedRoot(partition: number): string;
   memberRoot(partition: number): string;
   /** ZSET of post by when (ms): whose counts the bots of its channel are to be told. Bounded by the partition's posts. */
   countsDue(partition: number): string;
@@ -148,6 +149,7 @@ export function makeKeys(count: number): Keys {
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
     acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    actedRoot: (p) => `${at(p)}:acted:`,
     countsDue: (p) => `${at(p)}:counts_due`,
     memberRoot: (p) => `${at(p)}:member:`,
     postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,

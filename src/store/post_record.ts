@@ -52,6 +52,20 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
+/** Of lists that stay the same over many changes. It only saves work, and forgets what was spelled first. */
+const spelled = new Map<string, readonly string[]>();
+const spelledMax = 512;
+
+function spelledOnce(list: Buffer): readonly string[] {
+  const key = list.toString('latin1');
+  const known = spelled.get(key);
+  if (known) return known;
+  const users = uuids(list, limits.reactors_listed_max);
+  if (spelled.size >= spelledMax) spelled.delete(spelled.keys().next().value as string);
+  spelled.set(key, users);
+  return users;
+}
+
 /** Where a post stands, and its reactions by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
@@ -71,7 +85,7 @@ export function readReactions(
     emoji: each,
     count: number(`n:${each}`),
     first: number(`f:${each}`),
-    users: uuids(Buffer.concat([list(`l:${each}`), list(`o:${each}`)]), listed),
+    users: [...uuids(list(`l:${each}`), listed), ...spelledOnce(list(`o:${each}`))].slice(0, listed),
     listed,
   }));
   return { chat: sharedChat(number('c')), messageId: number('m'), reactions: reactions.sort(byUse) };

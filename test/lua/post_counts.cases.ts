@@ -49,7 +49,7 @@ export const postCountCases: readonly Case[] = [
     after: async (client) => expect((await heard(client))[0]?.at(-1)).toEqual([]),
   }),
   tell('no earlier than it is due', {
-    seeds: [open, chat({ b: '8' }), used, dueAt(Date.now() + 60_000)],
+    seeds: [open, chat({ b: '8' }), used, dueAt(Date.now() + 3_600_000)],
     answer: ['ok', 0, 0, []],
   }),
   tell('that there is more', {

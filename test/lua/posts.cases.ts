@@ -64,7 +64,7 @@ const reactCases: readonly Case[] = [
     },
   }),
   react('bots are to be told in a second, and what is due already stays', {
-    seeds: [open, chat({ b: '8' }), fresh, dueAt(Date.now() + 60_000, '1001')],
+    seeds: [open, chat({ b: '8' }), fresh, dueAt(Date.now() + 3_600_000, '1001')],
     answer: ['ok', 1],
     changes: [...written, `acted:${post}:0`, 'counts_due'],
     after: async (client) => {
