@@ -4,7 +4,6 @@
  */
 import { fail } from '../errors.js';
 import * as rows from '../postgres/posts.js';
-import type { Hints } from '../redis/hints.js';
 import type { Chats } from './chats.js';
 import { pack, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
@@ -14,11 +13,14 @@ import { createPostReadBack, emojiColumn, type ReactionRecord } from './post_col
 import { createPostCounts, type PostCounts } from './post_counts.js';
 import { createPostIds, type PostIds } from './post_ids.js';
 import { type PostReaction, readReactions, uuidText } from './post_record.js';
+import type { PostWatches } from './post_watches.js';
 
 export interface PostState {
   readonly post: number;
   readonly chat: ChatRef;
   readonly messageId: number;
+  /** grows with every change of the reactions */
+  readonly version: number;
   /** by count, then by first use */
   readonly reactions: readonly PostReaction[];
   /** what the one who asked put on it */
@@ -37,7 +39,7 @@ export interface Reactor {
   readonly date: number;
 }
 
-export interface Posts extends PostIds, PostCounts {
+export interface Posts extends PostIds, PostCounts, PostWatches {
   /** A post as one sees it. Error: `post_not_found`, for what one may not see as well. */
   find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState>;
   /** Changes what a person has on a post; to what it is already changes nothing. Errors: `post_not_found`,
@@ -50,8 +52,6 @@ export interface Posts extends PostIds, PostCounts {
     cursor: string,
     limit: number,
   ): Promise<{ readonly items: readonly Reactor[]; readonly next: string | null }>;
-  /** Hears that a post's reactions changed. The returned function ends it. */
-  watch(post: number, listener: () => void): Promise<() => void>;
 }
 
 const externalBytes = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -60,7 +60,7 @@ const words = (text: string) => (text === '' ? [] : text.split(' '));
 export function createPosts(
   context: StoreContext,
   parts: { readonly chats: Chats; readonly control: ControlCopies },
-  hints: Hints,
+  watches: PostWatches,
 ): Posts {
   const { db, scripts, keys, secrets, hotTtlMs, reactorsListed } = context;
   const cold = createPostReadBack(context, parts);
@@ -169,6 +169,6 @@ export function createPosts(
       const last = page.at(-1);
       return { items, next: last && page.length === limit ? `${last.emoji}.${last.version}` : null };
     },
-    watch: (post, listener) => hints.listen(keys.postChannel(post), listener),
+    watch: watches.watch,
   };
 }

@@ -45,7 +45,8 @@ export const createPost = defineMethod({
         allowMissingReply: false,
       }),
     );
-    const state = { post: message.record.post, chat, messageId: message.id, reactions: [], own: [] };
+    const at = { post: message.record.post, chat, messageId: message.id };
+    const state = { ...at, version: 0, reactions: [], own: [] };
     return viewPost(store, message, state, null);
   },
 });
