@@ -99,6 +99,8 @@ export const limits = {
 
   journal_batch_entries_max: 1_000,
   journal_lease_ms: 3_000,
+  forget_lease_ms: 5_000,
+  forget_batch_keys_max: 500,
   tombstone_age_ms_max: 24 * 3_600_000,
   outbox_batch_entries_max: 200,
   outbox_length_max: 100_000,

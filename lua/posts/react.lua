@@ -1,8 +1,9 @@
 --[[
 @summary Sets or removes one emoji of a user on a post, or removes all that the user set.
 @why     Counts, membership and journal move together: two nodes may serve one user at the same instant.
-@repeatable What is set already, or absent already, changes nothing.
+@repeatable What is set already, or absent already, changes nothing. Of requests only those of idempotency keys are remembered.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -14,6 +15,7 @@
 @key     post_ticket   {NN}:post:<post>:ticket            STRING
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
+@key     request       {NN}:req:<id>                      STRING
 @key     due           {NN}:counts_due                    ZSET     post -> ms
 @derived acted         {NN}:acted:<post>:<generation>     HASH
 @derived chat          {NN}:chat:<chat>                   HASH
@@ -50,6 +52,9 @@ if not own then
   own = known
 end
 
+-- Hours may lie between two runs under a key; others repeat themselves within the call, where they are still the last word.
+local answer = is_keyed(request_key) and p.chat .. ' ' .. p.message
+if answer and remembered(request_key) then return ok(0, own, p.fields) end
 local set, had, rest, touched = what == 'set', 0, {}, {}
 for each in own:gmatch('%S+') do
   had = had + 1
@@ -59,7 +64,10 @@ if set and not has_emoji(own, emoji) then
   if had >= LIMITS.reactions_per_user_max then return refuse('too_many') end
   touched[1], rest[had + 1] = emoji, emoji
 end
-if #touched == 0 then return ok(0, own, p.fields) end
+if #touched == 0 then
+  if answer then remember(request_key, answer) end
+  return ok(0, own, p.fields)
+end
 if why then return refuse('journal_full') end
 
 local seconds, ms = now()
@@ -95,6 +103,7 @@ end
 set_field(p, 'v', ('%.0f'):format(version))
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
+if answer then remember(request_key, answer) end
 if c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end

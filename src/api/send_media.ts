@@ -129,16 +129,25 @@ export const sendingOf = (p: SendingParams) => ({
     p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
 });
 
-/** Takes described media and runs what makes a message of them and these words. Errors: those of `takeMedia`. */
-export async function withDescribed<T>(
+/**
+ * Runs what makes a message of described media and these words; the media are taken when it makes the content.
+ * Errors: those of `takeMedia`.
+ */
+export function withDescribed<T>(
   context: MethodContext,
   described: MediaDescriptor,
   words: Content,
-  use: (content: Content) => Promise<T>,
+  use: (make: () => Promise<Content>) => Promise<T>,
 ): Promise<T> {
-  const taken = await takeMedia(context, described.type, 'media', described.media, described);
-  const media = mediaOf(context.files, taken.file, described.has_spoiler);
-  return withMedia(context, [taken], () => use({ ...words, media }));
+  return withMedia(
+    context,
+    () => takeMedia(context, described.type, 'media', described.media, described),
+    (take) =>
+      use(async () => ({
+        ...words,
+        media: mediaOf(context.files, (await take()).file, described.has_spoiler),
+      })),
+  );
 }
 
 /**
@@ -156,13 +165,15 @@ export async function sendMedia(
   const chat = chatOfBot(bot.id, p.chat_id);
   const markup: InlineKeyboard | null = keyboard(p.reply_markup);
   const words = await captionContent(store, p);
-  const taken = await takeMedia(context, type, type, value, p);
-  const sent = await withMedia(context, [taken], () =>
-    store.messages.send(chat, sender, {
-      content: { ...words, media: mediaOf(files, taken.file, p.has_spoiler) },
-      markup,
-      ...sendingOf(p),
-    }),
+  const sent = await withMedia(
+    context,
+    () => takeMedia(context, type, type, value, p),
+    (take) =>
+      store.messages.send(chat, sender, async () => ({
+        content: { ...words, media: mediaOf(files, (await take()).file, p.has_spoiler) },
+        markup,
+        ...sendingOf(p),
+      })),
   );
   return viewMessage(sent, { isBot: true, bot: sender.profile });
 }

@@ -1,4 +1,5 @@
-/** Removes tombstones that no batch can meet any more, with what was part of the deleted. */
+/** Removes tombstones that no batch can meet any more, with what was part of the deleted, and notes of requests whose
+ * idempotency keys have ended. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
@@ -48,15 +49,25 @@ const deletions = journalTables.flatMap((whole) => {
   return [...ofParts, ofWhole];
 });
 
+const deleteRequests = statement(
+  'purge_control_requests',
+  `delete from control_requests where request = any(array(
+     select request from control_requests
+     where created_at < now() - $1::bigint * interval '1 millisecond'
+     order by created_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
  * Returns the rows. */
 export async function purgeTombstones(pool: Pool): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  for (const deletion of deletions) {
+  const ages = deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const);
+  for (const [deletion, age] of [...ages, [deleteRequests, limits.idempotency_ttl_ms] as const]) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
-      const { count } = await pool.query(deletion, [limits.tombstone_age_ms_max]);
+      const { count } = await pool.query(deletion, [age]);
       purged += count;
       if (count < chunkRowsMax) break;
     }

@@ -46,6 +46,10 @@ export interface Keys {
   outbox(partition: number): string;
   /** STRING: who flushes the partition now. Expires. */
   flushLease(partition: number): string;
+  /** STRING: who takes out of Redis what Postgres has in later versions. Expires. */
+  forgetting(partition: number): string;
+  /** How the keys of all entities begin that are journaled, and so read back when they are missed. */
+  journaledRoots(partition: number): readonly string[];
   /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
   bot(bot: number): string;
   /** STRING: the control record of a user, with the HMACs of its tokens. Evicted. */
@@ -132,6 +136,8 @@ export function makeKeys(count: number): Keys {
     journal: (p) => `${at(p)}:journal`,
     outbox: (p) => `${at(p)}:outbox`,
     flushLease: (p) => `${at(p)}:flush_lease`,
+    forgetting: (p) => `${at(p)}:forgetting`,
+    journaledRoots: (p) => ['msg', 'chat', 'post', 'acted'].map((kind) => `${at(p)}:${kind}:`),
     bot: (bot) => `${near(bot)}:bot:${bot}`,
     user: (user) => `${near(user)}:user:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,

@@ -2,7 +2,7 @@
  * Posts and the reactions on them. Redis holds exact counts, the latest reactors of each emoji and what those who acted
  * lately have; everything else is read back, a single user's row too (architecture, Journal and write-behind).
  */
-import { fail } from '../errors.js';
+import { ApiError, fail } from '../errors.js';
 import * as rows from '../postgres/posts.js';
 import type { Chats } from './chats.js';
 import { pack, unpack } from './codec.js';
@@ -14,6 +14,7 @@ import { createPostCounts, type PostCounts } from './post_counts.js';
 import { createPostIds, type PostIds } from './post_ids.js';
 import { type PostReaction, readReactions, uuidText } from './post_record.js';
 import type { PostWatches } from './post_watches.js';
+import type { Repeats } from './repeats.js';
 
 export interface PostState {
   readonly post: number;
@@ -61,8 +62,9 @@ export function createPosts(
   context: StoreContext,
   parts: { readonly chats: Chats; readonly control: ControlCopies },
   watches: PostWatches,
+  repeats: Repeats,
 ): Posts {
-  const { db, scripts, keys, secrets, hotTtlMs, reactorsListed } = context;
+  const { db, scripts, keys, secrets, hotTtlMs, reactorsListed, requestId } = context;
   const cold = createPostReadBack(context, parts);
   const ids = createPostIds(secrets);
 
@@ -104,6 +106,16 @@ export function createPosts(
     return fail('unavailable', { retry_after: 1 });
   }
 
+  /** What a post shows to a user whose call came again; nothing when it is gone by now. */
+  async function readAgain(post: number, user: number, stood: Pick<PostState, 'chat' | 'messageId'>) {
+    try {
+      return await read(post, { id: user, isBot: false });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, ...stood, version: 0, reactions: [], own: [] };
+    }
+  }
+
   const exists = (post: number) => {
     if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
   };
@@ -119,8 +131,15 @@ export function createPosts(
     async react(post, user, change) {
       exists(post);
       const [partition, number] = [partitionOfPost(post), postNumber(post)];
+      const request = requestId();
+      const stood = await repeats.reacted(partition, request);
+      if (stood) return readAgain(post, user.id, stood);
       const emoji = change.what === 'clear' ? '' : change.emoji;
-      const at = { ...keysOf(post), user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`) };
+      const at = {
+        ...keysOf(post),
+        user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
+        request: keys.request(partition, request),
+      };
       const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
       const external = externalBytes(user.externalId);
       let known = { token: '', known: '-' };

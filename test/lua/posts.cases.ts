@@ -20,6 +20,7 @@ import {
   many,
   member,
   older,
+  onceKey,
   one,
   open,
   other,
@@ -80,6 +81,30 @@ const reactCases: readonly Case[] = [
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
     answer: ['ok', 0],
   }),
+  {
+    ...react('under an idempotency key it is remembered', {
+      seeds: [open, chat(), fresh],
+      answer: ['ok', 1],
+      changes: [...written, `acted:${post}:0`, 'req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('under an idempotency key, set already', {
+      seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
+      answer: ['ok', 0],
+      changes: ['req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('a request of an idempotency key that was applied, and taken back since', {
+      seeds: [open, chat(), fresh, seeds.text(onceKey, `${channel.id} 7`)],
+      answer: ['ok', 0, ''],
+      changes: [],
+    }),
+    keys: { ...at, request: onceKey },
+  },
   react('the latest reactors make room, and the oldest of all are let go', {
     seeds: [open, chat(), crowded],
     answer: ['ok', 1],

@@ -39,8 +39,12 @@ export const editMessageMedia = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     const markup = keyboard(p.reply_markup);
     const words = await captionContent(store, media);
-    const edited = await withDescribed(context, media, words, (content) =>
-      store.messages.edit(chat, editor, p.message_id, { what: 'media', content, markup }),
+    const edited = await withDescribed(context, media, words, (make) =>
+      store.messages.edit(chat, editor, p.message_id, async () => ({
+        what: 'media',
+        content: await make(),
+        markup,
+      })),
     );
     return viewMessage(edited, { isBot: true, bot: editor.profile });
   },
