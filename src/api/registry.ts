@@ -32,6 +32,7 @@ import { getChat } from '../methods/chats/getChat.js';
 import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
 import { getChatMember } from '../methods/chats/getChatMember.js';
 import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
+import { getChatMembersCount } from '../methods/chats/getChatMembersCount.js';
 import { leaveChat } from '../methods/chats/leaveChat.js';
 import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
 import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
@@ -112,6 +113,7 @@ export const methods: readonly Method[] = [
   getChatMember,
   getChatAdministrators,
   getChatMemberCount,
+  getChatMembersCount,
   leaveChat,
   setMyCommands,
   getMyCommands,
