@@ -27,9 +27,12 @@ export const limits = {
 
   reactions_per_user_max: 20,
   reactors_listed_max: 100,
-  reactors_kept_max: 150,
+  reactors_kept_max: 125,
+  reactors_latest_max: 25,
   acted_generation_ms: 3_600_000,
   post_stream_interval_ms: 250,
+  counts_interval_ms_min: 1_000,
+  counts_batch_max: 100,
 
   bots_per_chat_max: 50,
   administrators_per_chat_max: 100,
@@ -96,6 +99,8 @@ export const limits = {
 
   journal_batch_entries_max: 1_000,
   journal_lease_ms: 3_000,
+  forget_lease_ms: 5_000,
+  forget_batch_keys_max: 500,
   tombstone_age_ms_max: 24 * 3_600_000,
   outbox_batch_entries_max: 200,
   outbox_length_max: 100_000,

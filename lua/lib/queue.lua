@@ -14,12 +14,19 @@ local function entry_bytes(fields)
   return n
 end
 
+-- A list of bytes as the other side reads them: what cmsgpack packs of a string is text there, and a record is none.
+local function pack_bytes(list)
+  local packed = {'\220' .. struct.pack('>I2', #list)}
+  for i, each in ipairs(list) do packed[i + 1] = '\198' .. struct.pack('>I4', #each) .. each end
+  return table.concat(packed)
+end
+
 -- Takes the oldest entry out and hands it to Postgres as a dead letter.
 local function bury_oldest(q, at, entry)
   redis.call('XDEL', at.queue, entry[1])
   q.bytes = q.bytes - entry_bytes(entry[2])
   local update_id = entry[1]:match('^%d+')
-  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, cmsgpack.pack(entry[2]))
+  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(entry[2]))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 

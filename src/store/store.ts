@@ -1,5 +1,5 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
-import type { Database } from '../postgres/sql.js';
+import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Auth, createAuth } from './auth.js';
@@ -20,6 +20,7 @@ import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createRepeats } from './repeats.js';
 import type { Secrets } from './secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
@@ -42,10 +43,16 @@ export interface Store {
   readonly idempotency: Idempotency;
   /**
    * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
-   * was applied by a former run is recognised by its script (law 4).
+   * was applied by a former run is recognised by its script (law 4). With `again`, when there may have been such a run,
+   * changes that are made from what has to be looked up first ask before the look whether they were applied.
    */
-  under(seed: string): Store;
+  under(seed: string, again: boolean): Store;
   readonly posts: Posts;
+  /**
+   * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
+   * checked: what was checked may have changed since, by the change itself.
+   */
+  unlessApplied(check: () => Promise<void>): Promise<void>;
 }
 
 export interface StoreOptions {
@@ -56,12 +63,14 @@ export interface StoreOptions {
   readonly secrets: Secrets;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
+  /** Setting REACTORS_LISTED. */
+  readonly reactorsListed: number;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
 export function createStore({ hints, onError, ...context }: StoreOptions): Store {
-  const shared: StoreContext = { ...context, requestId: uniqueText };
+  const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
@@ -70,26 +79,50 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
-  const changing = (own: StoreContext) => ({
-    callbacks: createCallbacks(own, readBack, forwarder),
-    messages: { ...createMessages(own, readBack, forwarder), ...createBatches(own, readBack, forwarder) },
-    pins: createPins(own, readBack, forwarder),
-    posts: createPosts(own, { chats, control }, hints),
-  });
+  const changing = (own: StoreContext) => {
+    const repeats = createRepeats(own, chats, records);
+    return {
+      callbacks: createCallbacks(own, readBack, forwarder),
+      messages: {
+        ...createMessages(own, readBack, forwarder, repeats),
+        ...createBatches(own, readBack, forwarder, repeats),
+      },
+      pins: createPins(own, readBack, forwarder),
+      posts: createPosts(own, { chats, control }, hints, repeats),
+    };
+  };
+  const own = changing(shared);
   const store: Store = {
-    ...changing(shared),
+    ...own,
     auth,
     chats,
     queues,
     forwarder,
     history: createHistory(shared, chats, records),
     bots: createBots(shared, control, auth, queues),
-    users: createUsers(shared, control, auth),
+    users: createUsers(shared, shared.db, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder, posts: own.posts }, onError),
     idempotency: createIdempotency(shared),
-    under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
+    async unlessApplied(check) {
+      await check();
+    },
+    under(seed, again) {
+      const { draw, next } = requestIdsOf(seed);
+      const db = appliedOnce(shared.db, draw);
+      const own = { ...shared, db, requestId: draw, again };
+      return {
+        ...store,
+        ...changing(own),
+        chats: createChats(own, control, forwarder),
+        bots: createBots(own, control, auth, queues),
+        users: createUsers(own, shared.db, control, auth),
+        async unlessApplied(check) {
+          if (!again || !(await wasApplied(shared.db, next()))) await check();
+        },
+      };
+    },
   };
   return store;
 }

@@ -1,5 +1,6 @@
 /** Reactions under load and in bulk: exact counts, what one costs, and lists that grow short. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { viewReactions } from '../../src/api/posts.js';
 import { limits } from '../../src/limits.js';
 import type { User } from '../../src/store/control.js';
 import { partitionOfPost, postNumber } from '../../src/store/keys.js';
@@ -95,6 +96,40 @@ test('a list that removals made short gets those before them again', async () =>
     .reverse()
     .map((user) => user.externalId);
   expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
+});
+
+test('one more reaction on a post with many writes little more than on a post with few', async () => {
+  const [few, many] = await Promise.all([makePost(), makePost()]);
+  const written = async () => {
+    const info = await a.connection.client.info('persistence');
+    return Number(/aof_current_size:(\d+)/.exec(info)?.[1]);
+  };
+  const perReaction = async (post: number, from: number) => {
+    const before = await written();
+    await inBatches(people(50, from), (user) => a.store.posts.react(post, user, set('👍')));
+    return ((await written()) - before) / 50;
+  };
+  await inBatches(people(400, 20_000), (user) => a.store.posts.react(many, user, set('👍')));
+  const first = await perReaction(few, 21_000);
+  expect(first).toBeGreaterThan(300);
+  expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
+});
+
+test('as many are told as the setting says, the caller first, and the count stays exact', async () => {
+  const post = await makePost();
+  const brief = await cluster.node(3);
+  const users = people(5, 30_000);
+  for (const user of users) await a.store.posts.react(post, user, set('👍'));
+  const [first, ...others] = users.map((user) => user.externalId);
+  const state = await brief.store.posts.react(post, users[0] as User, set('🔥'));
+  const latest = others.slice(-2).reverse();
+  expect(viewReactions(state, users[0] as User)).toEqual([
+    { emoji: '👍', count: 5, user_ids: [first, ...latest], user_ids_truncated: true },
+    { emoji: '🔥', count: 1, user_ids: [first] },
+  ]);
+  expect(viewReactions(await a.store.posts.find(post, viewer), null)[0]).toMatchObject({
+    user_ids: [...others.reverse(), first],
+  });
 });
 
 test('a reaction takes at most 100 bytes', async () => {
