@@ -36,6 +36,7 @@ export async function fillReactions(
     chat: keys.chatRoot(partition),
     member: keys.memberRoot(partition),
     channel: keys.postChannel(post),
+    due: keys.countsDue(partition),
   };
   const place = [String(post), String(partition), String(postNumber(post))];
   await inParallel(count, width, async (i) => {

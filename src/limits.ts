@@ -31,6 +31,8 @@ export const limits = {
   reactors_latest_max: 25,
   acted_generation_ms: 3_600_000,
   post_stream_interval_ms: 250,
+  counts_interval_ms_min: 1_000,
+  counts_batch_max: 100,
 
   bots_per_chat_max: 50,
   administrators_per_chat_max: 100,

@@ -142,11 +142,18 @@ local function post_of(record)
   return post
 end
 
--- A post goes with its message. The record stays until Postgres knows: a read-back must not find the post alive.
+-- A post goes with its message, and who reacted lately with the post. The record stays until Postgres knows: a read-back
+-- must not find the post alive.
 local function end_post(post, at, chat, message_id)
   if not post then return end
-  local key = at.post_prefix .. ('%.0f'):format(post)
+  local id = ('%.0f'):format(post)
+  local key = at.post_prefix .. id
   local version = next_version(at.meta)
+  for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
+    if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
+  end
+  -- Before the first generation is an old one, its number is not written down.
+  redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)
   journal_image(at.journal, version, ('post:%.0f:%.0f'):format(post % LIMITS.partitions_max,

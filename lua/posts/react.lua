@@ -16,6 +16,7 @@
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
 @key     request       {NN}:req:<id>                      STRING
+@key     due           {NN}:counts_due                    ZSET     post -> ms
 @derived acted         {NN}:acted:<post>:<generation>     HASH
 @derived chat          {NN}:chat:<chat>                   HASH
 @derived member        {NN}:member:<chat>:<user>          STRING
@@ -103,6 +104,9 @@ set_field(p, 'v', ('%.0f'):format(version))
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end
+if c.bots ~= '' then
+  redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
+end
 if #gone == 0 then return ok(1, new, p.fields) end
 redis.call('HDEL', post_key, unpack(gone))
 return ok(1, new, redis.call('HGETALL', post_key))

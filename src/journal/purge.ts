@@ -1,7 +1,11 @@
-/** Removes tombstones that no batch can meet any more, and notes of requests whose idempotency keys have ended. */
+/**
+ * Removes tombstones that no batch can meet any more, with what was part of the deleted, and notes of requests whose
+ * idempotency keys have ended.
+ */
+
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
-import { journalTables } from './tables.js';
+import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
 /** Of one table in one purge; what remains waits for the next. */
@@ -16,16 +20,8 @@ const claimPurge = statement(
    returning name`,
 );
 
-const deletions = journalTables.map(({ table }) =>
-  statement(
-    `purge_${table}`,
-    `delete from ${table} where ctid = any(array(
-       select ctid from ${table}
-       where deleted_at < now() - $1::bigint * interval '1 millisecond'
-       order by deleted_at limit ${chunkRowsMax} for update skip locked
-     ))`,
-  ),
-);
+const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
+const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
 const deleteRequests = statement(
   'purge_control_requests',
@@ -36,7 +32,37 @@ const deleteRequests = statement(
    ))`,
 );
 
-/** Deletes tombstones older than limits.tombstone_age_ms_max, if no purge ran within a minute. Returns the rows. */
+/** Whether a part belongs to a row of the whole. */
+const belongs = ({ columns }: JournalTable): string =>
+  columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
+
+/** Parts go before their whole does: the tombstone of the whole says that they are no more. */
+const deletions = journalTables.flatMap((whole) => {
+  const parts = partsOf(whole.table);
+  const ofParts = parts.map(({ table }) =>
+    statement(
+      `purge_${table}_of_${whole.table}`,
+      `delete from ${table} where ctid = any(array(
+         select part.ctid from ${whole.table} whole join ${table} part on ${belongs(whole)}
+         where whole.${past}
+         limit ${chunkRowsMax} for update of part skip locked
+       ))`,
+    ),
+  );
+  const none = parts.map(({ table }) => `and not exists (select from ${table} part where ${belongs(whole)})`);
+  const ofWhole = statement(
+    `purge_${whole.table}`,
+    `delete from ${whole.table} where ctid = any(array(
+       select whole.ctid from ${whole.table} whole
+       where ${past} ${none.join(' ')}
+       order by deleted_at limit ${chunkRowsMax} for update of whole skip locked
+     ))`,
+  );
+  return [...ofParts, ofWhole];
+});
+
+/** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
+ * Returns the rows. */
 export async function purgeTombstones(pool: Pool): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;

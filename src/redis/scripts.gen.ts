@@ -165,7 +165,7 @@ export interface Scripts {
   };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
     result:
       | { status: 'ok' }
@@ -180,7 +180,7 @@ export interface Scripts {
   };
   /** Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned. */
   'messages/delete_batch': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string; acted: string };
     args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
     result:
       | { status: 'ok' }
@@ -403,7 +403,7 @@ export interface Scripts {
   };
   /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
   'posts/react': {
-    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; acted: string; chat: string; member: string };
+    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; due: string; acted: string; chat: string; member: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
     result:
       | { status: 'ok'; changed: boolean; own: string; fields: unknown }
@@ -434,6 +434,15 @@ export interface Scripts {
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; ticket: string; listed: number };
+  };
+  /** Tells the bots of their channels how often each emoji stands on posts that changed, each post once a second at most. */
+  'posts/tell_counts': {
+    keys: { meta: string; outbox: string; due: string; post: string; chat: string };
+    args: { token: string; limit: number | string; gone: readonly (string)[] };
+    result:
+      | { status: 'ok'; told: number; more: boolean; missing: string[] }
+      | { status: 'stale_run' }
+      | { status: 'outbox_full' };
   };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {

@@ -71,7 +71,10 @@ export interface Keys {
   postRoot(partition: number): string;
   /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
   acted(post: number): string;
+  actedRoot(partition: number): string;
   memberRoot(partition: number): string;
+  /** ZSET of post by when (ms): whose counts the bots of its channel are to be told. Bounded by the partition's posts. */
+  countsDue(partition: number): string;
   /** CHANNEL: hints that a post's reactions changed. */
   postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
@@ -146,6 +149,8 @@ export function makeKeys(count: number): Keys {
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
     acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    actedRoot: (p) => `${at(p)}:acted:`,
+    countsDue: (p) => `${at(p)}:counts_due`,
     memberRoot: (p) => `${at(p)}:member:`,
     postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,

@@ -2,9 +2,18 @@
 import { limits } from '../limits.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-export interface PostReaction {
+/** How many users an emoji has. */
+export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
+  /** version of the first use */
+  readonly first: number;
+}
+
+/** By count, then by first use (behaviour §8). */
+export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
+
+export interface PostReaction extends EmojiCount {
   /** external ids of the latest, newest first, at most `listed` */
   readonly users: readonly string[];
   /** how many are shown at most: setting REACTORS_LISTED */
@@ -43,8 +52,21 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
-/** Where a post stands, and its reactions by count, then by first use (behaviour §8). `listed` is at most
- * limits.reactors_listed_max. */
+/** Of lists that stay the same over many changes. It only saves work, and forgets what was spelled first. */
+const spelled = new Map<string, readonly string[]>();
+const spelledMax = 512;
+
+function spelledOnce(list: Buffer): readonly string[] {
+  const key = list.toString('latin1');
+  const known = spelled.get(key);
+  if (known) return known;
+  const users = uuids(list, limits.reactors_listed_max);
+  if (spelled.size >= spelledMax) spelled.delete(spelled.keys().next().value as string);
+  spelled.set(key, users);
+  return users;
+}
+
+/** Where a post stands, and its reactions by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
   listed: number,
@@ -59,19 +81,12 @@ export function readReactions(
   const number = (name: string) => Number(fields.get(name) ?? 0);
   const list = (name: string) => fields.get(name) ?? nothing;
   const emoji = [...fields.keys()].flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
-  const found = emoji.map((each) => ({
+  const reactions = emoji.map((each) => ({
+    emoji: each,
+    count: number(`n:${each}`),
     first: number(`f:${each}`),
-    reaction: {
-      emoji: each,
-      count: number(`n:${each}`),
-      users: uuids(Buffer.concat([list(`l:${each}`), list(`o:${each}`)]), listed),
-      listed,
-    },
+    users: [...uuids(list(`l:${each}`), listed), ...spelledOnce(list(`o:${each}`))].slice(0, listed),
+    listed,
   }));
-  found.sort((a, b) => b.reaction.count - a.reaction.count || a.first - b.first);
-  return {
-    chat: sharedChat(number('c')),
-    messageId: number('m'),
-    reactions: found.map(({ reaction }) => reaction),
-  };
+  return { chat: sharedChat(number('c')), messageId: number('m'), reactions: reactions.sort(byUse) };
 }

@@ -91,8 +91,9 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
       posts: createPosts(own, { chats, control }, hints, repeats),
     };
   };
+  const own = changing(shared);
   const store: Store = {
-    ...changing(shared),
+    ...own,
     auth,
     chats,
     queues,
@@ -102,7 +103,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     users: createUsers(shared, shared.db, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder, posts: own.posts }, onError),
     idempotency: createIdempotency(shared),
     async unlessApplied(check) {
       await check();

@@ -84,7 +84,8 @@ test('a call with one thing wrong is refused, and Redis and Postgres are as befo
   const called = new Set<string>();
   const refused = async (each: Case) => {
     const { status } = await caller.call(each, world.callers);
-    expect(status, JSON.stringify(each)).not.toBe(200);
+    // Nobody may be refused for the token: what is wrong is to be looked at.
+    expect([200, 401], JSON.stringify(each)).not.toContain(status);
     called.add(each.target);
   };
   try {
@@ -127,11 +128,11 @@ test('any call ends in an envelope, and changes nothing in which its caller has 
     expect(await world.watched()).toEqual(before);
     await world.mend();
   });
-  // The mixture has both: calls that are done and calls that are refused.
-  const counts = [...called.values()];
-  expect(counts.reduce((sum, { done }) => sum + done, 0)).toBeGreaterThan(cases / 20);
-  expect(counts.reduce((sum, { refused }) => sum + refused, 0)).toBeGreaterThan(cases / 20);
-  if (cases >= 10_000) expect([...called.keys()].sort()).toEqual(targets.map(({ name }) => name).sort());
+  if (cases < 10_000) return;
+  expect([...called.keys()].sort()).toEqual(targets.map(({ name }) => name).sort());
+  // Garbage that everything refuses at the door would tell little.
+  const done = [...called].filter(([, count]) => count.done > 0);
+  expect(done.length).toBeGreaterThan(0.85 * targets.length);
 });
 
 test('Postgres took whatever was accepted: nothing is left in a journal, and nothing in quarantine', async () => {

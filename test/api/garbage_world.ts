@@ -1,7 +1,11 @@
 /** What garbage is thrown at: a world in which the callers have every right, and one in which they have no part. */
 import type { Redis } from 'ioredis';
+import pg from 'pg';
+import { expect, vi } from 'vitest';
 import { openMasters } from '../support/cluster.js';
+import { png } from '../support/samples.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { field, post } from '../support/uploads.js';
 import type { Callers, Target } from './garbage_calls.js';
 import type { Hints, Json } from './garbage_values.js';
 import { forwarded } from './refused.js';
@@ -39,8 +43,12 @@ async function furnish(service: Service, name: string): Promise<Corner> {
     const seen = chat_id === owner.id ? bot.id : chat_id;
     for (const text of ['one', 'two', 'three']) await app('POST', `/api/chats/${seen}/messages`, { text });
     for (const text of ['four', 'five']) await call('sendMessage', { chat_id, text, reply_markup: keyboard });
-    const photo = 'https://example.org/p.png';
-    const sent = await call('sendPhoto', { chat_id, photo, caption: 'six', reply_markup: keyboard });
+    const sent = await resultOf(
+      post(`${service.fronts[0].url}/bot${bot.token}/sendPhoto`, [
+        ...[field('chat_id', chat_id), field('caption', 'six')],
+        { head: 'Content-Disposition: form-data; name="photo"; filename="p.png"', body: png(8, 8) },
+      ]),
+    );
     fileId = sent.photo[0].file_id;
     await call('pinChatMessage', { chat_id, message_id: sent.message_id });
   }
@@ -79,6 +87,20 @@ async function observe(service: Service, { owner, bot, group, channel }: Corner)
   ]);
 }
 
+/** Waits for the sweep that repeats what control operations left to do: it may write a copy once more, as it stands. */
+async function copiesSettled(service: Service): Promise<void> {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  try {
+    await vi.waitFor(
+      async () => expect((await client.query('select 1 from control_outbox')).rowCount).toBe(0),
+      { timeout: 30_000, interval: 100 },
+    );
+  } finally {
+    await client.end();
+  }
+}
+
 export interface GarbageWorld {
   readonly callers: Callers;
   /** Whatever may not stand in a log. */
@@ -95,10 +117,13 @@ export interface GarbageWorld {
 export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
+  // Whose token may be taken away: not that of a caller.
+  const spare = await service.newBot(own.owner, 'spare');
   const victim = await service.newUser('vic');
+  await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
-  const messageIds: Json[] = Array.from({ length: 12 }, (_, i) => i + 1);
+  const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
 
   /** Of the callers' corner three times as often. */
   const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
@@ -107,8 +132,11 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   ];
 
   function hints({ caller }: Target, of: 'both' | 'own' = 'both'): Hints {
-    // Operators could take the tokens of the callers away.
-    const people = caller === 'admin' ? [victim.id] : often(({ owner, bot }) => [owner.id, bot.id], of);
+    // Operators could take the tokens of the callers away, and whoever manages a chat may bring anyone in.
+    const people =
+      caller === 'admin'
+        ? [victim.id]
+        : often(({ owner, bot }) => [owner.id, bot.id], caller === 'bot' ? of : 'own');
     const chats = often(
       ({ owner, bot, group, channel }) => [caller === 'bot' ? owner.id : bot.id, group, channel],
       of,
@@ -119,9 +147,9 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messageIds, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people, id: people },
-      bot_id: [foreign.bot.id, 1],
+      bot_id: [spare.id, foreign.bot.id],
       // Starting a bot or blocking it is anyone's right.
-      username: [own.bot.username, ...newNames],
+      username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
       emoji: ['❤', '👍', '🔥', 'x'],
       parse_mode: ['HTML', 'MarkdownV2', 'Markdown', ''],

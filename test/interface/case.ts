@@ -2,7 +2,7 @@
 import { type Agent, request } from 'undici';
 import type { ChatRef } from '../../src/store/keys.js';
 import { directChat, sharedChat } from '../../src/store/keys.js';
-import { type EventSource, eventually } from '../clients/event_source.js';
+import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
 import { holdEndpoint, holdMethod } from '../support/results.js';
 import { type Answer, resultOf, type Service } from '../support/service.js';
 import type { Eviction } from './eviction.js';
@@ -50,6 +50,9 @@ export interface People {
   readonly ben: Person;
   /** what Ann hears */
   readonly events: EventSource;
+  /** a public channel of the owner, and its bot that posts there */
+  readonly channel: number;
+  readonly press: Bot;
 }
 
 export interface World {
@@ -69,9 +72,9 @@ export interface Case extends People {
   /** A group of the owner, in which the bots are members, or administrators where rights are given. */
   group(bots: readonly Bot[], rights?: Rights): Promise<number>;
   /** A public channel of the owner; the bots administer it and may post and edit, if not told otherwise. */
-  channel(bots: readonly Bot[], rights?: Rights): Promise<number>;
-  /** A post of the bot in a channel. */
-  post(bot: Bot, channel: number): Promise<Post>;
+  newChannel(bots: readonly Bot[], rights?: Rights): Promise<number>;
+  /** A new post of `press` in `channel`. */
+  post(): Promise<Post>;
   /** A bot method with JSON parameters. */
   call(bot: { readonly token: string }, method: string, params?: Params): Promise<Answer>;
   result(bot: { readonly token: string }, method: string, params?: Params): Promise<Result>;
@@ -145,14 +148,50 @@ function createCalls({ service, agent }: World) {
   };
 }
 
+const appResultOf = (world: World) => {
+  const { app } = createCalls(world);
+  return ((person, verb, path, body) => resultOf(app(person, verb, path, body))) as Case['appResult'];
+};
+
 /** Makes a person through the calls of operators. */
-export async function makePerson(world: World, name: string, language_code?: string): Promise<Person> {
+async function makePerson(world: World, name: string, language_code?: string): Promise<Person> {
   const given = { username: `${name}_${world.count()}`, first_name: name };
   const body = language_code === undefined ? given : { ...given, language_code };
   const operator = { token: world.service.adminToken };
-  const made = createCalls(world).app(operator, 'POST', '/api/admin/users', body);
-  const { user, token } = await resultOf(made);
+  const { user, token } = await appResultOf(world)(operator, 'POST', '/api/admin/users', body);
   return { ...user, token };
+}
+
+async function makeBot(world: World, owner: Person): Promise<Bot> {
+  const name = `Bot ${world.count()}`;
+  const username = `case_${world.count()}_bot`;
+  return { name, ...(await appResultOf(world)(owner, 'POST', '/api/me/bots', { username, name })) };
+}
+
+/** Makes a chat of the owner with these bots. */
+async function makeShared(
+  world: World,
+  owner: Person,
+  type: string,
+  bots: readonly Bot[],
+  rights?: Rights,
+): Promise<number> {
+  const result = appResultOf(world);
+  const { id } = await result(owner, 'POST', '/api/chats', { type, title: `The ${type}` });
+  const member = rights === undefined ? {} : { status: 'administrator', rights };
+  for (const bot of bots) await result(owner, 'PUT', `/api/chats/${id}/members/${bot.id}`, member);
+  return id;
+}
+
+/** Makes those who are there for one row after another. */
+export async function makePeople(world: World): Promise<People> {
+  const owner = await makePerson(world, 'olga');
+  const ann = await makePerson(world, 'ann');
+  const ben = await makePerson(world, 'ben');
+  const press = await makeBot(world, owner);
+  const channel = await makeShared(world, owner, 'channel', [press], writing);
+  const events = await openEvents(world.service.fronts[1]?.url ?? '', ann.token);
+  return { owner, ann, ben, press, channel, events };
 }
 
 export function createCase(world: World, people: People): Case {
@@ -171,24 +210,28 @@ export function createCase(world: World, people: People): Case {
     appResult(person, 'GET', `/api/chats/${chat}/messages?limit=100`);
 
   async function bot(): Promise<Bot> {
-    const name = `Bot ${world.count()}`;
-    const username = `case_${world.count()}_bot`;
-    const made: Bot = { name, ...(await appResult(owner, 'POST', '/api/me/bots', { username, name })) };
+    const made = await makeBot(world, owner);
     bots.push(made);
-    names.add(String(made.id)).add(username);
+    names.add(String(made.id)).add(made.username);
     return made;
   }
 
   async function shared(type: string, members: readonly Bot[], rights: Rights | undefined): Promise<number> {
-    const { id } = await appResult(owner, 'POST', '/api/chats', { type, title: `The ${type}` });
-    const member = rights === undefined ? {} : { status: 'administrator', rights };
-    for (const { id: who } of members)
-      await appResult(owner, 'PUT', `/api/chats/${id}/members/${who}`, member);
+    const id = await makeShared(world, owner, type, members, rights);
     chats.push({ who: owner, id });
     names.add(String(id));
+    // What they hear of it comes a moment after the answer.
+    for (const each of members) await updates(each, 1);
     for (const each of members) await drop(each);
     return id;
   }
+
+  const updates: Case['updates'] = (each, count) =>
+    eventually(async () => {
+      const waiting = await result(each, 'getUpdates', {});
+      if (waiting.length < count) throw new Error(`${waiting.length} updates: ${JSON.stringify(waiting)}`);
+      return waiting;
+    });
 
   async function drop(each: { readonly token: string }): Promise<void> {
     await result(each, 'deleteWebhook', { drop_pending_updates: true });
@@ -197,7 +240,7 @@ export function createCase(world: World, people: People): Case {
   return {
     ...people,
     ...calls,
-    ...{ result, appResult, history, http, bot, drop },
+    ...{ result, appResult, history, http, bot, updates, drop },
     async person(language_code) {
       const made = await makePerson(world, 'rosa', language_code);
       names.add(String(made.id)).add(made.username);
@@ -211,23 +254,20 @@ export function createCase(world: World, people: People): Case {
       return { bot: made, chat: ann.id };
     },
     group: (members, rights) => shared('group', members, rights),
-    channel: (members, rights = writing) => shared('channel', members, rights),
-    async post(author, channel) {
-      const made: Post = await result(author, 'createPost', { chat_id: channel, text: 'A post' });
+    newChannel: (members, rights = writing) => shared('channel', members, rights),
+    async post() {
+      const made: Post = await result(people.press, 'createPost', {
+        chat_id: people.channel,
+        text: 'A post',
+      });
       posts.push(made);
-      names.add(String(made.id));
+      for (const id of [made.id, people.channel, people.press.id]) names.add(String(id));
       return made;
     },
     send: async (from, chat_id, text, more = {}) =>
       (await result(from, 'sendMessage', { chat_id, text, ...more })).message_id,
     say: async (person, chat, text) =>
       (await appResult(person, 'POST', `/api/chats/${chat}/messages`, { text })).message_id,
-    updates: (each, count) =>
-      eventually(async () => {
-        const waiting = await result(each, 'getUpdates', {});
-        if (waiting.length < count) throw new Error(`${waiting.length} updates: ${JSON.stringify(waiting)}`);
-        return waiting;
-      }),
     age: (chat, messageId, seconds) =>
       world.eviction.backdate(chat, messageId, Math.floor(Date.now() / 1000) - seconds),
     async state() {
@@ -236,7 +276,6 @@ export function createCase(world: World, people: People): Case {
         ...posts.map(({ id }) => appResult(ben, 'GET', `/api/posts/${id}`)),
         ...bots.flatMap((each) => [
           appResult(owner, 'GET', `/api/me/bots/${each.id}`),
-          appResult(owner, 'GET', `/api/me/bots/${each.id}/token`),
           get(each, 'getWebhookInfo'),
         ]),
       ]);

@@ -71,16 +71,17 @@ export async function openEviction(service: Service): Promise<Eviction> {
 
   return {
     async evict(names) {
-      let evicted = 0;
+      const own = (await allKeys()).filter((key) => belongs(key, names));
+      let left = own;
       await until('eviction', async () => {
-        const own = (await allKeys()).filter((key) => belongs(key, names));
         // A deadline of now for what has one: what is not in Postgres has none and stays.
-        const gone = await Promise.all(own.map((key) => redis.pexpire(key, 0, 'XX')));
-        const left = own.filter((_, i) => gone[i] !== 1);
-        evicted += own.length - left.length;
+        const gone = await Promise.all(left.map((key) => redis.pexpire(key, 0, 'XX')));
+        const kept = left.filter((_, i) => gone[i] !== 1);
+        const there = await Promise.all(kept.map((key) => redis.exists(key)));
+        left = kept.filter((_, i) => there[i] === 1);
         return left;
       });
-      return evicted;
+      return own.length;
     },
     async backdate(chat, messageId, date) {
       const key = keys.message(chat, messageId);

@@ -20,12 +20,7 @@ import {
   videoUrl,
 } from './shapes.js';
 
-/** A post of a fresh bot in a fresh channel. */
-export async function freshPost(c: Case) {
-  const bot = await c.bot();
-  const channel = await c.channel([bot]);
-  return { bot, channel, post: await c.post(bot, channel) };
-}
+export const freshPost = async (c: Case) => ({ post: await c.post() });
 
 const reacting: readonly Row[] = [
   row({
@@ -68,7 +63,7 @@ const reacting: readonly Row[] = [
       return at;
     },
     act: (c, at) => c.app(c.ann, 'GET', `/api/posts/${at.post.external_id}`),
-    answer: (at, c) => ok(post(at.bot, at.channel, at.post, [reaction(heart, c.ann)], true)),
+    answer: (at, c) => ok(post(c, at.post, [reaction(heart, c.ann)], true)),
   }),
   row({
     title: '§2 Post object: liked_by_me is false for who set another emoji while others set the heart',
@@ -80,8 +75,7 @@ const reacting: readonly Row[] = [
       return at;
     },
     act: (c, at) => c.app(c.ben, 'GET', `/api/posts/${at.post.id}`),
-    answer: (at, c) =>
-      ok(post(at.bot, at.channel, at.post, [reaction(heart, c.ann), reaction('👍', c.ben)], false)),
+    answer: (at, c) => ok(post(c, at.post, [reaction(heart, c.ann), reaction('👍', c.ben)], false)),
   }),
 ];
 

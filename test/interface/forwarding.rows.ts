@@ -2,7 +2,18 @@
 import { expect } from 'vitest';
 import type { Bot, Case } from './case.js';
 import { bad, ok, type Row, row } from './row.js';
-import { botUser, groupChat, keyboard, number, person, photo, photoUrl, texts, videoUrl } from './shapes.js';
+import {
+  botMessage,
+  botUser,
+  groupChat,
+  keyboard,
+  number,
+  person,
+  photo,
+  photoUrl,
+  texts,
+  videoUrl,
+} from './shapes.js';
 
 interface Source {
   readonly bot: Bot;
@@ -12,26 +23,23 @@ interface Source {
   readonly message_id: number;
 }
 
-/** A group of the bot, and one to which it sends again. */
-async function twoGroups(c: Case) {
-  const bot = await c.bot();
-  return { bot, chat_id: await c.group([bot]), from_chat_id: await c.group([bot]) };
+/** Where a bot reads, its direct chat with Ann, and a group to which it sends again. */
+async function twoChats(c: Case) {
+  const { bot, chat } = await c.direct();
+  return { bot, chat_id: await c.group([bot]), from_chat_id: chat };
 }
 
-/** The owner's text in a group. */
-async function ownersText(c: Case): Promise<Source> {
-  const at = await twoGroups(c);
-  const message_id = await c.say(c.owner, at.from_chat_id, 'The original');
-  await c.updates(at.bot, 1);
-  await c.drop(at.bot);
-  return { ...at, message_id };
+/** Ann's text to the bot. */
+async function annsText(c: Case): Promise<Source> {
+  const at = await twoChats(c);
+  return { ...at, message_id: await c.say(c.ann, at.bot.id, 'The original') };
 }
 
 /** The bot's own message, sent by this method. */
 const botsOwn =
   (method: string, given: object) =>
   async (c: Case): Promise<Source> => {
-    const at = await twoGroups(c);
+    const at = await twoChats(c);
     const sent = await c.result(at.bot, method, { chat_id: at.from_chat_id, ...given });
     return { ...at, message_id: sent.message_id };
   };
@@ -58,12 +66,12 @@ const forwards: readonly Row[] = [
   row({
     title:
       '§4.3 POST forwardMessage → the Message; §4.3.1 the recipient sees who the message was forwarded from',
-    arrange: ownersText,
+    arrange: annsText,
     act: call('forwardMessage'),
-    answer: (at, c) => ok({ ...sentBy(at), ...forwardOf(person(c.owner)), text: 'The original' }),
+    answer: (at, c) => ok({ ...sentBy(at), ...forwardOf(person(c.ann)), text: 'The original' }),
     async after(c, { chat_id }) {
       const shown = await newest(c, chat_id);
-      expect(shown).toMatchObject({ text: 'The original', ...forwardOf(person(c.owner)) });
+      expect(shown).toMatchObject({ text: 'The original', ...forwardOf(person(c.ann)) });
     },
   }),
   row({
@@ -80,41 +88,40 @@ const forwards: readonly Row[] = [
   row({
     title: '§4.3.1 forwardMessage of a forward → attribution to who wrote it first',
     async arrange(c) {
-      const at = await ownersText(c);
+      const at = await annsText(c);
       const { message_id } = await c.result(at.bot, 'forwardMessage', {
         ...{ chat_id: at.from_chat_id, from_chat_id: at.from_chat_id, message_id: at.message_id },
       });
       return { ...at, message_id };
     },
     act: call('forwardMessage'),
-    answer: (at, c) => ok({ ...sentBy(at), ...forwardOf(person(c.owner)), text: 'The original' }),
+    answer: (at, c) => ok({ ...sentBy(at), ...forwardOf(person(c.ann)), text: 'The original' }),
   }),
   row({
     title: '§4.3.1 forwardMessage of a channel post → attribution to the channel',
     async arrange(c) {
-      const bot = await c.bot();
-      const from_chat_id = await c.channel([bot]);
-      const { message_id } = await c.post(bot, from_chat_id);
-      return { bot, chat_id: await c.group([bot]), from_chat_id, message_id };
+      const { bot, chat } = await c.direct();
+      const from_chat_id = await c.newChannel([bot]);
+      return { bot, chat_id: chat, from_chat_id, message_id: await c.send(bot, from_chat_id, 'News') };
     },
     act: call('forwardMessage'),
-    answer({ from_chat_id, message_id, ...at }) {
-      const chat = { id: from_chat_id, type: 'channel', title: 'The channel' };
+    answer({ bot, from_chat_id, message_id }, c) {
+      const channel = { id: from_chat_id, type: 'channel', title: 'The channel' };
       return ok({
-        ...sentBy({ ...at, from_chat_id, message_id }),
-        forward_origin: { type: 'channel', chat, message_id, date: number },
-        ...{ forward_from_chat: chat, forward_from_message_id: message_id, forward_date: number },
-        text: 'A post',
+        ...botMessage(bot, c.ann),
+        forward_origin: { type: 'channel', chat: channel, message_id, date: number },
+        ...{ forward_from_chat: channel, forward_from_message_id: message_id, forward_date: number },
+        text: 'News',
       });
     },
   }),
   row({
     title: '§4.3.3 forwardMessage: protect_content → has_protected_content, and re-forwarding is forbidden',
-    arrange: ownersText,
+    arrange: annsText,
     act: call('forwardMessage', { protect_content: true }),
     answer: (at, c) =>
       ok({
-        ...{ ...sentBy(at), ...forwardOf(person(c.owner)) },
+        ...{ ...sentBy(at), ...forwardOf(person(c.ann)) },
         ...{ has_protected_content: true, text: 'The original' },
       }),
     async after(c, { bot, chat_id, from_chat_id }, { body }) {
@@ -132,8 +139,7 @@ const forwards: readonly Row[] = [
       act: call('forwardMessage', { disable_notification }),
       answer: ({ bot }, c) =>
         ok({
-          ...{ message_id: number, from: botUser(bot), date: number, text: 'Again' },
-          chat: { id: c.ann.id, type: 'private', first_name: c.ann.first_name, username: c.ann.username },
+          ...{ ...botMessage(bot, c.ann), text: 'Again' },
           ...forwardOf(botUser(bot)),
         }),
       async after(c, { bot }) {
@@ -147,7 +153,7 @@ const forwards: readonly Row[] = [
   ),
   row({
     title: '§4.3 POST forwardMessage of no message → refused',
-    arrange: ownersText,
+    arrange: annsText,
     act: (c, { bot, ...at }) => c.call(bot, 'forwardMessage', { ...at, message_id: at.message_id + 1 }),
     answer: () => bad('message to forward not found'),
   }),
@@ -180,7 +186,7 @@ const captioned = { photo: photoUrl, caption: 'Words', reply_markup: keyboard('P
 const copies: readonly Row[] = [
   copy(
     '§4.3 POST copyMessage of a text → the id of the copy; §4.3.2 no source for the recipient',
-    ownersText,
+    annsText,
     {},
     { text: 'The original' },
   ),
@@ -215,7 +221,7 @@ const copies: readonly Row[] = [
 
 /** Three messages in a group, and their ids out of order. */
 async function several(c: Case) {
-  const at = await twoGroups(c);
+  const at = await twoChats(c);
   const ids: number[] = [];
   for (const text of ['one', 'two', 'three']) ids.push(await c.send(at.bot, at.from_chat_id, text));
   return { ...at, message_id: 0, message_ids: [ids[2], ids[0], ids[1]] };
@@ -254,7 +260,7 @@ const protection: readonly Row[] = again.flatMap(({ method, many, text }) => [
   row({
     title: `§4.3.3 ${method} of a forward that was made with protect_content → 400`,
     async arrange(c) {
-      const at = await ownersText(c);
+      const at = await annsText(c);
       const { bot, from_chat_id, message_id } = at;
       const given = { chat_id: from_chat_id, from_chat_id, message_id, protect_content: true };
       return { ...at, message_id: (await c.result(bot, 'forwardMessage', given)).message_id as number };
@@ -282,7 +288,7 @@ const protection: readonly Row[] = again.flatMap(({ method, many, text }) => [
 
 /** §8: so many ids of one chat, of which the first is a message. */
 const batchOf = (count: number) => async (c: Case) => {
-  const at = await twoGroups(c);
+  const at = await twoChats(c);
   const first = await c.send(at.bot, at.from_chat_id, 'The first');
   return { ...at, message_ids: Array.from({ length: count }, (_, i) => first + i) };
 };
@@ -301,11 +307,11 @@ const sizes: readonly Row[] = [
     },
     act: (c, { bot, ...at }) => c.call(bot, 'forwardMessages', at),
     answer: () => ok(Array.from({ length: 100 }, () => ({ message_id: number }))),
-    async after(c, { chat_id, from_chat_id }) {
-      const textsOf = async (chat: number) => (await c.history(c.owner, chat)).map(({ text }) => text);
-      const originals = await textsOf(from_chat_id);
-      expect(originals).toHaveLength(100);
-      expect(await textsOf(chat_id)).toEqual(originals);
+    async after(c, { bot, chat_id }) {
+      const texts = (all: readonly { readonly text: string }[]) => all.map(({ text }) => text);
+      const originals = texts(await c.history(c.ann, bot.id));
+      expect(new Set(originals).size).toBe(10);
+      expect(texts(await c.history(c.owner, chat_id))).toEqual(originals);
     },
   }),
   row({

@@ -192,7 +192,7 @@ const rightRows = places.flatMap(({ kind, right, other, shape }) => {
   /** The owner's message in the chat, pinned by the owner where asked. */
   const place = (rights: Readonly<Record<string, boolean>> | undefined, pin: boolean) => async (c: Case) => {
     const bot = await c.bot();
-    const chat = await c[kind]([bot], rights);
+    const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);
     const message_id = await c.say(c.owner, chat, 'of the owner');
     if (pin) await c.appResult(c.owner, 'POST', `/api/chats/${chat}/pin`, { message_id });
     // In shared chats updates come a moment after the answer.

@@ -1,13 +1,11 @@
 /** Rows of interface §3 on reactions, and of §4.1: the endpoints by which people react to posts. */
 import { expect } from 'vitest';
-import type { Bot, Case, Person, Post } from './case.js';
+import type { Case, Person, Post } from './case.js';
 import { freshPost } from './fields.rows.js';
 import { ok, type Row, refusal, row, unauthorized } from './row.js';
 import { heart, post, reaction, reactions } from './shapes.js';
 
 interface Reacted {
-  readonly bot: Bot;
-  readonly channel: number;
   readonly post: Post;
   /** `/api/posts/{external_id}` */
   readonly path: string;
@@ -30,8 +28,8 @@ async function everybodySees(c: Case, at: Reacted, all: readonly object[]): Prom
   const reader = await c.person();
   const seen = await c.appResult(reader, 'GET', at.path);
   expect(seen.reactions).toEqual(all);
-  const { result } = (await c.call(at.bot, 'getPost', { post_id: at.post.id })).body;
-  expect(result).toEqual(post(at.bot, at.channel, at.post, all));
+  const { result } = (await c.call(c.press, 'getPost', { post_id: at.post.id })).body;
+  expect(result).toEqual(post(c, at.post, all));
 }
 
 interface Transition {
@@ -194,7 +192,7 @@ const endpointRows = calls.flatMap(([verb, path, body]) => {
     row({
       title: `${name}, with the token of a bot → 401: bots cannot react on their own behalf`,
       arrange,
-      act: (c, at) => c.app(at.bot, verb, `/api/posts/${at.post.id}/${path}`, body),
+      act: (c, at) => c.app(c.press, verb, `/api/posts/${at.post.id}/${path}`, body),
       answer: () => unauthorized,
     }),
   ];
@@ -204,8 +202,8 @@ const noBotReacts = row({
   title: '§4.1 setMessageReaction → 400: bots cannot react through the bot interface',
   arrange: reacted(['ann', '👍']),
   act: (c, at) =>
-    c.call(at.bot, 'setMessageReaction', {
-      ...{ chat_id: at.channel, message_id: at.post.message_id },
+    c.call(c.press, 'setMessageReaction', {
+      ...{ chat_id: c.channel, message_id: at.post.message_id },
       reaction: [{ type: 'emoji', emoji: '👍' }],
     }),
   answer: () => refusal(400, "Bad Request: bots can't set reactions"),
@@ -216,10 +214,10 @@ const shown = (title: string, method: string, more: object, changed: object) =>
   row({
     title,
     arrange: reacted(['ann', '👍'], ['ben', heart], ['ben', '👍']),
-    act: (c, at) => c.call(at.bot, method, { post_id: at.post.id, ...more }),
+    act: (c, at) => c.call(c.press, method, { post_id: at.post.id, ...more }),
     answer: (at, c) =>
       ok({
-        ...post(at.bot, at.channel, at.post, [reaction('👍', c.ben, c.ann), reaction(heart, c.ben)]),
+        ...post(c, at.post, [reaction('👍', c.ben, c.ann), reaction(heart, c.ben)]),
         ...changed,
       }),
   });
@@ -237,20 +235,19 @@ export const reactionRows: readonly Row[] = [
   ),
   row({
     title: '§6 post reactions: shown in createPost, none yet',
-    async arrange(c) {
-      const bot = await c.bot();
-      return { bot, channel: await c.channel([bot]) };
-    },
-    act: (c, at) => c.call(at.bot, 'createPost', { chat_id: at.channel, text: 'A post' }),
-    answer: ({ bot, channel }) =>
+    arrange: async () => undefined,
+    act: (c) => c.call(c.press, 'createPost', { chat_id: c.channel, text: 'A post' }),
+    answer: (_, c) =>
       ok(
-        post(bot, channel, {
+        post(c, {
           ...{ id: expect.any(Number), message_id: expect.any(Number), date: 0 },
           external_id: expect.any(String),
         }),
       ),
-    async after(c, { bot }, { body: { result } }) {
-      expect((await c.call(bot, 'getPost', { external_id: result.external_id })).body).toEqual(ok(result));
+    async after(c, _, { body: { result } }) {
+      expect((await c.call(c.press, 'getPost', { external_id: result.external_id })).body).toEqual(
+        ok(result),
+      );
     },
   }),
 ];

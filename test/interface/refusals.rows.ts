@@ -131,7 +131,7 @@ const others: readonly Row[] = edits.flatMap(({ method, given }) => [
       title: `§7 Forbidden edit: ${method} of another's message by ${who} → refused`,
       async arrange(c) {
         const bot = await c.bot();
-        const chat = await c[kind]([bot], rights);
+        const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);
         const message_id = await c.say(c.owner, chat, 'Of the owner');
         await c.updates(bot, 1);
         return { bot, chat, message_id };

@@ -1,6 +1,6 @@
 /** What the wire shows of whom and what, as whole objects. */
 import { expect } from 'vitest';
-import type { Bot, Person, Post } from './case.js';
+import type { Bot, People, Person, Post } from './case.js';
 
 /** Unix seconds or an id, of which only the kind is known. */
 export const number = expect.any(Number);
@@ -39,17 +39,16 @@ export const personMessage = (from: Person, chat: object, message_id: unknown = 
   date: number,
 });
 
-/** A post of a bot, as bots are shown it, and people but for its author's external id, which bots have none of. */
+/** A post of the channel that is there. */
 export const post = (
-  bot: Bot,
-  channel: number,
+  { press, channel }: People,
   { id, external_id, message_id }: Post,
   all: readonly object[] = [],
   liked_by_me = false,
 ) => ({
   ...{ id, external_id, message_id },
   chat: channelChat(channel),
-  author: botUser(bot),
+  author: botUser(press),
   ...{ date: number, text: 'A post', reactions: all, liked_by_me },
 });
 

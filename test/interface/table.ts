@@ -1,16 +1,15 @@
 /** Runs every row of the table on one kind of Redis, on hot data and on data that Redis has let go. */
 import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { openEvents } from '../clients/event_source.js';
 import type { FreshRedis } from '../support/servers.js';
 import { type Service, startService } from '../support/service.js';
-import { type Case, createCase, makePerson, type People, type World } from './case.js';
+import { type Case, createCase, makePeople, type People, type World } from './case.js';
 import { type Eviction, openEviction } from './eviction.js';
 import type { Row } from './row.js';
 import { rows } from './rows.js';
 
 /** Rows that run at once: many wait for the second between two edits, or for a token to end on every node. */
-const concurrent = 16;
+const concurrent = 24;
 
 const attemptsMax = 20;
 
@@ -36,7 +35,7 @@ async function run(row: Row, c: Case, cool: () => Promise<number>, attempt = 1):
 
 /** The whole table on a Redis of this kind: one service for all rows, and people for each temperature. */
 export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): void {
-  vi.setConfig({ maxConcurrency: concurrent, testTimeout: 60_000 });
+  vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
   let service: Service;
   let eviction: Eviction;
   let world: World;
@@ -48,13 +47,6 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
     eviction = await openEviction(service);
     let named = 0;
     world = { service, eviction, agent: new Agent({ connections: 64 }), count: () => ++named };
-    const groups = Array.from({ length: concurrent }, async (): Promise<People> => {
-      const owner = await makePerson(world, 'olga');
-      const ann = await makePerson(world, 'ann');
-      const ben = await makePerson(world, 'ben');
-      return { owner, ann, ben, events: await openEvents(service.fronts[1]?.url ?? '', ann.token) };
-    });
-    free.push(...(await Promise.all(groups)));
   });
   afterAll(async () => {
     for (const { events } of free) events.cut();
@@ -66,7 +58,7 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
   describe.each(['hot', 'cold'])(`on ${kind}, with %s data`, (temperature) => {
     const add = (row: Row) =>
       test(row.title, async () => {
-        const people = free.pop() as People;
+        const people = free.pop() ?? (await makePeople(world));
         const c = createCase(world, people);
         const cool = temperature === 'cold' ? c.evict : async () => 0;
         await run(row, c, cool).finally(() => free.push(people));

@@ -105,8 +105,8 @@ const invalidRows = invalid.flatMap(([what, made]) =>
   (['GET', 'POST'] as const).map((verb) =>
     row({
       title: `§7 Invalid bot token: ${what}, ${verb} → 401 with ok, error_code and description`,
-      arrange: (c) => c.direct(),
-      act: (c, { bot }) => c.http(verb, `/bot${made(bot.token, bot.id)}/getMe`, {}),
+      arrange: (c) => c.bot(),
+      act: (c, bot) => c.http(verb, `/bot${made(bot.token, bot.id)}/getMe`, {}),
       answer: () => unauthorized,
     }),
   ),

@@ -35,6 +35,7 @@ const at = (chat: ChatRef) => {
       member_ticket: keys.ticket(member),
       sibling: keys.messages(chat),
       post: keys.postRoot(partition),
+      acted: keys.actedRoot(partition),
     },
   };
 };

@@ -1,50 +1,35 @@
-/** Calls of the scripts below posts/ and every status they can end in. */
+/** Calls of the scripts below posts/ that react and read, and every status they can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/codec.js';
-import { postId, sharedChat } from '../../src/store/keys.js';
 import type { Case } from './cases.js';
-import { base, incarnation, keys, partitionOf, type Seed, seeds, user } from './world.js';
-
-const channel = sharedChat(-100_778);
-const partition = partitionOf(channel);
-const post = postId(partition, 12);
-const key = keys.post(post);
-const heart = '\u2764';
-const external = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
-const other = Buffer.from('ffeeddccbbaa99887766554433221100', 'hex');
-const actedKey = (generation: string | number) => `${keys.acted(post)}${generation}`;
-const userTicket = keys.ticket(actedKey(user));
-
-const at = {
-  ...{
-    meta: keys.meta(partition),
-    journal: keys.journal(partition),
-    post: key,
-    post_ticket: keys.ticket(key),
-  },
-  ...{ user_ticket: userTicket, channel: keys.postChannel(post), request: keys.request(partition, 'r') },
-  ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
-};
-const onceKey = keys.request(partition, 'once.s.1');
-const open = seeds.open(partition);
-const chat = (fields = {}) => seeds.chat(channel, { t: 'channel', ...fields });
-const fresh = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 0 });
-const one = { [`n:${heart}`]: 1, [`f:${heart}`]: base, [`l:${heart}`]: other };
-const used = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 1, g: 5, gt: Date.now(), ...one });
-const many = { [`n:${heart}`]: 160, [`f:${heart}`]: base };
-const ids = (count: number, from: number) =>
-  Buffer.concat(Array.from({ length: count }, (_, i) => Buffer.alloc(16, from + i)));
-const latest = ids(limits.reactors_latest_max, 100);
-const older = ids(limits.reactors_kept_max, 1);
-const crowded = seeds.hash(key, {
-  ...{ c: `${channel.id}`, m: 7, v: base, u: 0, gt: Date.now() },
-  ...{ ...many, [`l:${heart}`]: latest, [`o:${heart}`]: older },
-});
-const closed = chat({ t: 'private' });
-const member = (status: string): Seed =>
-  seeds.text(keys.member(channel.id, user), pack([9, incarnation, status, {}, false]));
-const full = [seeds.open(partition, { hw: 1 }), seeds.stream(keys.journal(partition), 1)];
+import {
+  actedKey,
+  at,
+  channel,
+  chat,
+  closed,
+  crowded,
+  dueAt,
+  external,
+  fresh,
+  full,
+  heart,
+  key,
+  latest,
+  many,
+  member,
+  older,
+  onceKey,
+  one,
+  open,
+  other,
+  partition,
+  post,
+  used,
+  userTicket,
+} from './post_world.js';
+import { base, keys, seeds, user } from './world.js';
 
 const react = (
   what: string,
@@ -77,6 +62,20 @@ const reactCases: readonly Case[] = [
       const entries = await client.xrange(keys.journal(partition), '-', '+');
       expect(entries.map(([, fields]) => fields[1]?.split(':')[0])).toEqual(['react', 'tally']);
     },
+  }),
+  react('bots are to be told in a second, and what is due already stays', {
+    seeds: [open, chat({ b: '8' }), fresh, dueAt(Date.now() + 3_600_000, '1001')],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`, 'counts_due'],
+    after: async (client) => {
+      const due = Number(await client.zscore(keys.countsDue(partition), `${post}`));
+      expect(Math.abs(due - Date.now() - limits.counts_interval_ms_min)).toBeLessThan(900);
+    },
+  }),
+  react('a post that is due already is due no later', {
+    seeds: [open, chat({ b: '8' }), fresh, dueAt(5)],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`],
   }),
   react('what is set already changes nothing', {
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
