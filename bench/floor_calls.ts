@@ -222,6 +222,7 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
         chat: keys.chatRoot(partition),
         member: keys.memberRoot(partition),
         channel: keys.postChannel(id),
+        due: keys.countsDue(partition),
         // Only requests under idempotency keys are remembered.
         request: keys.request(partition, prefix),
       };
