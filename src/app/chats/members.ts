@@ -70,7 +70,9 @@ export const putMember = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
-    status: optional(z.enum(['administrator', 'member'], { error: 'one of: administrator, member' })),
+    status: optional(
+      z.enum(['administrator', 'member'], { error: 'one of: administrator, member' }),
+    ).describe('`member` if absent; needed with `rights`'),
     rights: optional(json(rights)),
   }),
   errors: [
@@ -85,6 +87,8 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
+    // What an administrator may do is said with the status, which would else be taken away.
+    if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {
       const { creator } = await managedChat(store, user, p.chat_id);

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
+import {
+  botSender,
+  captionContent,
+  chatErrors,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+} from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { message } from '../../api/results.js';
 import { chatId, messageId, replyMarkup } from '../../api/schema.js';
@@ -17,8 +24,7 @@ export const editMessageMedia = defineMethod({
     reply_markup: replyMarkup,
   }),
   errors: [
-    'chat_id_empty',
-    'chat_not_found',
+    ...chatErrors,
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'media_cant_be_edited',
@@ -26,7 +32,7 @@ export const editMessageMedia = defineMethod({
     'caption_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
     'wrong_file_id',
     'file_type_mismatch',
     'file_empty',
@@ -39,10 +45,10 @@ export const editMessageMedia = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     const markup = keyboard(p.reply_markup);
     const words = await captionContent(store, media);
-    const edited = await withDescribed(context, media, words, (make) =>
+    const edited = await withDescribed(context, media, words, (content) =>
       store.messages.edit(chat, editor, p.message_id, async () => ({
         what: 'media',
-        content: await make(),
+        content: await content(),
         markup,
       })),
     );

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard } from '../../api/compose.js';
+import { botSender, chatOfBot, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
@@ -26,8 +26,7 @@ export const createPost = defineMethod({
     'not_channel_member',
     'posting_not_allowed',
     ...postContentErrors,
-    'keyboard_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   handler: async (context, p) => {
     const { bot, store } = context;
@@ -35,18 +34,15 @@ export const createPost = defineMethod({
     const found = isDirect(chat) ? null : await store.chats.find(chat);
     if (found?.kind !== 'channel' && found?.kind !== 'private') fail('chat_not_found');
     const markup = keyboard(p.reply_markup);
-    const message = await withPostContent(context, p, (make) =>
-      store.messages.send(chat, botSender(bot), async () => {
-        const { what, content } = await make();
-        return {
-          // A caption is a caption of something.
-          content: what === 'caption' ? fail('text_empty') : content,
-          markup,
-          flags: p.disable_notification ? messageFlags.silent : 0,
-          replyTo: 0,
-          allowMissingReply: false,
-        };
-      }),
+    const message = await withPostContent(context, p, ({ what, content }) =>
+      store.messages.send(chat, botSender(bot), async () => ({
+        // A caption is a caption of something.
+        content: what === 'caption' ? fail('text_empty') : await content(),
+        markup,
+        flags: p.disable_notification ? messageFlags.silent : 0,
+        replyTo: 0,
+        allowMissingReply: false,
+      })),
     );
     const at = { post: message.record.post, chat, messageId: message.id };
     const state = { ...at, version: 0, reactions: [], own: [] };
