@@ -215,15 +215,19 @@ function expectEnvelope({ status, headers, body }: Answer): void {
   expect(body.description).not.toBe('');
 }
 
-/** Runs all cases, `concurrency` at a time. */
-export async function inFlight<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
+/** Runs all cases, `concurrency` at a time. After one has failed no more begin, and those under way come to their end. */
+export async function inFlight<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
-  const lanes = Array.from({ length: Math.min(concurrency, items.length) }, async () => {
-    for (let at = next++; at < items.length; at = next++) results[at] = await work(items[at] as T);
+  const lanes = Array.from({ length: concurrency }, async () => {
+    try {
+      while (next < items.length) await work(items[next++] as T);
+    } catch (error) {
+      next = items.length;
+      throw error;
+    }
   });
-  await Promise.all(lanes);
-  return results;
+  const failed = (await Promise.allSettled(lanes)).find(({ status }) => status === 'rejected');
+  if (failed?.status === 'rejected') throw failed.reason;
 }
 
 /** Waiting polls would hold their connection for seconds. */

@@ -327,23 +327,4 @@ describe('purge', () => {
     );
     expect(await purgeTombstones(node.pool)).toBe(2_500);
   });
-
-  it('takes the reactions of a post with it, however many', async () => {
-    const run = (name: string, text: string) => node.pool.query<{ n: number }>(statement(name, text));
-    await run(
-      't1',
-      `insert into posts select 1, n, 1, 'x', case n when 1 then now() - interval '2 days' end
-                       from generate_series(1, 2) n`,
-    );
-    await run(
-      't2',
-      `insert into post_reactions select 1, p, n, 5, 1, 'x' from generate_series(1, 2) p,
-                       generate_series(1, 1500) n`,
-    );
-    await run('t3', `insert into post_tallies select 1, p, 5, 1, 'x' from generate_series(1, 2) p`);
-    expect(await purgeTombstones(node.pool)).toBe(1_502);
-    const left = 'select number as n from posts union all select number from post_tallies order by 1';
-    expect((await run('t4', left)).rows).toEqual([{ n: 2 }, { n: 2 }]);
-    expect((await run('t5', 'select distinct number as n from post_reactions')).rows).toEqual([{ n: 2 }]);
-  });
 });
