@@ -29,9 +29,9 @@ export interface Sender {
   /**
    * Sends these bytes once, without following a redirect, and waits for the answer: 60 s in all, look-up and handshake
    * included. Never throws. How many are under way for a bot is the caller's to bound; past the connections of a receiver
-   * they wait in turn, within the same 60 s.
+   * they wait in turn, within the same 60 s. An abort of `signal` ends it at once, and the connection with it.
    */
-  send(receiver: Receiver, headers: Headers, body: Buffer): Promise<Outcome>;
+  send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome>;
   /** what is open now, for the metrics */
   stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number };
   /** Ends all connections; what is under way fails. */
@@ -118,7 +118,7 @@ export function makeSender({
   }, poolIdleMs / 2).unref();
 
   return {
-    send(receiver, headers, body) {
+    send(receiver, headers, body, signal) {
       const entry = kept.get(receiver.key) ?? keep(receiver);
       kept.delete(receiver.key);
       kept.set(receiver.key, entry);
@@ -138,6 +138,8 @@ export function makeSender({
         );
         const all = authorization === undefined ? headers : { ...headers, Authorization: authorization };
         entry.pool.send({ path, headers: all, body }, answer);
+        if (signal?.aborted) answer.giveUp();
+        else signal?.addEventListener('abort', () => answer.giveUp(), { once: true });
       });
     },
     stats: () => ({ connections, receivers: kept.size, inFlight }),
