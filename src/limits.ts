@@ -100,6 +100,7 @@ export const limits = {
   doorbell_rings_max: 10_000,
   doorbell_shards: 8,
   dead_update_age_ms_max: 7 * 24 * 3_600_000,
+  dead_updates_per_bot_max: 10_000,
 
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
