@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
-import { limits } from '../../src/limits.js';
 import { isUnavailable, statement } from '../../src/postgres/pool.js';
 import { messageKinds, unpackMessage } from '../../src/store/codec.js';
 import { parseChat } from '../../src/store/keys.js';
@@ -317,32 +316,6 @@ describe('purge', () => {
     );
     expect(await purgeTombstones(node.pool)).toBe(1);
     expect((await messageRows(node.pool)).map((r) => r.message_id)).toEqual([3, 4]);
-  });
-
-  it('keeps dead letters for a week, and the newest of a bot', async () => {
-    await node.pool.query(rest);
-    const insert = statement(
-      'test_dead_letters',
-      `insert into dead_updates (bot_id, update_id, version, record, created_at)
-       select $1::bigint, n, n, ''::bytea, now() - $3::int * interval '1 day' from generate_series(1, $2::bigint) n`,
-    );
-    const surplus = limits.dead_updates_per_bot_max + 1_500;
-    for (const bot of [
-      [7, surplus, 0],
-      [8, 5, 8],
-      [9, 5, 6],
-    ])
-      await node.pool.query(insert, bot);
-    await purgeTombstones(node.pool);
-    const counts = statement(
-      'test_dead_counts',
-      'select bot_id, count(*) as count, min(update_id) as first from dead_updates where bot_id in (7, 8, 9) group by 1 order by 1',
-    );
-    const { rows } = await node.pool.query<{ bot_id: number; count: number; first: number }>(counts);
-    expect(rows.map((row) => [row.bot_id, row.count, row.first])).toEqual([
-      [7, surplus - 1_500, 1_501],
-      [9, 5, 1],
-    ]);
   });
 
   it('takes many chunks in one purge', async () => {
