@@ -3,6 +3,7 @@
  * JSON.stringify. Each serves one bot, or the people that it is told of, and checks nothing.
  */
 import { Packr } from 'msgpackr';
+import { limits } from '../src/limits.js';
 import type { RedisConnection } from '../src/redis/connection.js';
 import { messageKinds, type Profile, pack } from '../src/store/codec.js';
 import {
@@ -154,8 +155,9 @@ async function servePin({ connection, keys }: Parts, profile: Profile): Promise<
   };
 }
 
-const listedMax = 100;
+const listedMax = limits.reactors_listed_max;
 const uuidBytes = 16;
+const nobody = Buffer.alloc(0);
 
 function uuid(list: Buffer, at: number): string {
   const hex = list.toString('hex', at, at + uuidBytes);
@@ -164,11 +166,11 @@ function uuid(list: Buffer, at: number): string {
 
 /** What a person is shown of a post's record, a list of names and values. */
 function shownReactions(record: readonly Buffer[], own: readonly string[], self: string): object[] {
-  const counts = new Map<string, { count: number; first: number; list: Buffer }>();
+  const counts = new Map<string, { count: number; first: number; latest: Buffer; older: Buffer }>();
   const of = (emoji: string) => {
     const known = counts.get(emoji);
     if (known) return known;
-    const made = { count: 0, first: 0, list: Buffer.alloc(0) };
+    const made = { count: 0, first: 0, latest: nobody, older: nobody };
     counts.set(emoji, made);
     return made;
   };
@@ -177,15 +179,18 @@ function shownReactions(record: readonly Buffer[], own: readonly string[], self:
     const value = record[i + 1] as Buffer;
     if (name.startsWith('n:')) of(name.slice(2)).count = Number(value);
     else if (name.startsWith('f:')) of(name.slice(2)).first = Number(value);
-    else if (name.startsWith('l:')) of(name.slice(2)).list = value;
+    else if (name.startsWith('l:')) of(name.slice(2)).latest = value;
+    else if (name.startsWith('o:')) of(name.slice(2)).older = value;
   }
   return [...counts]
     .sort(([, a], [, b]) => b.count - a.count || a.first - b.first)
-    .map(([emoji, { count, list }]) => {
+    .map(([emoji, { count, latest, older }]) => {
       const users = own.includes(emoji) ? [self] : [];
-      for (let at = 0; at < list.length && users.length < listedMax; at += uuidBytes) {
-        const user = uuid(list, at);
-        if (user !== users[0]) users.push(user);
+      for (const list of [latest, older]) {
+        for (let at = 0; at < list.length && users.length < listedMax; at += uuidBytes) {
+          const user = uuid(list, at);
+          if (user !== users[0]) users.push(user);
+        }
       }
       const more = count > listedMax ? { user_ids_truncated: true } : {};
       return { emoji, count, user_ids: users, ...more };
@@ -217,6 +222,9 @@ async function serveReact({ connection, keys }: Parts, setup: FloorPosts): Promi
         chat: keys.chatRoot(partition),
         member: keys.memberRoot(partition),
         channel: keys.postChannel(id),
+        due: keys.countsDue(partition),
+        // Only requests under idempotency keys are remembered.
+        request: keys.request(partition, prefix),
       };
       const args = { token: '', known: '-' };
       const named = [String(id), String(partition), String(postNumber(id))];

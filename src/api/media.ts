@@ -34,10 +34,16 @@ function referredTo(url: string): string {
   return url;
 }
 
+const short = (words: string | undefined) =>
+  words &&
+  [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
+
 /** What was said, and nothing else of a call whose parameters are given here as they came. */
 const given = ({ width, height, duration, performer, title }: Described) =>
   Object.fromEntries(
-    Object.entries({ width, height, duration, performer, title }).filter(([, value]) => value),
+    Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(
+      ([, value]) => value,
+    ),
   ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
 
 export interface TakenMedia {

@@ -39,26 +39,24 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
 }
 
 /** What a post becomes: all of it, or the caption under media that stay. */
-export interface PostContent {
-  readonly what: 'text' | 'caption' | 'media';
-  /** Parses words and takes media once; a call that came again may not need it. */
-  readonly content: () => Promise<Content>;
-}
+export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
-/** Runs what makes or changes a post with the content of a call. Errors: `postContentErrors`. */
+/** Runs what makes or changes a post, which makes the content of the call when it needs it. Errors: `postContentErrors`. */
 export async function withPostContent<T>(
   context: MethodContext,
   p: Given,
-  use: (content: PostContent) => Promise<T>,
+  use: (make: () => Promise<PostContent>) => Promise<T>,
 ): Promise<T> {
   const { store } = context;
   if (p.media !== undefined) {
     const words = await captionContent(store, captionOf(p, p.media));
-    return withDescribed(context, p.media, words, (content) => use({ what: 'media', content }));
+    return withDescribed(context, p.media, words, (make) =>
+      use(async () => ({ what: 'media', content: await make() })),
+    );
   }
   const caption = p.caption ?? undefined;
   if (p.text === undefined && caption !== undefined)
-    return use({ what: 'caption', content: async () => captionContent(store, { ...p, caption }) });
+    return use(async () => ({ what: 'caption', content: await captionContent(store, { ...p, caption }) }));
   const text = p.text ?? fail('text_empty');
-  return use({ what: 'text', content: async () => textContent(store, { ...p, text }) });
+  return use(async () => ({ what: 'text', content: await textContent(store, { ...p, text }) }));
 }

@@ -129,12 +129,15 @@ export const sendingOf = (p: SendingParams) => ({
     p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
 });
 
-/** Runs what makes a message of these words and of described media, which are taken as in `withMedia`. */
+/**
+ * Runs what makes a message of described media and these words; the media are taken when it makes the content.
+ * Errors: those of `takeMedia`.
+ */
 export function withDescribed<T>(
   context: MethodContext,
   described: MediaDescriptor,
   words: Content,
-  use: (content: () => Promise<Content>) => Promise<T>,
+  use: (make: () => Promise<Content>) => Promise<T>,
 ): Promise<T> {
   return withMedia(
     context,

@@ -1,8 +1,5 @@
-/**
- * Removes tombstones that no batch can meet any more, with what was part of the deleted, and notes of requests whose
- * idempotency keys have ended.
- */
-
+/** Removes tombstones that no batch can meet any more, with what was part of the deleted, and notes of requests whose
+ * idempotency keys have ended. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
@@ -22,15 +19,6 @@ const claimPurge = statement(
 
 const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
 const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
-
-const deleteRequests = statement(
-  'purge_control_requests',
-  `delete from control_requests where request = any(array(
-     select request from control_requests
-     where created_at < now() - $1::bigint * interval '1 millisecond'
-     order by created_at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
 
 /** Whether a part belongs to a row of the whole. */
 const belongs = ({ columns }: JournalTable): string =>
@@ -60,6 +48,15 @@ const deletions = journalTables.flatMap((whole) => {
   );
   return [...ofParts, ofWhole];
 });
+
+const deleteRequests = statement(
+  'purge_control_requests',
+  `delete from control_requests where request = any(array(
+     select request from control_requests
+     where created_at < now() - $1::bigint * interval '1 millisecond'
+     order by created_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
 
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
  * Returns the rows. */

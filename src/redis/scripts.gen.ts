@@ -444,6 +444,13 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
+  /** Tells at which version posts are; 0 of those that are cold or deleted. */
+  'posts/versions': {
+    keys: { post: string };
+    args: { posts: readonly (string)[] };
+    result:
+      | { status: 'ok'; versions: string[] };
+  };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {
     keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string };

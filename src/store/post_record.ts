@@ -73,6 +73,7 @@ export function readReactions(
 ): {
   readonly chat: ChatRef;
   readonly messageId: number;
+  readonly version: number;
   readonly reactions: readonly PostReaction[];
 } {
   const pairs = raw as Buffer[];
@@ -88,5 +89,10 @@ export function readReactions(
     users: [...uuids(list(`l:${each}`), listed), ...spelledOnce(list(`o:${each}`))].slice(0, listed),
     listed,
   }));
-  return { chat: sharedChat(number('c')), messageId: number('m'), reactions: reactions.sort(byUse) };
+  return {
+    chat: sharedChat(number('c')),
+    messageId: number('m'),
+    version: number('v'),
+    reactions: reactions.sort(byUse),
+  };
 }

@@ -4,7 +4,6 @@
  */
 import { ApiError, fail } from '../errors.js';
 import * as rows from '../postgres/posts.js';
-import type { Hints } from '../redis/hints.js';
 import type { Chats } from './chats.js';
 import { pack, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
@@ -14,12 +13,15 @@ import { createPostReadBack, emojiColumn, type ReactionRecord } from './post_col
 import { createPostCounts, type PostCounts } from './post_counts.js';
 import { createPostIds, type PostIds } from './post_ids.js';
 import { type PostReaction, readReactions, uuidText } from './post_record.js';
+import type { PostWatches } from './post_watches.js';
 import type { Repeats } from './repeats.js';
 
 export interface PostState {
   readonly post: number;
   readonly chat: ChatRef;
   readonly messageId: number;
+  /** grows with every change of the reactions */
+  readonly version: number;
   /** by count, then by first use */
   readonly reactions: readonly PostReaction[];
   /** what the one who asked put on it */
@@ -38,7 +40,7 @@ export interface Reactor {
   readonly date: number;
 }
 
-export interface Posts extends PostIds, PostCounts {
+export interface Posts extends PostIds, PostCounts, PostWatches {
   /** A post as one sees it. Error: `post_not_found`, for what one may not see as well. */
   find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState>;
   /** Changes what a person has on a post; to what it is already changes nothing. Errors: `post_not_found`,
@@ -51,8 +53,6 @@ export interface Posts extends PostIds, PostCounts {
     cursor: string,
     limit: number,
   ): Promise<{ readonly items: readonly Reactor[]; readonly next: string | null }>;
-  /** Hears that a post's reactions changed. The returned function ends it. */
-  watch(post: number, listener: () => void): Promise<() => void>;
 }
 
 const externalBytes = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -61,7 +61,7 @@ const words = (text: string) => (text === '' ? [] : text.split(' '));
 export function createPosts(
   context: StoreContext,
   parts: { readonly chats: Chats; readonly control: ControlCopies },
-  hints: Hints,
+  watches: PostWatches,
   repeats: Repeats,
 ): Posts {
   const { db, scripts, keys, secrets, hotTtlMs, reactorsListed, requestId } = context;
@@ -112,7 +112,7 @@ export function createPosts(
       return await read(post, { id: user, isBot: false });
     } catch (error) {
       if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
-      return { post, ...stood, reactions: [], own: [] };
+      return { post, ...stood, version: 0, reactions: [], own: [] };
     }
   }
 
@@ -188,6 +188,6 @@ export function createPosts(
       const last = page.at(-1);
       return { items, next: last && page.length === limit ? `${last.emoji}.${last.version}` : null };
     },
-    watch: (post, listener) => hints.listen(keys.postChannel(post), listener),
+    watch: watches.watch,
   };
 }

@@ -16,6 +16,7 @@ import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
+import { createPostWatches } from './post_watches.js';
 import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
@@ -78,6 +79,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
+  const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
     const repeats = createRepeats(own, chats, records);
@@ -88,7 +90,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
         ...createBatches(own, readBack, forwarder, repeats),
       },
       pins: createPins(own, readBack, forwarder),
-      posts: createPosts(own, { chats, control }, hints, repeats),
+      posts: createPosts(own, { chats, control }, watches, repeats),
     };
   };
   const own = changing(shared);

@@ -235,7 +235,7 @@ export const reactionRows: readonly Row[] = [
   ),
   row({
     title: '§6 post reactions: shown in createPost, none yet',
-    arrange: async () => undefined,
+    arrange: (c) => c.post(),
     act: (c) => c.call(c.press, 'createPost', { chat_id: c.channel, text: 'A post' }),
     answer: (_, c) =>
       ok(

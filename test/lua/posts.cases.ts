@@ -300,6 +300,19 @@ export const postCases: readonly Case[] = [
   fill('the ticket has gone', { seeds: [open], answer: ['ok', 0] }),
   fill('the post is back already', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
   fill('another Redis', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
+  {
+    ...{
+      script: 'posts/versions',
+      what: 'hot, deleted and cold ones',
+      keys: { post: keys.postRoot(partition) },
+    },
+    args: { posts: [`${post}`, '1001', '2001'] },
+    seeds: [
+      used,
+      seeds.hash(keys.postRoot(partition).concat('1001'), { c: `${channel.id}`, m: 8, x: 1, v: base }),
+    ],
+    answer: ['ok', [`${base}`, '0', '0'].map((version) => Buffer.from(version))],
+  },
   refill('leaves a ticket', {
     seeds: [used],
     answer: ['ok', 'T', 0],

@@ -1,9 +1,12 @@
 /** Reactions under load and in bulk: exact counts, what one costs, and lists that grow short. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { watchReactions } from '../../src/api/post_stream.js';
 import { viewReactions } from '../../src/api/posts.js';
 import { limits } from '../../src/limits.js';
 import type { User } from '../../src/store/control.js';
 import { partitionOfPost, postNumber } from '../../src/store/keys.js';
+import { eventually } from '../journal/support.js';
 import { evict, makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 
 let cluster: TestCluster;
@@ -130,6 +133,28 @@ test('as many are told as the setting says, the caller first, and the count stay
   expect(viewReactions(await a.store.posts.find(post, viewer), null)[0]).toMatchObject({
     user_ids: [...others.reverse(), first],
   });
+});
+
+test('who looks at a post sees a change whose hint was lost, and each change once', async () => {
+  const post = await makePost();
+  const [first, second] = people(2, 40_000) as [User, User];
+  const seen: string[] = [];
+  const watching = await cluster.node();
+  const end = await watchReactions(watching.store, first, post, (data) =>
+    seen.push((data as { reactions: { count: number }[] }).reactions.map(({ count }) => count).join()),
+  );
+  await a.store.posts.react(post, first, set('👍'));
+  await eventually('hinted', () => seen.length === 2);
+  watching.hooks.hint = () => false;
+  await a.store.posts.react(post, second, set('👍'));
+  await eventually('looked', () => seen.length === 3);
+  await sleep(limits.poll_tick_ms * 2 + limits.post_stream_interval_ms);
+  expect(seen).toEqual(['', '1', '2']);
+  end();
+  watching.hooks.hint = () => true;
+  await a.store.posts.react(post, second, remove('👍'));
+  await sleep(limits.poll_tick_ms + limits.post_stream_interval_ms);
+  expect(seen).toEqual(['', '1', '2']);
 });
 
 test('a reaction takes at most 100 bytes', async () => {

@@ -80,7 +80,9 @@ async function hotPost({ connection }: TestNode, key: string): Promise<string> {
   if (value('x') !== '') return 'gone';
   const emoji = Object.keys(fields).flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
   const each = emoji.sort().map((one) => {
-    const list = fields[`l:${one}`] as Buffer;
+    // The latest, and those before them.
+    const parts = [fields[`l:${one}`], fields[`o:${one}`]];
+    const list = Buffer.concat(parts.filter((part) => part !== undefined));
     const users = Array.from({ length: list.length / 16 }, (_, i) =>
       uuidText(list.subarray(i * 16, i * 16 + 16)),
     );

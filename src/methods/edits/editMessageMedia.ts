@@ -45,10 +45,10 @@ export const editMessageMedia = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     const markup = keyboard(p.reply_markup);
     const words = await captionContent(store, media);
-    const edited = await withDescribed(context, media, words, (content) =>
+    const edited = await withDescribed(context, media, words, (make) =>
       store.messages.edit(chat, editor, p.message_id, async () => ({
         what: 'media',
-        content: await content(),
+        content: await make(),
         markup,
       })),
     );

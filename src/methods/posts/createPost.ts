@@ -34,17 +34,21 @@ export const createPost = defineMethod({
     const found = isDirect(chat) ? null : await store.chats.find(chat);
     if (found?.kind !== 'channel' && found?.kind !== 'private') fail('chat_not_found');
     const markup = keyboard(p.reply_markup);
-    const message = await withPostContent(context, p, ({ what, content }) =>
-      store.messages.send(chat, botSender(bot), async () => ({
-        // A caption is a caption of something.
-        content: what === 'caption' ? fail('text_empty') : await content(),
-        markup,
-        flags: p.disable_notification ? messageFlags.silent : 0,
-        replyTo: 0,
-        allowMissingReply: false,
-      })),
+    const message = await withPostContent(context, p, (make) =>
+      store.messages.send(chat, botSender(bot), async () => {
+        const { what, content } = await make();
+        return {
+          // A caption is a caption of something.
+          content: what === 'caption' ? fail('text_empty') : content,
+          markup,
+          flags: p.disable_notification ? messageFlags.silent : 0,
+          replyTo: 0,
+          allowMissingReply: false,
+        };
+      }),
     );
-    const state = { post: message.record.post, chat, messageId: message.id, reactions: [], own: [] };
+    const at = { post: message.record.post, chat, messageId: message.id };
+    const state = { ...at, version: 0, reactions: [], own: [] };
     return viewPost(store, message, state, null);
   },
 });

@@ -1,13 +1,17 @@
 import { z } from 'zod';
 import { botSender, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
-import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
+import {
+  type PostContent,
+  postContentErrors,
+  postContentParams,
+  withPostContent,
+} from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
 import { replyMarkup } from '../../api/schema.js';
 import { ApiError } from '../../errors.js';
 import { partitionOfPost } from '../../store/keys.js';
-import type { Edit } from '../../store/messages.js';
 import type { PostState } from '../../store/posts.js';
 
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
@@ -36,22 +40,20 @@ export const editPost = defineMethod({
     const markup = keyboard(p.reply_markup);
     const find = () => store.posts.find(post, { id: bot.id, isBot: true });
     let state: PostState | undefined;
-    const change = (edit: () => Promise<Edit>) =>
+    const edit = (make: () => Promise<PostContent | { readonly what: 'markup' }>) =>
       store.messages.editFound(partitionOfPost(post), botSender(bot), async () => {
         state = await find();
-        return { ...state, edit: await edit() };
+        return { ...state, edit: { ...(await make()), markup } };
       });
     const keyboardAlone =
       p.reply_markup !== undefined && [p.text, p.media, p.caption].every((given) => given == null);
     const edited = keyboardAlone
-      ? await change(async () => ({ what: 'markup', markup }))
-      : await withPostContent(context, p, ({ what, content }) =>
-          change(async () => ({ what, content: await content(), markup })),
-        );
+      ? await edit(async () => ({ what: 'markup' }))
+      : await withPostContent(context, p, edit);
     state ??= await find().catch((error) => {
       // Made by a former run of the call; the post is gone by now.
       if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
-      return { post, chat: edited.chat, messageId: edited.id, reactions: [], own: [] };
+      return { post, chat: edited.chat, messageId: edited.id, version: 0, reactions: [], own: [] };
     });
     return viewPost(store, edited, state, null);
   },
