@@ -146,7 +146,7 @@ await new Command('bench')
   .option('--reactions <n>', 'reactions on the post that stands for a large one', count(10_000_000), 100_000)
   .option('--chats <n>', 'direct chats that stand for many', count(1_000_000), 20_000)
   .option('--entities <n>', 'messages whose bytes are counted', count(1_000_000), 20_000)
-  .option('--deliveries <n>', 'webhook deliveries of a round', count(100_000, 1_000), 8_000)
+  .option('--deliveries <n>', 'webhook deliveries of a round', count(100_000, 1_000), 12_000)
   .option('--rate <n>', 'updates a second whose way to a webhook is timed', count(20_000), 2_000)
   .addOption(
     new Option('--load <tool>', 'what makes the load').choices([...loadTools]).default(bestLoadTool()),

@@ -1,6 +1,7 @@
 /**
  * What webhook deliveries are compared with, in a process of its own: the same requests with the same connections, once
- * from undici alone, once by one BullMQ job each. It says `ready` when all is prepared, sends on `go`, and ends with its parent.
+ * from undici alone, once by one BullMQ job each. A round is a task, to which it says `ready`, and `go`. Connections are new in
+ * each round, as the service's are after what lies between two of its own; what the engine has compiled stays.
  */
 import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
@@ -51,8 +52,17 @@ const failed = (error: Error) => {
   process.exit(1);
 };
 
+/** A round that is ready, and how to clean up after it. */
+interface Ready {
+  go(): void;
+  end(): Promise<unknown>;
+}
+
+const endAll = (pools: ReadonlyMap<string, Pool>) =>
+  Promise.all([...pools.values()].map((pool) => pool.destroy()));
+
 /** One line after another takes the next request of its bot. All is signed before. */
-function prepareBare(task: WebhookFloorTask): () => void {
+function prepareBare(task: WebhookFloorTask): Ready {
   const sign = signer(task);
   const byPath = new Map<string, Prepared[]>();
   for (const [path, text] of task.requests) {
@@ -60,8 +70,9 @@ function prepareBare(task: WebhookFloorTask): () => void {
     byPath.set(path, own);
     own.push(sign(path, text));
   }
-  return () => {
-    for (const [path, pool] of poolsOf(task)) {
+  const pools = poolsOf(task);
+  const go = () => {
+    for (const [path, pool] of pools) {
       const waiting = (byPath.get(path) ?? []).values();
       const next = () => {
         const { value, done } = waiting.next();
@@ -78,15 +89,17 @@ function prepareBare(task: WebhookFloorTask): () => void {
       for (let line = 0; line < task.connections; line++) next();
     }
   };
+  return { go, end: () => endAll(pools) };
 }
 
 /** One worker with as many jobs at a time as there are connections. Queueing them is not measured. */
-async function prepareJobs(task: WebhookFloorTask): Promise<() => void> {
-  const connect = () => new Redis(task.redisUrl, { maxRetriesPerRequest: null });
+async function prepareJobs(task: WebhookFloorTask): Promise<Ready> {
+  const clients = [0, 1].map(() => new Redis(task.redisUrl, { maxRetriesPerRequest: null }));
+  const [asking, working] = clients as [Redis, Redis];
   const pools = poolsOf(task);
   const sign = signer(task);
   const options = { prefix: `{bench-${process.pid}}` };
-  const queue = new Queue<Job>('deliveries', { ...options, connection: connect() });
+  const queue = new Queue<Job>('deliveries', { ...options, connection: asking });
   const kept = { removeOnComplete: true, removeOnFail: true };
   const step = 500;
   for (let i = 0; i < task.requests.length; i += step)
@@ -100,15 +113,25 @@ async function prepareJobs(task: WebhookFloorTask): Promise<() => void> {
       await answer.body.dump();
       if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
     },
-    { ...options, connection: connect(), concurrency: pools.size * task.connections, autorun: false },
+    { ...options, connection: working, concurrency: pools.size * task.connections, autorun: false },
   );
   worker.on('error', failed).on('failed', (_, error) => failed(error));
-  return () => void worker.run().catch(failed);
+  return {
+    go: () => void worker.run().catch(failed),
+    async end() {
+      await worker.close();
+      await queue.close();
+      for (const client of clients) client.disconnect();
+      await endAll(pools);
+    },
+  };
 }
 
-process.once('message', async (task: WebhookFloorTask) => {
-  const go = task.kind === 'bare' ? prepareBare(task) : await prepareJobs(task);
-  process.once('message', go);
+let ready: Ready | undefined;
+process.on('message', async (word: WebhookFloorTask | 'go') => {
+  if (word === 'go') return ready?.go();
+  await ready?.end();
+  ready = word.kind === 'bare' ? prepareBare(word) : await prepareJobs(word);
   process.send?.('ready');
 });
 process.once('disconnect', () => process.exit(0));

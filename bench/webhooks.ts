@@ -1,14 +1,15 @@
 /**
  * P3: deliveries of webhooks a second, beside one BullMQ job a delivery and beside undici alone. The three take turns: each
  * sends the same requests over the same number of connections from one process on the same core to the same receiver. What waits
- * is made before; a round is measured between the quarter of its arrivals, when all connections are open, and nearly all of them.
+ * is made before; a round is measured between half of its arrivals, when all connections are open, and nearly all of them.
  */
+import { once } from 'node:events';
 import { inParallel } from './client.js';
 import { untilFlushed } from './fill_reactions.js';
 import { median } from './measure.js';
 import { cpuSeconds, serverCore } from './processes.js';
 import type { RedisWatch } from './redis_watch.js';
-import type { Site } from './site.js';
+import type { Program, Site } from './site.js';
 import type { Finding, Survey } from './survey.js';
 import { bots, connections, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 import type { WebhookFloorTask } from './webhook_floor.js';
@@ -41,7 +42,7 @@ async function timed(
   pid: number,
   begin: () => Promise<void> | void,
 ): Promise<() => Promise<{ readonly turn: Turn; readonly books: Books }>> {
-  const [from, until] = [Math.floor(count / 4), Math.floor(count * 0.95)];
+  const [from, until] = [Math.floor(count / 2), Math.floor(count * 0.95)];
   hooks.expect({ count, from, until });
   const spent = async () => ({ own: cpuSeconds(pid), redis: (await watch.cost()).cpuSeconds });
   const began = hooks.reached('from').then(spent);
@@ -73,19 +74,38 @@ async function serviceTurn(round: Round, worker: number) {
   return found;
 }
 
-async function floorTurn(round: Round, kind: WebhookFloorTask['kind'], requests: Books['requests'] = []) {
+/** The two that the service is compared with, each in a process that stays for the run. */
+function makeFloors(round: Round) {
   const { site, hooks } = round;
   const { origin, certificate, secretToken } = hooks;
-  const task: WebhookFloorTask = {
-    ...{ kind, redisUrl: site.redisUrl, origin, certificate, secretToken, connections, requests },
-  };
-  const floor = await site.startProgram('webhook_floor', task, serverCore);
-  try {
-    const close = await timed(round, floor.pid, () => void floor.child.send('go'));
-    return (await close()).turn;
-  } finally {
-    await floor.stop();
+  const running = new Map<string, Program>();
+
+  /** Starts the process with its first task, or gives it the next one, and waits until it is ready. */
+  async function prepare(task: WebhookFloorTask): Promise<Program> {
+    const known = running.get(task.kind);
+    if (known) {
+      const ready = once(known.child, 'message', { signal: site.signal });
+      known.child.send(task);
+      await ready;
+      return known;
+    }
+    const made = await site.startProgram('webhook_floor', task, serverCore);
+    running.set(task.kind, made);
+    return made;
   }
+
+  return {
+    async turn(kind: WebhookFloorTask['kind'], requests: Books['requests'] = []): Promise<Turn> {
+      const floor = await prepare({
+        ...{ kind, redisUrl: site.redisUrl, origin, certificate, secretToken, connections, requests },
+      });
+      const close = await timed(round, floor.pid, () => void floor.child.send('go'));
+      return (await close()).turn;
+    },
+    async stop(): Promise<void> {
+      for (const floor of running.values()) await floor.stop();
+    },
+  };
 }
 
 function findingOf(turns: Record<Side, Turn[]>, floor: WebhookFloorTask['kind'], goal: number): Finding {
@@ -113,21 +133,26 @@ export const webhooks: Survey = {
   async run(site, watch, { deliveries: count, rounds }) {
     const hooks = await makeWebhookBots(site, 'hook');
     const worker = await site.startWorker();
+    const round: Round = { site, watch, hooks, count };
+    const floors = makeFloors(round);
     try {
+      // What was said while the chats were opened is not counted.
       await hooks.set(true, true);
       await hooks.set(false, true);
-      const round: Round = { site, watch, hooks, count };
       const turns: Record<Side, Turn[]> = { service: [], jobs: [], bare: [] };
-      // The first round warms the worker up.
+      // The first round warms all three up.
       for (let i = 0; i <= rounds; i++) {
         const { turn, books } = await serviceTurn(round, worker.pid);
         const order = i % 2 === 0 ? (['jobs', 'bare'] as const) : (['bare', 'jobs'] as const);
-        if (i === 0) continue;
-        turns.service.push(turn);
-        for (const kind of order) turns[kind].push(await floorTurn(round, kind, books.requests));
+        if (i > 0) turns.service.push(turn);
+        for (const kind of order) {
+          const other = await floors.turn(kind, books.requests);
+          if (i > 0) turns[kind].push(other);
+        }
       }
       return [findingOf(turns, 'jobs', 2.5), findingOf(turns, 'bare', 0.5)];
     } finally {
+      await floors.stop();
       await worker.stop();
       await hooks.close();
     }
