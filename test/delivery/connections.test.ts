@@ -113,7 +113,7 @@ test('a receiver that hangs does not slow another', async ({ onTestFinished }) =
   const good = await receive(onTestFinished);
   const sender = senderFor(onTestFinished, { deadlineMs: 5_000 });
   const stuck = times(40, () => sender.send(hung.target, headers, body));
-  await expect.poll(() => hung.held.length).toBe(40);
+  await expect.poll(() => hung.held.length, { timeout: 10_000 }).toBe(40);
   expect((await Promise.all(times(40, () => sender.send(good.target, headers, body)))).map(said)).toEqual(
     times(40, () => 'answered 200'),
   );
