@@ -25,8 +25,8 @@ interface Seen {
 }
 
 /** Follows everything that Redis is told, and tells apart who asks. */
-async function watchFront(url: string) {
-  const client = new Redis(url);
+async function watchFront({ redisUrl, signal }: Site) {
+  const client = new Redis(redisUrl);
   const monitor = await client.monitor();
   let seen: Seen = { asked: [], inside: 0 };
   let front: ReadonlySet<string> = new Set();
@@ -47,7 +47,7 @@ async function watchFront(url: string) {
   /** Waits until all that was sent before has been heard of. */
   async function settle(mark: string): Promise<void> {
     await client.echo(mark);
-    while (heard !== mark) await sleep(1);
+    while (heard !== mark) await sleep(1, undefined, { signal });
   }
   let marks = 0;
   return {
@@ -115,7 +115,7 @@ export const trips: Survey = {
   name: 'trips',
   async run(site): Promise<Finding[]> {
     const kinds = await kindsOf(site);
-    const follow = await watchFront(site.redisUrl);
+    const follow = await watchFront(site);
     const findings: Finding[] = [];
     try {
       for (const { name, goal, make } of kinds) {
