@@ -40,11 +40,12 @@ export type PostViewer = User | null;
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
   return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    const others = self === null ? users : users.filter((user) => user !== self);
+    // Who has just set the emoji stands first already.
+    const inOrder = self === null || users[0] === self;
     return {
       emoji,
       count,
-      user_ids: (self === null ? others : [self, ...others]).slice(0, listed),
+      user_ids: inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed),
       ...(count > listed ? { user_ids_truncated: true } : {}),
     };
   });

@@ -32,7 +32,6 @@ import { getChat } from '../methods/chats/getChat.js';
 import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
 import { getChatMember } from '../methods/chats/getChatMember.js';
 import { getChatMemberCount } from '../methods/chats/getChatMemberCount.js';
-import { getChatMembersCount } from '../methods/chats/getChatMembersCount.js';
 import { leaveChat } from '../methods/chats/leaveChat.js';
 import { pinChatMessage } from '../methods/chats/pinChatMessage.js';
 import { unpinAllChatMessages } from '../methods/chats/unpinAllChatMessages.js';
@@ -79,6 +78,13 @@ import { getUpdates } from '../methods/updates/getUpdates.js';
 import { getWebhookInfo } from '../methods/updates/getWebhookInfo.js';
 import type { Endpoint } from './endpoint.js';
 import type { Method } from './method.js';
+
+/** The name that getChatMemberCount had before; Telegraf still calls it so. */
+const getChatMembersCount: Method = {
+  ...getChatMemberCount,
+  name: 'getChatMembersCount',
+  summary: 'The former name of getChatMemberCount, which some libraries still use.',
+};
 
 export const methods: readonly Method[] = [
   getMe,

@@ -150,13 +150,16 @@ export function createBots(context: StoreContext, control: ControlCopies, auth: 
     },
     async regenerateToken(owner, id) {
       await owned(owner, id);
-      const made = stored(id, newToken(id));
+      const token = newToken(id);
+      const made = stored(id, token);
       const row = await rows.replaceBotToken(db, id, owner, made);
       // Ownership may have changed since it was looked at.
       if (!row) return fail('not_bot_owner');
       await control.refresh('bot', id);
       await auth.revoke(`bot:${id}`);
-      // A call that came again answers with the token of its former run, or the one that is valid since.
+      if (row.token === made.lookup.toString('base64')) return { bot: fromRow(row), token };
+      // A call that came again answers with what is valid now, to who is the owner now.
+      await owned(owner, id);
       return { bot: fromRow(row), token: await readToken(id) };
     },
     async descriptions(id) {

@@ -8,15 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import { openMasters } from '../support/cluster.js';
 import { type Service, startService } from '../support/service.js';
-import {
-  type Caller,
-  type Case,
-  inFlight,
-  openCaller,
-  refusedCase,
-  targets,
-  wildCase,
-} from './garbage_calls.js';
+import { type Caller, type Case, inFlight, openCaller, targets } from './garbage_calls.js';
+import { refusedCase, wildCase } from './garbage_cases.js';
 import { type GarbageWorld, openGarbageWorld } from './garbage_world.js';
 import { watch } from './refused.js';
 

@@ -42,7 +42,7 @@ test('messages, updates and chats of a bot', async () => {
     await call('sendChatAction', { chat_id, action: 'typing' });
     await call('getChat', { chat_id });
     await call('getChatMember', { chat_id, user_id: ann.id });
-    await call('getChatMemberCount', { chat_id });
+    for (const method of ['getChatMemberCount', 'getChatMembersCount']) await call(method, { chat_id });
     await call('deleteMessage', own);
     for (const path of [`/api/chats/${at}`, `/api/chats/${at}/messages`])
       await resultOf(service.app(ann, 'GET', path));
