@@ -12,7 +12,7 @@ import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from '.
 export const bots = 20;
 export const connections = 40;
 /** More than the connections, so that the order of a chat leaves none of them idle. */
-const people_count = 80;
+const people_count = 48;
 /** What a round may take until everything has arrived. */
 const round_ms_max = 120_000;
 /** A duplicate may come so much later. */
@@ -69,7 +69,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
 
   const pairs = await inParallel(bots, 4, (i) => makePair(front.baseUrl, adminToken, `${name}_${i}`));
   const people = await makePeople(site, `${name}_person`, people_count);
-  for (const pair of pairs) await openChats(site, pair, people);
+  await inParallel(bots, 2, (i) => openChats(site, pairs[i] as Pair, people));
   const pool = new Pool(front.baseUrl, { connections: 32, pipelining: 1 });
 
   return {
