@@ -60,6 +60,7 @@ export const limits = {
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  bodies_bytes_max: 1024 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
@@ -133,6 +134,10 @@ assert(
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(
+  limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
+  'several uploads must fit beside each other',
+);
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(
   limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&

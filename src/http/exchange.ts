@@ -68,6 +68,7 @@ export class Exchange implements ApiRequest, Head {
   private abortListener: (() => void) | undefined;
   private stream: ReplyStream | undefined;
   private download: StreamReply | undefined;
+  private incoming: BodyBuffer | undefined;
 
   constructor(
     context: ExchangeContext,
@@ -171,14 +172,17 @@ export class Exchange implements ApiRequest, Head {
     // a connection closed on unread data is reset, and the answer lost.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
-      const incoming = new BodyBuffer(bytesMax);
+      const incoming = new BodyBuffer(bytesMax, this.context.bodies);
+      this.incoming = incoming;
       this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
     }
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {
     if (this.stage !== 'owed') return;
-    if (!incoming.add(chunk)) {
+    const added = incoming.add(chunk);
+    if (added === 'no_room') this.refuse('too_many_requests', 1);
+    else if (added === 'too_large') {
       // Only a chunked body comes here. It is skipped to its end if that is near, as with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
@@ -339,6 +343,7 @@ export class Exchange implements ApiRequest, Head {
 
   private leave(): void {
     const { context } = this;
+    this.incoming?.release();
     context.open--;
     if (context.open === 0 && context.closing) context.idle();
   }
