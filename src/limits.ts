@@ -113,6 +113,7 @@ export const limits = {
   changes_log_ttl_ms: 10 * 60_000,
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
+  streams_per_user_max: 32,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
