@@ -4,6 +4,7 @@
 export const limits = {
   text_length_max: 4096,
   caption_length_max: 1024,
+  markup_length_max: 256 * 1024,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
   keyboard_bytes_max: 64 * 1024,
