@@ -61,6 +61,7 @@ export const limits = {
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  json_values_max: 10_000,
   bodies_bytes_max: 1024 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
