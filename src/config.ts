@@ -1,4 +1,5 @@
 /** The only reader of the environment. */
+import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -51,6 +52,20 @@ const keyRing = z.string().transform((text, ctx) => {
     return z.NEVER;
   }
   return keys;
+});
+
+/** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
+const cidrs = z.string().transform((text, ctx) => {
+  const ranges = text.split(',').map((part) => {
+    const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
+    const width = isIP(address) === 4 ? 32 : 128;
+    return isIP(address) !== 0 && Number(bits ?? 0) <= width ? `${address}/${bits ?? width}` : undefined;
+  });
+  if (ranges.includes(undefined)) {
+    ctx.addIssue({ code: 'custom', message: 'ranges of addresses like 10.0.0.0/8, separated by commas' });
+    return z.NEVER;
+  }
+  return ranges as string[];
 });
 
 /** One row a setting. The README's table is generated from the descriptions. */
@@ -116,6 +131,16 @@ export const settings = {
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe('How long a flusher rests when it found nothing'),
   POSTGRES_POOL: int(1, 200, 8).describe('Connections to Postgres a process'),
+  WEBHOOK_ALLOW_CIDRS: cidrs
+    .default([])
+    .describe(
+      'Ranges of addresses that webhooks may reach though they are private, loopback or otherwise special, for tests and intranets',
+    ),
+  HEADER_SERVICE_NAME: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
+    .default('Service')
+    .describe('What stands for `Service` in the header names `X-Service-…` of webhook deliveries'),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),

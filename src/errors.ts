@@ -126,6 +126,17 @@ export const catalogue = {
   ),
   poll_terminated_by_webhook: conflict('terminated by setWebhook request'),
 
+  // Webhooks
+  webhook_url_not_https: bad('bad webhook: An HTTPS URL must be provided for webhook'),
+  webhook_url_invalid: bad('invalid webhook URL specified'),
+  webhook_address_reserved: bad('bad webhook: IP address {what} is reserved'),
+  webhook_host_unresolved: bad('bad webhook: Failed to resolve host: {reason}'),
+  webhook_secret_too_long: bad('secret token is too long'),
+  webhook_secret_invalid: bad('secret token contains unallowed characters'),
+  webhook_connections_wrong: bad('max_connections must be between 1 and 100'),
+  certificate_too_big: bad('certificate size is too big'),
+  certificate_invalid: bad('bad webhook: certificate is not a valid PEM certificate'),
+
   // Parameters, named
   parameter_required: bad('parameter "{name}" is required'),
   parameter_wrong: bad('parameter "{name}" must be {what}'),

@@ -1,11 +1,13 @@
 --[[
-@summary A bot's queue of updates: its sequence, its bounds, and what happens past them. Needs partition.
+@summary A bot's queue of updates: its sequence, its bounds, what happens past them, and whom to wake. Needs partition.
 ]]
 -- The state of a queue, or nil when it must first be opened.
 local function read_queue(state)
-  local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask')
+  local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask', 'hook', 'leased', 'rung', 'hold')
   if not s[1] then return nil end
-  return {seq = tonumber(s[1]), inc = tonumber(s[2]), bytes = tonumber(s[3]), mask = tonumber(s[4])}
+  local q = {seq = tonumber(s[1]), inc = tonumber(s[2]), bytes = tonumber(s[3]), mask = tonumber(s[4]), hook = s[5]}
+  if q.hook then q.leased, q.rung, q.hold = tonumber(s[6] or 0), tonumber(s[7] or 0), tonumber(s[8] or 0) end
+  return q
 end
 
 local function entry_bytes(fields)
@@ -21,12 +23,14 @@ local function pack_bytes(list)
   return table.concat(packed)
 end
 
--- Takes the oldest entry out and hands it to Postgres as a dead letter.
-local function bury_oldest(q, at, entry)
+-- Takes an entry out and hands it to Postgres as a dead letter: its fields, and w why and d when (ms).
+local function bury(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
-  q.bytes = q.bytes - entry_bytes(entry[2])
+  local fields = entry[2]
+  q.bytes = q.bytes - entry_bytes(fields)
+  for _, told in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = told end
   local update_id = entry[1]:match('^%d+')
-  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(entry[2]))
+  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 
@@ -36,11 +40,20 @@ local function bury_beyond_bounds(q, at, now_ms)
     if not entry then return end
     local old = now_ms - tonumber(entry[2][4]) > LIMITS.queue_age_ms_max
     if not old and q.bytes <= LIMITS.queue_bytes_max and redis.call('XLEN', at.queue) < LIMITS.queue_length_max then return end
-    bury_oldest(q, at, entry)
+    bury(q, at, entry, old and 'expired' or 'queue_full', now_ms)
   end
 end
 
--- Appends an update of one kind. `at` names the queue's keys and its bot; `version` is the change's. Fields of an entry
+-- Something is to be delivered and no worker has the bot: notes it for the sweep, and sets `at.ring` if nobody rang lately.
+local function fall_due(q, at, now_ms)
+  redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
+  if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
+  q.rung = now_ms
+  redis.call('HSET', at.state, 'rung', ('%.0f'):format(now_ms))
+  at.ring = true
+end
+
+-- Appends an update of one kind. `at` names the queue's keys and its bot, and gets `ring`; `version` is the change's. Fields of an entry
 -- in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat, y replied record, x extra.
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra)
   if bit.band(q.mask, kind_bit) == 0 then return end
@@ -56,4 +69,5 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
     'r', record, 'f', from, 'p', peer, 'y', reply, 'x', extra)
   redis.call('HSET', at.state, 'seq', q.seq, 'inc', q.inc, 'bytes', q.bytes)
   redis.call('SPUBLISH', at.channel, 'u')
+  if q.hook and q.leased <= now_ms then fall_due(q, at, now_ms) end
 end

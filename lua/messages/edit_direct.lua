@@ -21,6 +21,7 @@
 @key     queue_state     {NN}:queue_state:<bot>                  HASH
 @key     queue           {NN}:queue:<bot>                        STREAM
 @key     bot_channel     {NN}:on_bot:<bot>                       CHANNEL
+@key     due             {NN}:webhooks_due                       ZSET
 @derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     run      text
 @arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), ticket to leave
@@ -30,6 +31,7 @@
 @ok      record   bytes
 @ok      peer     bytes   the user's profile
 @ok      reply    bytes   record of the replied message, empty if it is not hot
+@ok      ring     flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text
@@ -50,15 +52,15 @@ if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done, made = remembered(request_key)
-if made then return ok(made, c.profile, replied_record(made, sibling_prefix)) end
+if made then return ok(made, c.profile, replied_record(made, sibling_prefix), 0) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
 if done then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
-  return ok(record, c.profile, replied_record(record, sibling_prefix))
+  return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
-local q
+local q, ring
 if from ~= '' then
   if c.kind == 'blocked' then return refuse('blocked') end
   q = read_queue(queue_state_key)
@@ -81,8 +83,9 @@ log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 if q then
   local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-    bot = chat:match('^%d+')}
+    due = due_key, bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
+  ring = at.ring
 end
 remember(request_key, chat .. ' ' .. message_id, edited)
-return ok(edited, c.profile, reply)
+return ok(edited, c.profile, reply, ring and 1 or 0)

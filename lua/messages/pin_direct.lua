@@ -23,12 +23,14 @@
 @key     queue_state     {NN}:queue_state:<bot>                  HASH
 @key     queue           {NN}:queue:<bot>                        STREAM
 @key     bot_channel     {NN}:on_bot:<bot>                       CHANNEL
+@key     due             {NN}:webhooks_due                       ZSET
 @derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     run      text
 @arg     pin      bytes   msgpack array: chat, message id, who pins, ticket to leave
 @arg     tail     bytes   the service message behind version and date
 @arg     from     bytes   profile of who pins
 @arg     notify   text    1, or nothing: what streams are told
+@ok      ring     flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text
@@ -44,7 +46,7 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
-if redis.call('EXISTS', request_key) == 1 then return ok() end
+if redis.call('EXISTS', request_key) == 1 then return ok(0) end
 if c.kind == 'blocked' then return refuse('blocked') end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
@@ -53,7 +55,7 @@ local refusal = unpinnable(record)
 if refusal then return refuse(refusal) end
 if c.pin == message_id then
   remember(request_key, 1)
-  return ok()
+  return ok(0)
 end
 local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end
@@ -66,7 +68,7 @@ local id, service, version = append_message(at, c, chat, seconds, tail)
 set_pin(at, c, chat, message_id, notify)
 -- The bot hears of its own pins too. What it hears names its user, who sends only what the user pinned.
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-  bot = bot}
+  due = due_key, bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')
 remember(request_key, 1)
-return ok()
+return ok(own.ring and 1 or 0)

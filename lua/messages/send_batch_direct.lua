@@ -20,6 +20,7 @@
 @key     queue_state  {NN}:queue_state:<bot>             HASH
 @key     queue        {NN}:queue:<bot>                   STREAM
 @key     bot_channel  {NN}:on_bot:<bot>                  CHANNEL
+@key     due          {NN}:webhooks_due                  ZSET
 @derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
 @arg     run       text
 @arg     chat      text    <bot>.<user>
@@ -31,6 +32,7 @@
 @ok      date      int     s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
+@ok      ring      flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     chat_missing   ticket text
@@ -46,7 +48,7 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = remembered(request_key)
 if done then
   local first, date = done:match('(%d+) (%d+)')
-  return ok(first, date, c.profile, present_reply(message_prefix, reply_to))
+  return ok(first, date, c.profile, present_reply(message_prefix, reply_to), 0)
 end
 local by_bot = from == ''
 -- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
@@ -64,7 +66,7 @@ local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
   message_prefix = message_prefix}
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-  bot = chat:match('^%d+')}
+  due = due_key, bot = chat:match('^%d+')}
 local first, last
 for _, tail in ipairs(tails) do
   local id, record, version = append_message(at, c, chat, seconds, tail)
@@ -73,4 +75,4 @@ for _, tail in ipairs(tails) do
 end
 touch_chat(chat_key, c, last)
 remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. #tails)
-return ok(first, seconds, c.profile, reply)
+return ok(first, seconds, c.profile, reply, own.ring and 1 or 0)

@@ -20,6 +20,7 @@
 @key     queue_state  {NN}:queue_state:<bot>             HASH
 @key     queue        {NN}:queue:<bot>                   STREAM
 @key     bot_channel  {NN}:on_bot:<bot>                  CHANNEL
+@key     due          {NN}:webhooks_due                  ZSET
 @derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
 @arg     run       text
 @arg     chat      text    <bot>.<user>
@@ -31,6 +32,7 @@
 @ok      date        int     s
 @ok      peer        bytes   the user's profile
 @ok      reply       bytes?  record of the replied message
+@ok      ring        flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     chat_missing   ticket text
@@ -46,7 +48,7 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = remembered(request_key)
 if done then
   local id, at = done:match('(%d+) (%d+)')
-  return ok(id, at, c.profile, present_reply(message_prefix, reply_to))
+  return ok(id, at, c.profile, present_reply(message_prefix, reply_to), 0)
 end
 local by_bot = from == ''
 -- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
@@ -54,7 +56,7 @@ if c.kind == 'blocked' then return refuse('blocked') end
 local reply, refused = read_reply(c, message_prefix, reply_to, token)
 if refused then return refused end
 if why then return refuse('journal_full') end
-local q
+local q, ring
 if not by_bot then
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
@@ -66,8 +68,9 @@ local id, record, version = append_message({meta = meta_key, journal = journal_k
 touch_chat(chat_key, c, version)
 if q then
   local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
-    bot = chat:match('^%d+')}
+    due = due_key, bot = chat:match('^%d+')}
   push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
+  ring = own.ring
 end
 remember(request_key, id .. ' ' .. seconds, record)
-return ok(id, seconds, c.profile, reply)
+return ok(id, seconds, c.profile, reply, ring and 1 or 0)

@@ -11,11 +11,13 @@
 @key     queue    {NN}:queue:<bot>         STREAM
 @key     marks    {NN}:queue_marks:<bot>   HASH
 @key     channel  {NN}:on_bot:<bot>        CHANNEL
+@key     due      {NN}:webhooks_due        ZSET
 @arg     run      text
 @arg     bot      text
 @arg     source   text    partition the updates come from
 @args    updates  bytes   in turn: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
 @ok      accepted int
+@ok      ring     flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     queue_missing
@@ -26,7 +28,8 @@ local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end
 local mark = tonumber(redis.call('HGET', marks_key, source) or 0)
 local _, ms = now()
-local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot}
+local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
+  due = due_key}
 local version = tonumber(redis.call('HGET', meta_key, 'ver'))
 local accepted = 0
 local newest = mark
@@ -39,4 +42,4 @@ for i = 1, #updates, 10 do
   end
 end
 if newest > mark then redis.call('HSET', marks_key, source, newest) end
-return ok(accepted)
+return ok(accepted, at.ring and 1 or 0)

@@ -1,9 +1,16 @@
 --[[
 @summary What getWebhookInfo tells of a bot's queue.
 @flag    no-writes
+@include clock
 @key     state  {NN}:queue_state:<bot>  HASH
 @key     queue  {NN}:queue:<bot>        STREAM
 @ok      pending  int
 @ok      mask     int?
+@ok      failed   int?   s, the last failed delivery
+@ok      why      text?
+@ok      strayed  int?   s, when a worker was last found to have died
+@ok      now      int    s
 ]]
-return ok(redis.call('XLEN', queue_key), redis.call('HGET', state_key, 'mask'))
+local s = redis.call('HMGET', state_key, 'mask', 'err_at', 'err', 'strayed')
+local seconds = now()
+return ok(redis.call('XLEN', queue_key), s[1], s[2], s[3], s[4], seconds)

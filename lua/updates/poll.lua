@@ -25,7 +25,7 @@
 @err     terminated
 @err     terminated_by_webhook
 ]]
-local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook')
+local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased')
 if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
@@ -60,6 +60,11 @@ if n and n > 0 and n <= tonumber(s[1]) + 1 then
 elseif n and n < 0 then
   local more = redis.call('XLEN', queue_key) + n
   if more > 0 then confirm('+', more) end
+end
+-- A webhook was just deleted: what is open to its receiver may still be acknowledged.
+if s[4] then
+  local _, ms = now()
+  if tonumber(s[4]) > ms then return ok({}) end
 end
 local entries = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', limit)
 if #entries > 0 then

@@ -18,12 +18,14 @@
 @key     queue_state     {NN}:queue_state:<bot>                     HASH
 @key     queue           {NN}:queue:<bot>                           STREAM
 @key     bot_channel     {NN}:on_bot:<bot>                          CHANNEL
+@key     due             {NN}:webhooks_due                          ZSET
 @derived query           {NN}:callback_query:<id>                   STRING
 @arg     run        text
 @arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, ticket to leave
 @arg     from       bytes   the user's profile
 @arg     extra      bytes   what the update carries besides
 @ok      query_id   text
+@ok      ring       flag    the bot's doorbell is to be rung
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text
@@ -39,7 +41,7 @@ if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = redis.call('GET', request_key)
-if done then return ok(done) end
+if done then return ok(done, 0) end
 if c.kind == 'blocked' then return refuse('blocked') end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
@@ -56,7 +58,8 @@ if why then return refuse('journal_full') end
 local _, ms = now()
 local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
-local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot}
+local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key, bot = bot,
+  due = due_key}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
 remember(request_key, id)
-return ok(id)
+return ok(id, at.ring and 1 or 0)

@@ -11,7 +11,7 @@ import { namesChat, withChatIds } from './chat_names.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
-import { changesState, Described, type Method, Prepared, parseWith } from './method.js';
+import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
 import { noFiles, parseParams } from './params.js';
 import { endpoints, methods } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
@@ -20,6 +20,7 @@ import { createRouter, type Match } from './router.js';
 export interface DispatchOptions {
   readonly store: Store;
   readonly files: Files;
+  readonly receivers: Receivers;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
@@ -82,17 +83,24 @@ interface EndpointCall {
 
 type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
 
-export function createDispatch({ store, files, adminToken, own, onCall }: DispatchOptions): RequestHandler {
+export function createDispatch({
+  store,
+  files,
+  receivers,
+  adminToken,
+  own,
+  onCall,
+}: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
     if (method.params === null) {
-      return method.handler({ bot, store: on, files, uploads: noFiles, onGone }, null as never);
+      return method.handler({ bot, store: on, files, receivers, uploads: noFiles, onGone }, null as never);
     }
     const { values, files: uploads } = parseParams(request);
-    const context = { bot, store: on, files, uploads, onGone };
+    const context = { bot, store: on, files, receivers, uploads, onGone };
     const params = parseWith(method.params, values);
     if (!namesChat(params)) return method.handler(context, params as never);
     return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));

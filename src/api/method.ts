@@ -6,10 +6,22 @@ import type { Bot } from '../store/control.js';
 import type { Store } from '../store/store.js';
 import type { UploadedFile } from './params.js';
 
+/** Where webhooks may lead; `delivery/` implements it. */
+export interface Receivers {
+  /**
+   * Reads and vets a URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_address_reserved`,
+   * `webhook_host_unresolved`.
+   */
+  vet(url: string): Promise<{ readonly address: string }>;
+  /** The PEM of an uploaded certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
+  readCertificate(given: Buffer): string;
+}
+
 export interface MethodContext {
   readonly bot: Bot;
   readonly store: Store;
   readonly files: Files;
+  readonly receivers: Receivers;
   /** Files that came with the call, by the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   /** Calls `listener` when the client has gone. */

@@ -76,6 +76,7 @@ import { answerCallbackQuery } from '../methods/updates/answerCallbackQuery.js';
 import { deleteWebhook } from '../methods/updates/deleteWebhook.js';
 import { getUpdates } from '../methods/updates/getUpdates.js';
 import { getWebhookInfo } from '../methods/updates/getWebhookInfo.js';
+import { setWebhook } from '../methods/updates/setWebhook.js';
 import type { Endpoint } from './endpoint.js';
 import type { Method } from './method.js';
 
@@ -109,6 +110,7 @@ export const methods: readonly Method[] = [
   copyMessages,
   sendChatAction,
   getUpdates,
+  setWebhook,
   deleteWebhook,
   getWebhookInfo,
   answerCallbackQuery,

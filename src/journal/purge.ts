@@ -1,5 +1,5 @@
-/** Removes tombstones that no batch can meet any more, with what was part of the deleted, and notes of requests whose
- * idempotency keys have ended. */
+/** Removes tombstones that no batch can meet any more, with what was part of the deleted, notes of requests whose
+ * idempotency keys have ended, and dead letters past their bounds. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
@@ -58,16 +58,53 @@ const deleteRequests = statement(
    ))`,
 );
 
+const deleteOldDead = statement(
+  'purge_dead_updates_by_age',
+  `delete from dead_updates where ctid = any(array(
+     select ctid from dead_updates
+     where created_at < now() - $1::bigint * interval '1 millisecond'
+     order by created_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
+/** Looks at the whole index: once an hour. */
+const claimBound = statement(
+  'claim_dead_updates_bound',
+  `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
+   on conflict (name) do update set value = excluded.value
+   where installation.value::timestamptz <= now() - interval '1 hour'
+   returning name`,
+);
+
+/** Of a bot with too many the newest stay. */
+const deleteSurplusDead = statement(
+  'purge_dead_updates_by_count',
+  `with full_bots as materialized (
+     select bot_id, (select update_id from dead_updates kept where kept.bot_id = counted.bot_id
+                     order by update_id desc offset $1::bigint limit 1) as last
+     from (select bot_id from dead_updates group by bot_id having count(*) > $1::bigint) counted)
+   delete from dead_updates where ctid = any(array(
+     select dead.ctid from dead_updates dead join full_bots on dead.bot_id = full_bots.bot_id
+     where dead.update_id <= full_bots.last limit ${chunkRowsMax} for update of dead skip locked
+   ))`,
+);
+
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
  * Returns the rows. */
 export async function purgeTombstones(pool: Pool): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  const ages = deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const);
-  for (const [deletion, age] of [...ages, [deleteRequests, limits.idempotency_ttl_ms] as const]) {
+  const bounded = (await pool.query(claimBound)).count > 0;
+  const all = [
+    ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
+    [deleteRequests, limits.idempotency_ttl_ms] as const,
+    [deleteOldDead, limits.dead_update_age_ms_max] as const,
+    ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
+  ];
+  for (const [deletion, bound] of all) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
-      const { count } = await pool.query(deletion, [age]);
+      const { count } = await pool.query(deletion, [bound]);
       purged += count;
       if (count < chunkRowsMax) break;
     }

@@ -194,10 +194,10 @@ export interface Scripts {
   };
   /** Replaces the text, caption, media or keyboard of a message in a direct chat. */
   'messages/edit_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
-      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer }
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; ring: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -242,10 +242,10 @@ export interface Scripts {
   };
   /** Pins a message of a direct chat in place of the one that was pinned, and says so with a service message. */
   'messages/pin_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; sibling: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
     args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
-      | { status: 'ok' }
+      | { status: 'ok'; ring: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -302,10 +302,10 @@ export interface Scripts {
   };
   /** Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another. */
   'messages/send_batch_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; message: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
     args: { chat: string; reply_to: string; from: Buffer | string; token: string; tails: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; ring: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -332,10 +332,10 @@ export interface Scripts {
   };
   /** Puts a message into the direct chat of a bot and a user. */
   'messages/send_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; message: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
     args: { chat: string; tail: Buffer | string; reply_to: string; from: Buffer | string; token: string };
     result:
-      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null }
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; ring: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -453,10 +453,10 @@ export interface Scripts {
   };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {
-    keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string };
+    keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string; due: string };
     args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; accepted: number }
+      | { status: 'ok'; accepted: number; ring: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
@@ -482,7 +482,7 @@ export interface Scripts {
     keys: { state: string; queue: string };
     args: {  };
     result:
-      | { status: 'ok'; pending: number; mask: number | null };
+      | { status: 'ok'; pending: number; mask: number | null; failed: number | null; why: string | null; strayed: number | null; now: number };
   };
   /** Opens the queue of a bot that has none. */
   'updates/open_queue': {
@@ -512,10 +512,10 @@ export interface Scripts {
   };
   /** A user presses an inline button in a direct chat: the bot gets a callback query. */
   'updates/press_direct': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; query: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; due: string; query: string };
     args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
     result:
-      | { status: 'ok'; query_id: string }
+      | { status: 'ok'; query_id: string; ring: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -554,6 +554,50 @@ export interface Scripts {
     args: { last: string };
     result:
       | { status: 'ok'; left: number };
+  };
+  /** One step of a delivery under its lease: acknowledges, parks what failed, renews, and takes what may go out next. */
+  'webhooks/advance': {
+    keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
+    args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
+    result:
+      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; ring: boolean }
+      | { status: 'fenced' };
+  };
+  /** Takes updates that will not be delivered out of a bot's queue and hands them to Postgres as dead letters. */
+  'webhooks/bury': {
+    keys: { meta: string; journal: string; state: string; queue: string; parked: string; retries: string; attempts: string };
+    args: { bot: string; fence: string; reason: string; ids: readonly (string)[] };
+    result:
+      | { status: 'ok'; buried: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'fenced' };
+  };
+  /** Takes the lease on a bot that has a webhook, and the first updates to deliver. */
+  'webhooks/lease': {
+    keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
+    args: { bot: string; limit: number | string };
+    result:
+      | { status: 'ok'; fence: string; hook: number; since: string; now: number; again: unknown; fresh: unknown; after: string; safe: string; more: boolean; wait: number; probes: number; gone: number | null }
+      | { status: 'stale_run' }
+      | { status: 'no_webhook' }
+      | { status: 'leased' }
+      | { status: 'held' };
+  };
+  /** Names the bots of a partition whose doorbells are to be rung: due, in no worker's hands, and not rung lately. */
+  'webhooks/sweep': {
+    keys: { due: string; state: string };
+    args: { limit: number | string };
+    result:
+      | { status: 'ok'; ring: string[]; more: boolean };
+  };
+  /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
+  'webhooks/switch': {
+    keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
+    args: { bot: string; version: string; active: boolean; drop: string; mask: string };
+    result:
+      | { status: 'ok'; ring: boolean }
+      | { status: 'queue_missing' };
   };
 }
 

@@ -1,10 +1,12 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, redisOf, requireSettings } from '../config.js';
+import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
+import { limits } from '../limits.js';
 import type { Logger } from '../obs/log.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
@@ -13,6 +15,7 @@ import { checkRedis } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
 import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
+import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
 import { type Keys, makeKeys } from '../store/keys.js';
 import { createSecrets, type Secrets } from '../store/secrets.js';
@@ -28,8 +31,13 @@ export interface Backends {
   readonly hints: Hints;
   readonly store: Store;
   readonly files: Files;
+  readonly doorbell: Doorbell;
+  /** What roles of this process tell of themselves, for the metrics of its front. */
+  readonly figures: Figure[];
   close(): Promise<void>;
 }
+
+export type Figure = readonly [name: string, help: string, read: () => number];
 
 /** How long a role waits for Redis and Postgres when it starts. */
 const startMsMax = 30_000;
@@ -111,6 +119,23 @@ function openRedis(
   return { connection: cluster, hints: createHints(cluster, name, onError) };
 }
 
+/** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
+function openDoorbell(
+  target: string | readonly string[],
+  keys: Keys,
+  name: string,
+  onError: (error: unknown) => void,
+): Doorbell {
+  const { count, tag, of } = keys.partitions;
+  const shards = typeof target === 'string' ? 1 : Math.min(limits.doorbell_shards, count);
+  return createDoorbell({
+    connect: () => connectQueueClient(target, name, onError),
+    tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
+    shardOf: (bot) => Math.floor((of(bot) * shards) / count),
+    onError,
+  });
+}
+
 /** Opens every partition under the history of the server that carries it. */
 async function openPartitions(connection: RedisServers, recovery: Recovery, count: number): Promise<void> {
   const byRun = new Map<string, number[]>();
@@ -155,6 +180,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     runner: () => runner,
   });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const doorbell = openDoorbell(target, keys, role, onError('doorbell'));
   const store = createStore({
     db,
     scripts: runner,
@@ -162,6 +188,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     keys,
     secrets,
     hotTtlMs: config.HOT_TTL_MS,
+    ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
     onError: onError('background work'),
   });
@@ -189,8 +216,11 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hints,
     store,
     files,
+    doorbell,
+    figures: [],
     async close() {
       await files.close();
+      await doorbell.close();
       hints.close();
       await connection.close();
       await pool.close();

@@ -1,8 +1,47 @@
-/** The role `deliver`: sweeps up what a process that died left undone. */
+/** The role `deliver`: pushes updates to webhooks, and sweeps up what a process that died left undone. */
+import { createReceivers } from '../delivery/receivers.js';
+import { makeSender } from '../delivery/send.js';
+import { createDeliveryWorker } from '../delivery/worker.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export function startDeliver({ store }: Backends): Role {
+export async function startDeliver({ config, log, keys, store, doorbell, figures }: Backends): Promise<Role> {
+  const { guard } = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
+  const sender = makeSender({ guard });
+  let told = Number.NEGATIVE_INFINITY;
+  const worker = createDeliveryWorker({
+    store,
+    doorbell,
+    send: sender.send,
+    service: config.HEADER_SERVICE_NAME,
+    partitions: keys.partitions.count,
+    onOutcome(bot, { id }, _, dead) {
+      if (dead !== null) log.warn({ bot, update: id, reason: dead }, 'an update became a dead letter');
+    },
+    onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver has answered 410 for 23 hours'),
+    onError(error) {
+      if (performance.now() - told < 5_000) return;
+      told = performance.now();
+      log.error({ reason: (error as Error).message }, 'a delivery goes on later');
+    },
+  });
+  figures.push(
+    ['petrel_webhook_drains', 'Bots whose updates this process delivers now.', () => worker.stats().drains],
+    ['petrel_webhook_open', 'Updates that are open to receivers.', () => worker.stats().open],
+    ['petrel_webhook_delivered', 'Updates that receivers have taken.', () => worker.stats().delivered],
+    ['petrel_webhook_failed', 'Attempts to deliver that failed.', () => worker.stats().failed],
+    ['petrel_webhook_dead', 'Updates that were given up.', () => worker.stats().dead],
+    ['petrel_webhook_connections', 'Connections to receivers.', () => sender.stats().connections],
+  );
+  await store.auth.start();
   store.sweep.start();
-  return { stop: () => store.sweep.stop() };
+  worker.start();
+  return {
+    async stop() {
+      await worker.stop();
+      await sender.close();
+      await store.sweep.stop();
+      await store.auth.stop();
+    },
+  };
 }

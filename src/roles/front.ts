@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
 import type { ApiRequest } from '../api/request.js';
+import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import { listen } from '../http/server.js';
@@ -11,7 +12,16 @@ import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export async function startFront({ config, log, store, files, runner, connection }: Backends): Promise<Role> {
+export async function startFront({
+  config,
+  log,
+  store,
+  files,
+  runner,
+  connection,
+  doorbell,
+  figures,
+}: Backends): Promise<Role> {
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
@@ -46,7 +56,14 @@ export async function startFront({ config, log, store, files, runner, connection
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
-    handler: createDispatch({ store, files, adminToken: config.ADMIN_TOKEN, own, onCall: metrics.call }),
+    handler: createDispatch({
+      store,
+      files,
+      receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
+      adminToken: config.ADMIN_TOKEN,
+      own,
+      onCall: metrics.call,
+    }),
     onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
@@ -57,6 +74,12 @@ export async function startFront({ config, log, store, files, runner, connection
   metrics.gauge('petrel_script_calls', 'Redis scripts called.', () =>
     [...runner.counts.values()].reduce((a, b) => a + b, 0),
   );
+  metrics.gauge(
+    'petrel_doorbell_rings',
+    'Rings for webhooks that this process sent.',
+    () => doorbell.stats.rung,
+  );
+  for (const figure of figures) metrics.gauge(...figure);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');
   return {

@@ -192,6 +192,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       }
     },
     async start() {
+      if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());
       await renew();
       timer = setInterval(() => void renew(), limits.auth_lease_renew_ms);

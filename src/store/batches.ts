@@ -80,7 +80,7 @@ export function createBatches(
           }),
         );
     if (result.status !== 'ok') return result;
-    if ('forward' in result && result.forward) forwarder.forward(partition);
+    forwarder.follow(chat.id, result);
     const firstPost = 'post' in result ? (result.post as number) : 0;
     const sent = fixed.map((message, i) => {
       const post = firstPost === 0 ? 0 : firstPost + i * limits.partitions_max;

@@ -52,7 +52,7 @@ export function createCallbacks(
           });
       switch (result.status) {
         case 'ok':
-          if ('forward' in result && result.forward) forwarder.forward(partition);
+          forwarder.follow(chat.id, result);
           return result.query_id;
         case 'not_member':
           return notMember({ isBot: false }, result.kind);

@@ -7,6 +7,7 @@ import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.
 import { loadAdministrators } from '../postgres/members.js';
 import type { Sql } from '../postgres/sql.js';
 import { loadUser } from '../postgres/users.js';
+import { loadWebhook } from '../postgres/webhooks.js';
 import type { Texts } from '../rules/identity_texts.js';
 import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
@@ -65,6 +66,22 @@ export interface Administrator extends Member {
 export interface UserChats {
   readonly direct: readonly number[];
   readonly shared: readonly number[];
+}
+
+/** A webhook as it is kept: boxes are opened where they are needed. */
+export interface SealedWebhook {
+  readonly version: number;
+  /** null while the bot polls */
+  readonly url: Buffer | null;
+  readonly secret: Buffer | null;
+  /** PEM */
+  readonly certificate: string | null;
+  readonly maxConnections: number;
+  readonly address: string | null;
+  readonly signing: Buffer;
+  readonly former: Buffer | null;
+  /** ms */
+  readonly formerUntil: number | null;
 }
 
 export type Commands = Readonly<
@@ -151,7 +168,25 @@ const descriptions: Kind<Descriptions> = {
   read: ([description, shortDescription]) => ({ description, shortDescription }) as Descriptions,
 };
 
-const kinds = { bot, user, member, administrators, chats, commands, descriptions };
+const webhook: Kind<SealedWebhook> = {
+  key: (keys, id) => keys.webhook(id),
+  async load(sql, id) {
+    const row = await loadWebhook(sql, id);
+    // A bot that never had one gets a record too: asking costs no round trip to Postgres.
+    if (!row) return { version: 0, fields: [0, null] };
+    const { url_box, secret_box, certificate, max_connections, ip_address } = row;
+    const { signing_box, former_signing_box, former_until } = row;
+    const fields = [row.version, url_box, secret_box, certificate, max_connections, ip_address];
+    return { version: row.version, fields: [...fields, signing_box, former_signing_box, former_until] };
+  },
+  read: ([version, url, secret, certificate, maxConnections, address, signing, former, formerUntil]) =>
+    ({
+      ...{ version, url, secret, certificate, maxConnections, address },
+      ...{ signing, former, formerUntil },
+    }) as SealedWebhook,
+};
+
+const kinds = { bot, user, member, administrators, chats, commands, descriptions, webhook };
 export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 

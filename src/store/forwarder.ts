@@ -14,6 +14,9 @@ import { fillAttemptsMax, type StoreContext } from './context.js';
 import { type Queues, readEntry } from './queues.js';
 
 export interface Forwarder {
+  /** Does what a change calls for besides itself: forwards the outbox beside the chat (or bot) of this id, or rings its bot's
+   * doorbell. Both are soon, and what fails is left to a sweep. */
+  follow(id: number, change: { readonly forward?: boolean; readonly ring?: boolean }): void;
   /** Forwards a partition's outbox soon; errors are left to the sweep. */
   forward(partition: number): void;
   /** Forwards a partition's whole outbox now. */
@@ -26,8 +29,18 @@ const retryMs = 1_000;
 export function createForwarder(
   { scripts, keys }: StoreContext,
   queues: Queues,
+  ring: (bot: number) => void,
   onError: (error: unknown) => void,
 ): Forwarder {
+  function forward(partition: number): void {
+    serve(partition, retryMs).catch(onError);
+  }
+
+  function follow(id: number, change: { readonly forward?: boolean; readonly ring?: boolean }): void {
+    if (change.forward) forward(keys.partitions.of(id));
+    if (change.ring) ring(id);
+  }
+
   /** Hands updates of one source partition to one bot. They enter its queue once, whoever hands them over. */
   async function handOver(
     bot: number,
@@ -42,11 +55,12 @@ export function createForwarder(
       queue: keys.queue(bot),
       marks: keys.queueMarks(bot),
       channel: keys.botChannel(bot),
+      due: keys.webhooksDue(partition),
     };
     const args = { bot: String(bot), source: String(source), updates };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('updates/accept_forwarded', partition, at, args);
-      if (result.status === 'ok') return;
+      if (result.status === 'ok') return follow(bot, result);
       await queues.open(bot);
     }
     fail('unavailable', { retry_after: 1 });
@@ -192,8 +206,7 @@ export function createForwarder(
 
   return {
     forwardAll: (partition) => serve(partition, 0),
-    forward(partition) {
-      serve(partition, retryMs).catch(onError);
-    },
+    forward,
+    follow,
   };
 }

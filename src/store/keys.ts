@@ -103,6 +103,17 @@ export interface Keys {
   queueMarks(bot: number): string;
   /** CHANNEL: hints that a bot's queue changed. */
   botChannel(bot: number): string;
+  /** STRING: the control record of a bot's webhook. Evicted. */
+  webhook(bot: number): string;
+  /** ZSET of `chat:update_id`: updates that wait behind one that failed. Bounded by the queue. */
+  parked(bot: number): string;
+  /** ZSET of chat by due time (ms): the chats of those updates. Bounded by the queue; few, since a receiver that fails is given
+   * no more. */
+  retries(bot: number): string;
+  /** HASH of chat: tries of its first such update. Bounded as `retries`. */
+  attempts(bot: number): string;
+  /** ZSET of bot by time (ms): webhooks that somebody must look at. Bounded by the partition's bots. */
+  webhooksDue(partition: number): string;
   /** Prefix of the STRING of each open callback query, in the chat's partition. Expires. */
   callbackQueries(partition: number): string;
   /** STRING: the answer of a request that was applied. Expires after limits.request_id_ttl_ms. */
@@ -169,6 +180,11 @@ export function makeKeys(count: number): Keys {
     queueState: (bot) => `${near(bot)}:queue_state:${bot}`,
     queueMarks: (bot) => `${near(bot)}:queue_marks:${bot}`,
     botChannel: (bot) => `${near(bot)}:on_bot:${bot}`,
+    webhook: (bot) => `${near(bot)}:webhook:${bot}`,
+    parked: (bot) => `${near(bot)}:parked:${bot}`,
+    retries: (bot) => `${near(bot)}:retries:${bot}`,
+    attempts: (bot) => `${near(bot)}:attempts:${bot}`,
+    webhooksDue: (p) => `${at(p)}:webhooks_due`,
     callbackQueries: (p) => `${at(p)}:callback_query:`,
     request: (p, id) => `${at(p)}:req:${id}`,
     idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,

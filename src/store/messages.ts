@@ -172,7 +172,7 @@ export function createMessages(
           }),
         );
     if (result.status !== 'ok') return result;
-    if ('forward' in result && result.forward) forwarder.forward(partition);
+    forwarder.follow(chat.id, result);
     const post = 'post' in result ? (result.post as number) : 0;
     const record = { ...fixed, version: 0, date: result.date, editedAt: 0, post };
     return {
@@ -232,7 +232,7 @@ export function createMessages(
         );
     switch (result.status) {
       case 'ok':
-        if ('forward' in result && result.forward) forwarder.forward(partition);
+        forwarder.follow(chat.id, result);
         return storedMessage(chat, messageId, result.record, result.peer, result.reply);
       case 'not_member':
         return notMember(editor, result.kind);

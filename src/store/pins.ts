@@ -60,7 +60,7 @@ export function createPins(
         });
     switch (result.status) {
       case 'ok':
-        if ('forward' in result && result.forward) forwarder.forward(partition);
+        forwarder.follow(chat.id, result);
         return;
       case 'blocked':
         return blocked(who);

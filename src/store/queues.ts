@@ -30,12 +30,21 @@ export interface PressExtra {
   readonly data: string;
 }
 
+export interface QueueInfo {
+  readonly pending: number;
+  readonly mask: number;
+  /** The last delivery that failed, while a webhook is set; times in seconds. */
+  readonly error: { readonly date: number; readonly message: string } | null;
+  /** When a worker was last found to have died over it; null after a day. */
+  readonly strayed: number | null;
+}
+
 export interface Queues {
   /** Opens the queue of a bot that has none; its ids start at a random point. */
   open(bot: number): Promise<void>;
   /** Removes what waits; returns how much. */
   dropPending(bot: number): Promise<number>;
-  info(bot: number): Promise<{ readonly pending: number; readonly mask: number }>;
+  info(bot: number): Promise<QueueInfo>;
 }
 
 /** Reads a stream entry of a queue or an outbox: its id and its fields by name. */
@@ -92,8 +101,15 @@ export function createQueues({ scripts, keys }: StoreContext): Queues {
       return (await scripts.call('updates/drop_pending', partitionOf(bot), at(bot), {})).dropped;
     },
     async info(bot) {
-      const { pending, mask } = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
-      return { pending, mask: mask ?? defaultUpdateMask };
+      const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
+      const { pending, mask, failed, why, strayed, now } = info;
+      const recent = (date: number) => (now - date) * 1_000 < limits.webhook_error_age_ms_max;
+      return {
+        pending,
+        mask: mask ?? defaultUpdateMask,
+        error: failed !== null && why !== null && recent(failed) ? { date: failed, message: why } : null,
+        strayed: strayed !== null && recent(strayed) ? strayed : null,
+      };
     },
   };
 }

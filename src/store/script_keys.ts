@@ -19,6 +19,7 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
     queue_state: keys.queueState(chat.id),
     queue: keys.queue(chat.id),
     bot_channel: keys.botChannel(chat.id),
+    due: keys.webhooksDue(partition),
     message: keys.messages(chat),
   };
 }

@@ -9,6 +9,7 @@ import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
 import { requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
+import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
@@ -26,6 +27,7 @@ import type { Secrets } from './secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
 import { createUsers, type Users } from './users.js';
+import { createWebhooks, type Webhooks } from './webhooks.js';
 
 export interface Store {
   readonly auth: Auth;
@@ -49,6 +51,8 @@ export interface Store {
    */
   under(seed: string, again: boolean): Store;
   readonly posts: Posts;
+  readonly webhooks: Webhooks;
+  readonly deliveries: Deliveries;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -64,18 +68,21 @@ export interface StoreOptions {
   readonly secrets: Secrets;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
+  /** Asks a worker to look at a bot that has a webhook; a hint, which a sweep makes good for. */
+  readonly ring?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
-export function createStore({ hints, onError, ...context }: StoreOptions): Store {
+export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
   const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
-  const forwarder = createForwarder(shared, queues, onError);
+  const forwarder = createForwarder(shared, queues, ring, onError);
+  const webhooks = createWebhooks(shared, control, queues, ring);
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
@@ -105,8 +112,10 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
     users: createUsers(shared, shared.db, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder, posts: own.posts }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder, webhooks, posts: own.posts }, onError),
     idempotency: createIdempotency(shared),
+    webhooks,
+    deliveries: createDeliveries(shared, hints),
     async unlessApplied(check) {
       await check();
     },
@@ -119,6 +128,7 @@ export function createStore({ hints, onError, ...context }: StoreOptions): Store
         ...changing(own),
         chats: createChats(own, control, forwarder),
         bots: createBots(own, control, auth, queues),
+        webhooks: createWebhooks(own, control, queues, ring),
         users: createUsers(own, shared.db, control, auth),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();

@@ -16,6 +16,7 @@ const at = (chat: ChatRef) => {
     ...{ chat: keys.chat(chat), ticket: keys.ticket(keys.chat(chat)), request: keys.request(partition, 'r') },
     ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat), message: keys.messages(chat) },
     ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
+    due: keys.webhooksDue(partitionOf(direct)),
     ...{ member, member_ticket: keys.ticket(member), post: keys.postRoot(partition) },
     acted: keys.actedRoot(partition),
   };

@@ -30,6 +30,7 @@ const at = (chat: ChatRef) => {
     ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
     ...{ message: keys.message(chat, id), message_ticket: keys.ticket(keys.message(chat, id)) },
     ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
+    due: keys.webhooksDue(partitionOf(direct)),
     ...{
       member,
       member_ticket: keys.ticket(member),

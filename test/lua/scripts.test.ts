@@ -14,6 +14,7 @@ import { pinCases } from './pins.cases.js';
 import { postCountCases } from './post_counts.cases.js';
 import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
+import { webhookCases } from './webhooks.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
@@ -29,6 +30,7 @@ const cases: readonly Case[] = [
   ...journalCases,
   ...idempotencyCases,
   ...postCases,
+  ...webhookCases,
   ...postCountCases,
 ];
 beforeAll(async () => {

@@ -20,7 +20,7 @@ const queue = {
     state: keys.queueState(bot),
     queue: keys.queue(bot),
   },
-  ...{ marks: keys.queueMarks(bot), channel: keys.botChannel(bot) },
+  ...{ marks: keys.queueMarks(bot), channel: keys.botChannel(bot), due: keys.webhooksDue(home) },
 };
 const state = `queue_state:${bot}`;
 const stream = `queue:${bot}`;
@@ -83,6 +83,29 @@ const accepts: Case[] = [
   ),
   accept('a full journal', update(base + 1), { seeds: [...full(), seeds.queue()], answer: ['journal_full'] }),
   accept('no queue', update(base + 1), { seeds: [open()], answer: ['queue_missing'] }),
+  accept('a webhook is set: its doorbell is to be rung', update(base + 1), {
+    seeds: [open(), seeds.queue({ hook: 7 })],
+    answer: ['ok', 1, 1],
+    changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
+  }),
+  accept('a webhook is set and was rung for lately', update(base + 1), {
+    seeds: [open(), seeds.queue({ hook: 7, rung: Date.now() + 600_000 })],
+    answer: ['ok', 1, 0],
+    changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
+  }),
+  accept('a worker has the bot', update(base + 1), {
+    seeds: [open(), seeds.queue({ hook: 7, leased: Date.now() + 60_000 })],
+    answer: ['ok', 1, 0],
+    changes: [stream, state, `queue_marks:${bot}`],
+  }),
+  accept('the receiver is down: nobody is to look before', update(base + 1), {
+    seeds: [open(), seeds.queue({ hook: 7, hold: 9_999_999_999_999 })],
+    answer: ['ok', 1, 0],
+    changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
+    async after(client) {
+      expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).toBe('9999999999999');
+    },
+  }),
 ];
 
 const look = (what: string, more: More, args = {}): Case => ({
@@ -184,6 +207,11 @@ const polls: Case[] = [
     { seeds: [...three, seeds.queue({ hook: 'w', poll: 'mine' })], answer: ['terminated_by_webhook'] },
     { first: false },
   ),
+  look('a webhook was just deleted: what is open may still be acknowledged', {
+    seeds: [...three, seeds.queue({ leased: Date.now() + 60_000 })],
+    answer: ['ok', []],
+    changes: [state],
+  }),
   look(
     'another took its place',
     { seeds: [...three, seeds.queue({ poll: 'theirs' })], answer: ['terminated'] },
@@ -205,6 +233,7 @@ const pressKeys = (chat: ChatRef) => {
     ...{ request: keys.request(partition, 'r'), queue_state: keys.queueState(bot), queue: keys.queue(bot) },
     ...{
       bot_channel: keys.botChannel(bot),
+      due: keys.webhooksDue(home),
       query: keys.callbackQueries(partition),
       member,
       member_ticket: keys.ticket(member),
@@ -344,10 +373,17 @@ export const updateCases: Case[] = [
     keys: queue,
     args: {},
     seeds: three,
-    answer: ['ok', 3, '63'],
+    answer: ['ok', 3, '63', null, null, null, expect.any(Number)],
     changes: [],
   },
-  { script: 'updates/info', what: 'no queue', keys: queue, args: {}, answer: ['ok', 0, null], changes: [] },
+  {
+    script: 'updates/info',
+    what: 'no queue',
+    keys: queue,
+    args: {},
+    answer: ['ok', 0, null, null, null, null],
+    changes: [],
+  },
   {
     script: 'updates/open_queue',
     what: 'none yet',

@@ -122,6 +122,7 @@ const send = (request: string) =>
         queue_state: keys.queueState(chat.id),
         queue: keys.queue(chat.id),
         bot_channel: keys.botChannel(chat.id),
+        due: keys.webhooksDue(partition),
       },
     },
     { chat: '100001.5', tail, reply_to: '', from: '', token: 't' },

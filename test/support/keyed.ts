@@ -45,7 +45,13 @@ export function call(
   key: string,
   { files = noFiles, parts }: Upload = {},
 ): Promise<Reply> {
-  const handler = createDispatch({ store: node.store, files, adminToken: undefined, own: {} });
+  const handler = createDispatch({
+    store: node.store,
+    files,
+    receivers: {} as DispatchOptions['receivers'],
+    adminToken: undefined,
+    own: {},
+  });
   const [verb, path] = method.includes(' ') ? method.split(' ') : ['POST', `/bot${caller.token}/${method}`];
   return new Promise((resolve, reject) => {
     const request: ApiRequest = {

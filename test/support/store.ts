@@ -26,6 +26,8 @@ export interface Hooks {
   query: (text: string, run: () => Promise<unknown>) => Promise<unknown>;
   /** False drops a hint on its way. */
   hint: (channel: string, text: string) => boolean;
+  /** Hears which bots a worker is to look at. */
+  ring: (bot: number) => void;
 }
 
 export interface TestNode {
@@ -54,7 +56,12 @@ const hotTtlMs = 3_600_000;
 const pepper = randomBytes(24).toString('hex');
 const keyRing = [{ id: 'k1', key: randomBytes(32) }];
 
-const open: Hooks = { call: (_, run) => run(), query: (_, run) => run(), hint: () => true };
+const open: Hooks = {
+  call: (_, run) => run(),
+  query: (_, run) => run(),
+  hint: () => true,
+  ring: () => undefined,
+};
 
 async function openNode(
   redisUrl: string,
@@ -92,6 +99,7 @@ async function openNode(
     keys,
     secrets: createSecrets(pepper, keyRing),
     hotTtlMs,
+    ring: (bot) => hooks.ring(bot),
     reactorsListed,
     onError: (error) => errors.push(error),
   });

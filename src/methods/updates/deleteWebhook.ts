@@ -1,16 +1,14 @@
 import { z } from 'zod';
-import { Described, defineMethod } from '../../api/method.js';
+import { defineMethod } from '../../api/method.js';
 import { done } from '../../api/results.js';
 import { boolean, optional } from '../../api/schema.js';
+import { removeWebhook } from '../../api/webhooks.js';
 
-/** Ends webhook mode (interface §6). No bot can set a webhook yet, so there is none to end. */
+/** Ends webhook mode (interface §6): what was not delivered waits for getUpdates, unless it is dropped. */
 export const deleteWebhook = defineMethod({
   name: 'deleteWebhook',
   summary: 'Switches to polling, dropping what waits if asked.',
   params: z.object({ drop_pending_updates: optional(boolean) }),
   result: done,
-  handler: async ({ bot, store }, p) => {
-    if (p.drop_pending_updates) await store.queues.dropPending(bot.id);
-    return new Described(true, 'Webhook is already deleted');
-  },
+  handler: ({ bot, store }, p) => removeWebhook(store, bot.id, p.drop_pending_updates ?? false),
 });

@@ -1,0 +1,102 @@
+--[[
+@summary What a webhook's worker has before it: chats that wait to be retried, and the queue behind its cursor. Needs queue.
+]]
+-- `at` names the keys queue, parked, retries and attempts. A parked update stays in the queue; its id is listed under its
+-- chat, in order. A chat that is parked has a due time in `retries`.
+local function parked_member(chat, id)
+  return chat .. ':' .. ('%016.0f'):format(tonumber(id))
+end
+
+local function parked_ids(at, chat, limit)
+  local found = redis.call('ZRANGE', at.parked, '[' .. chat .. ':', '(' .. chat .. ';', 'BYLEX', 'LIMIT', 0, limit)
+  for i, member in ipairs(found) do found[i] = ('%.0f'):format(tonumber(member:sub(#chat + 2))) end
+  return found
+end
+
+local function entry_of(at, id)
+  return redis.call('XRANGE', at.queue, id .. '-0', id .. '-0')[1]
+end
+
+local function unpark(at, chat, id)
+  return redis.call('ZREM', at.parked, parked_member(chat, id)) == 1
+end
+
+-- The first parked update of a chat went: the next is due at once, and a chat that has none is parked no more.
+local function settle_chat(at, chat, ms)
+  redis.call('HDEL', at.attempts, chat)
+  if #parked_ids(at, chat, 1) > 0 then
+    redis.call('ZADD', at.retries, ms, chat)
+  else
+    redis.call('ZREM', at.retries, chat)
+  end
+end
+
+-- Parks updates of a chat until `due`; what has left the queue meanwhile is passed over. `tries` belongs to the first of them, '0' keeps
+-- what was known.
+local function park(at, chat, due, tries, ids)
+  local first
+  for _, id in ipairs(ids) do
+    if entry_of(at, id) then
+      first = first or id
+      redis.call('ZADD', at.parked, 0, parked_member(chat, id))
+    end
+  end
+  if not first then return end
+  redis.call('ZADD', at.retries, due, chat)
+  if tries ~= '0' then redis.call('HSET', at.attempts, chat, first .. ' ' .. tries) end
+end
+
+local function tries_of(at, chat, id)
+  local known, tries = (redis.call('HGET', at.attempts, chat) or ''):match('^(%d+) (%d+)$')
+  return known == id and tries or '0'
+end
+
+-- Chats that are due, each with the tries of its first update and its first updates. They fall due again after a lease, so that what a
+-- dead worker took comes back by itself.
+local function take_due(at, ms, limit)
+  local due = {}
+  if limit == 0 then return due end
+  for _, chat in ipairs(redis.call('ZRANGEBYSCORE', at.retries, '-inf', ms, 'LIMIT', 0, limit)) do
+    local entries = {}
+    for _, id in ipairs(parked_ids(at, chat, LIMITS.webhook_chat_batch_max)) do
+      local entry = entry_of(at, id)
+      if entry then entries[#entries + 1] = entry else unpark(at, chat, id) end
+    end
+    if #entries > 0 then
+      redis.call('ZADD', at.retries, ms + LIMITS.webhook_lease_ms, chat)
+      due[#due + 1] = {chat, tries_of(at, chat, entries[1][1]:match('^%d+')), entries}
+    else
+      settle_chat(at, chat, ms)
+    end
+  end
+  return due
+end
+
+-- Reads the queue behind `after`. Updates of parked chats are parked behind what waits there; returns the others, up to where it
+-- read, and whether there may be more.
+local function take_new(at, after, limit)
+  local new = {}
+  if limit == 0 then return new, after, false end
+  local rows = redis.call('XRANGE', at.queue, '(' .. after .. '-0', '+', 'COUNT', limit)
+  for _, entry in ipairs(rows) do
+    local chat = entry[2][6]
+    after = entry[1]:match('^%d+')
+    if redis.call('ZSCORE', at.retries, chat) then
+      redis.call('ZADD', at.parked, 0, parked_member(chat, after))
+    else
+      new[#new + 1] = entry
+    end
+  end
+  return new, after, #rows == limit
+end
+
+-- When the next parked chat falls due (ms), or nil.
+local function next_retry(at)
+  return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
+end
+
+-- Gives the lease back. `due` is when somebody must look again (ms), nil for not before the next update.
+local function leave_bot(at, due)
+  redis.call('HDEL', at.state, 'leased')
+  if due then redis.call('ZADD', at.due, due, at.bot) else redis.call('ZREM', at.due, at.bot) end
+end

@@ -1,0 +1,94 @@
+--[[
+@summary One step of a delivery under its lease: acknowledges, parks what failed, renews, and takes what may go out next.
+@why     What one worker settles another must not take, and a worker whose fence is old must change nothing.
+@repeatable What was acknowledged is gone and what was parked is parked; what was taken comes back after a lease.
+@include clock
+@include queue
+@include delivery
+@flag    allow-oom
+@key     state     {NN}:queue_state:<bot>  HASH
+@key     queue     {NN}:queue:<bot>        STREAM
+@key     parked    {NN}:parked:<bot>       ZSET
+@key     retries   {NN}:retries:<bot>      ZSET
+@key     attempts  {NN}:attempts:<bot>     HASH
+@key     due       {NN}:webhooks_due       ZSET
+@arg     bot     text
+@arg     fence   text
+@arg     since   text    version of the settings that ended polling, as the lease told
+@arg     after   text    read the queue behind this id
+@arg     safe    text    all up to here is parked or gone
+@arg     leave   text    stay, idle: leave if nothing is left for a while, now: take nothing and leave
+@arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, in turn), failed (arrays of chat, delay in ms, tries,
+                         ids), chats and updates to take, error, gone (set, clear or nothing), hold (ms), probes
+@ok      hook    int     version of the settings; 0 when the webhook was deleted: then nothing but acknowledging was done
+@ok      now     int     ms, Redis' time
+@ok      again   raw     chats that are due: chat, tries, stream entries
+@ok      fresh   raw     stream entries of other chats
+@ok      after   text    up to where the queue was read
+@ok      more    flag    the queue may hold more
+@ok      wait    int     ms until the next parked chat is due, -1 for none; of a webhook that was deleted, what is left of the lease
+@ok      gone    int?    ms, since when the receiver has answered nothing but 410
+@ok      left    flag    the lease was given back
+@ok      ring    flag    it was, and there is something to do
+@err     fenced
+]]
+local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased')
+if s[1] ~= fence then return refuse('fenced') end
+local seconds, ms = now()
+local r = cmsgpack.unpack(report)
+local at = {state = state_key, queue = queue_key, parked = parked_key, retries = retries_key, attempts = attempts_key,
+  due = due_key, bot = bot}
+
+local bytes = tonumber(s[4])
+for i = 1, #r.acked, 3 do
+  local id, chat = r.acked[i], r.acked[i + 2]
+  if redis.call('XDEL', queue_key, id .. '-0') == 1 then bytes = bytes - r.acked[i + 1] end
+  if chat ~= '' and unpark(at, chat, id) then settle_chat(at, chat, ms) end
+end
+if #r.acked > 0 then redis.call('HSET', state_key, 'bytes', bytes) end
+if not s[2] or s[3] ~= since then
+  -- Whoever polls now, or has a new webhook, waits for this worker to end.
+  local wait = math.max(0, tonumber(s[6] or 0) - ms)
+  if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0) end
+  leave_bot(at, s[2] and ms or nil)
+  return ok(0, ms, {}, {}, after, 0, wait, false, 1, s[2] and 1 or 0)
+end
+
+for _, failed in ipairs(r.failed) do
+  local ids = {}
+  for i = 4, #failed do ids[#ids + 1] = failed[i] end
+  park(at, failed[1], ms + failed[2], failed[3], ids)
+end
+if r.error ~= '' then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
+local gone = s[5]
+if r.gone == 'clear' and gone then
+  redis.call('HDEL', state_key, 'gone')
+  gone = false
+elseif r.gone == 'set' and not gone then
+  gone = ('%.0f'):format(ms)
+  redis.call('HSET', state_key, 'gone', gone)
+end
+
+local again, fresh, more = {}, {}, false
+if leave ~= 'now' then
+  again = take_due(at, ms, r.chats)
+  fresh, after, more = take_new(at, after, r.updates)
+end
+-- The caller has nothing open when it asks to leave: what was read before is settled.
+if leave == 'idle' and #fresh == 0 then safe = after end
+redis.call('HSET', state_key, 'cur', safe)
+local retry = next_retry(at)
+local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
+if leave == 'now' or (leave == 'idle' and idle) then
+  local due = retry
+  if leave == 'now' and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
+  if due and r.hold > 0 then due = math.max(due, ms + r.hold) end
+  leave_bot(at, due)
+  if r.hold > 0 then redis.call('HSET', state_key, 'hold', ('%.0f'):format(ms + r.hold)) end
+  redis.call('HSET', state_key, 'probes', r.probes)
+  return ok(s[2], ms, again, fresh, after, 0, -1, gone, 1, due and due <= ms and 1 or 0)
+end
+local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
+redis.call('HSET', state_key, 'leased', until_ms)
+redis.call('ZADD', due_key, until_ms, bot)
+return ok(s[2], ms, again, fresh, after, more and 1 or 0, retry and math.max(0, retry - ms) or -1, gone, 0, 0)

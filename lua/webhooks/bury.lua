@@ -1,0 +1,44 @@
+--[[
+@summary Takes updates that will not be delivered out of a bot's queue and hands them to Postgres as dead letters.
+@why     An update leaves the queue in the step that journals it, and only by whoever holds the lease.
+@repeatable What was buried is gone.
+@include partition
+@include clock
+@include queue
+@include delivery
+@key     meta      {NN}:meta               HASH
+@key     journal   {NN}:journal            STREAM
+@key     state     {NN}:queue_state:<bot>  HASH
+@key     queue     {NN}:queue:<bot>        STREAM
+@key     parked    {NN}:parked:<bot>       ZSET
+@key     retries   {NN}:retries:<bot>      ZSET
+@key     attempts  {NN}:attempts:<bot>     HASH
+@arg     run     text
+@arg     bot     text
+@arg     fence   text
+@arg     reason  text
+@args    ids     text   update ids
+@ok      buried  int
+@err     stale_run
+@err     journal_full
+@err     fenced
+]]
+local why = closed(meta_key, journal_key, run)
+if why then return refuse(why) end
+if redis.call('HGET', state_key, 'fence') ~= fence then return refuse('fenced') end
+local _, ms = now()
+local q = read_queue(state_key)
+local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, parked = parked_key,
+  retries = retries_key, attempts = attempts_key, bot = bot}
+local buried = 0
+for _, id in ipairs(ids) do
+  local entry = entry_of(at, id)
+  if entry then
+    local chat = entry[2][6]
+    bury(q, at, entry, reason, ms)
+    if unpark(at, chat, id) then settle_chat(at, chat, ms) end
+    buried = buried + 1
+  end
+end
+if buried > 0 then redis.call('HSET', state_key, 'bytes', q.bytes) end
+return ok(buried)

@@ -1,0 +1,58 @@
+--[[
+@summary Takes the lease on a bot that has a webhook, and the first updates to deliver.
+@why     Two workers that ask at one instant must not both hear yes; whoever comes later is told apart by its fence.
+@include partition
+@include clock
+@include queue
+@include delivery
+@key     meta      {NN}:meta               HASH
+@key     state     {NN}:queue_state:<bot>  HASH
+@key     queue     {NN}:queue:<bot>        STREAM
+@key     parked    {NN}:parked:<bot>       ZSET
+@key     retries   {NN}:retries:<bot>      ZSET
+@key     attempts  {NN}:attempts:<bot>     HASH
+@key     due       {NN}:webhooks_due       ZSET
+@arg     run     text
+@arg     bot     text
+@arg     limit   int    updates and chats to take
+@ok      fence   text
+@ok      hook    int    version of the settings
+@ok      since   text   version of the settings that ended polling
+@ok      now     int    ms, Redis' time
+@ok      again   raw    chats that are due: chat, tries, stream entries
+@ok      fresh   raw    stream entries of other chats
+@ok      after   text   up to where the queue was read
+@ok      safe    text   all up to here is parked or gone
+@ok      more    flag   the queue may hold more
+@ok      wait    int    ms until the next parked chat is due; -1 for none
+@ok      probes  int    failed probes of a receiver that is down
+@ok      gone    int?   ms, since when the receiver has answered nothing but 410
+@err     stale_run
+@err     no_webhook
+@err     leased
+@err     held
+]]
+if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
+local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone')
+if not s[1] then return refuse('no_webhook') end
+local seconds, ms = now()
+if tonumber(s[3] or 0) > ms then return refuse('leased') end
+if tonumber(s[4] or 0) > ms then return refuse('held') end
+
+local fence = ('%.0f'):format(next_version(meta_key))
+local at = {state = state_key, queue = queue_key, parked = parked_key, retries = retries_key, attempts = attempts_key,
+  due = due_key, bot = bot}
+local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
+redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
+redis.call('HDEL', state_key, 'rung', 'hold')
+-- Whoever leaves in order takes its lease away.
+if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
+redis.call('ZADD', due_key, until_ms, bot)
+local probes, safe = tonumber(s[6] or 0), s[5] or '0'
+-- A receiver that was down is shown one update.
+local most = probes > 0 and 1 or tonumber(limit)
+local again = take_due(at, ms, most)
+local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most)
+local retry = next_retry(at)
+return ok(fence, s[1], s[2], ms, again, fresh, after, safe, more and 1 or 0, retry and math.max(0, retry - ms) or -1, probes,
+  s[7])

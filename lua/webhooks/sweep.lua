@@ -1,0 +1,28 @@
+--[[
+@summary Names the bots of a partition whose doorbells are to be rung: due, in no worker's hands, and not rung lately.
+@why     Of all nodes that sweep at one instant, one rings.
+@include clock
+@flag    allow-oom
+@key     due    {NN}:webhooks_due       ZSET
+@derived state  {NN}:queue_state:<bot>  HASH
+@arg     limit  int
+@ok      ring   texts   bots
+@ok      more   flag
+]]
+local _, ms = now()
+local ring = {}
+local found = redis.call('ZRANGEBYSCORE', due_key, '-inf', ms, 'LIMIT', 0, limit)
+for _, bot in ipairs(found) do
+  local s = redis.call('HMGET', state_key(bot), 'hook', 'leased', 'hold', 'rung')
+  local later = math.max(tonumber(s[2] or 0), tonumber(s[3] or 0), tonumber(s[4] or 0) + LIMITS.webhook_ring_interval_ms)
+  if not s[1] then
+    redis.call('ZREM', due_key, bot)
+  elseif later > ms then
+    redis.call('ZADD', due_key, later, bot)
+  else
+    redis.call('HSET', state_key(bot), 'rung', ('%.0f'):format(ms))
+    redis.call('ZADD', due_key, ms + LIMITS.webhook_ring_interval_ms, bot)
+    ring[#ring + 1] = bot
+  end
+end
+return ok(ring, #found == tonumber(limit) and 1 or 0)

@@ -1,0 +1,54 @@
+/** One attempt to deliver one update: its bytes are built once, signed, and sent as signed (law 8). */
+import { limits } from '../limits.js';
+import { botProfile } from '../store/bots.js';
+import type { DeadReason, Delivery } from '../store/deliveries.js';
+import type { Store } from '../store/store.js';
+import type { Webhook } from '../store/webhooks.js';
+import { viewUpdate } from '../view/updates.js';
+import type { Outcome } from './outcome.js';
+import { type Receiver, receiverOf } from './send.js';
+import { type Headers, makeSigner } from './sign.js';
+
+/** Sends bytes once and tells what came of it; an abort counts as a failure. */
+export type Send = (
+  receiver: Receiver,
+  headers: Headers,
+  body: Buffer,
+  signal: AbortSignal,
+) => Promise<Outcome>;
+
+/** Where the updates of a bot go, and what they carry. */
+export interface Destination {
+  readonly receiver: Receiver;
+  readonly sign: ReturnType<typeof makeSigner>;
+}
+
+export function destinationOf(
+  { url, certificate, signing, secretToken }: Webhook,
+  service: string,
+): Destination {
+  const [secret = '', formerSecret] = signing;
+  return {
+    receiver: receiverOf(url, certificate ?? undefined),
+    sign: makeSigner({ secret, formerSecret, secretToken: secretToken ?? undefined }, service),
+  };
+}
+
+/** The outcome, or why the update is never sent. */
+export async function attempt(
+  { store, send }: { readonly store: Pick<Store, 'auth'>; readonly send: Send },
+  bot: number,
+  { receiver, sign }: Destination,
+  { entry }: Delivery,
+  signal: AbortSignal,
+): Promise<Outcome | DeadReason> {
+  // The bot may have got another name while the update waited.
+  const known = store.auth.botById(bot);
+  const found = known instanceof Promise ? await known : known;
+  const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
+  const body = Buffer.from(JSON.stringify(viewUpdate(entry, profile)));
+  if (body.length > limits.webhook_body_bytes_max) return 'too_large';
+  const nowS = Math.floor(Date.now() / 1_000);
+  const headers = sign({ botId: String(bot), updateId: entry.updateId, body, nowS });
+  return send(receiver, headers, body, signal);
+}

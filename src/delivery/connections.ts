@@ -1,0 +1,96 @@
+/** The connections to one receiver: kept while they are of use, bounded in number, given out in turn. */
+import { Client, type Dispatcher } from 'undici';
+import { limits } from '../limits.js';
+import type { Answer } from './answer.js';
+import type { Dialled } from './dial.js';
+
+export type Request = Pick<Dispatcher.DispatchOptions, 'path' | 'headers' | 'body'>;
+
+export interface ConnectionsOptions {
+  readonly origin: string;
+  readonly max: number;
+  /** opens one connection; throws a DeliveryFault */
+  readonly open: () => Promise<Dialled['socket']>;
+}
+
+/**
+ * One undici client a connection, so that it is known which one an answer comes on: an answer that is given up ends its
+ * connection and no other is opened in its place, which undici's own pool would do. The connection used last is used next,
+ * so that what is not needed falls idle and is closed.
+ */
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  readonly #all = new Set<Client>();
+  readonly #free: Client[] = [];
+  readonly #waiting = new Map<Answer, Request>();
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+  }
+
+  /** Sends a request as soon as a connection is free, unless the deadline of its answer passes before. */
+  send(request: Request, answer: Answer): void {
+    const client = this.#free.pop() ?? (this.#all.size < this.#options.max ? this.#make() : undefined);
+    if (client === undefined) {
+      this.#waiting.set(answer, request);
+      answer.onEnd = () => this.#waiting.delete(answer);
+    } else this.#start(client, request, answer);
+  }
+
+  /** Ends all connections; what is under way or waits fails. */
+  async destroy(): Promise<void> {
+    const ended = [...this.#all].map((client) => client.destroy());
+    this.#all.clear();
+    for (const answer of [...this.#waiting.keys()]) answer.onResponseError(undefined, new Error('closed'));
+    await Promise.all(ended);
+  }
+
+  #make(): Client {
+    const client = new Client(this.#options.origin, {
+      connect: (_, done) => {
+        this.#options.open().then(
+          (socket) => done(null, socket),
+          (error) => done(error, null),
+        );
+      },
+      pipelining: 1,
+      keepAliveTimeout: limits.webhook_connection_idle_ms,
+      keepAliveMaxTimeout: limits.webhook_connection_idle_ms_max,
+      maxHeaderSize: limits.webhook_answer_head_bytes_max,
+      // The deadline of an attempt is one for all its phases, see Answer.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    client.on('disconnect', () => {
+      const at = this.#free.indexOf(client);
+      if (at >= 0) this.#drop(this.#free.splice(at, 1)[0] as Client);
+    });
+    this.#all.add(client);
+    return client;
+  }
+
+  #drop(client: Client): void {
+    this.#all.delete(client);
+    void client.destroy();
+  }
+
+  #start(client: Client, request: Request, answer: Answer): void {
+    answer.onEnd = (complete) => {
+      if (!complete) this.#drop(client);
+      // The client is in the middle of telling the end of the answer.
+      queueMicrotask(() => this.#next(complete ? client : undefined));
+    };
+    client.dispatch({ method: 'POST', ...request }, answer);
+  }
+
+  #next(freed: Client | undefined): void {
+    const [first] = this.#waiting;
+    if (first === undefined) {
+      if (freed !== undefined && this.#all.has(freed)) this.#free.push(freed);
+      return;
+    }
+    const [answer, request] = first;
+    this.#waiting.delete(answer);
+    this.#start(freed ?? this.#make(), request, answer);
+  }
+}

@@ -1,0 +1,21 @@
+/** What deliveries work with, and who hears of them. */
+import type { DeadReason, Delivery } from '../store/deliveries.js';
+import type { Store } from '../store/store.js';
+import type { Send } from './attempt.js';
+import type { Answered, Outcome } from './outcome.js';
+import type { Slots } from './slots.js';
+
+export interface DrainContext {
+  readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;
+  readonly send: Send;
+  readonly slots: Slots;
+  /** What stands for `Service` in the names of headers. */
+  readonly service: string;
+  /** Hears every attempt: `dead` is set when it was the update's last. */
+  onOutcome?(bot: number, delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null): void;
+  /** Runs what an answer asks for before the chat's next update goes out. It must not reject. */
+  onAnswer?(bot: number, answer: Answered): Promise<void>;
+  /** A webhook was removed because its receiver said for 23 hours that it is gone. */
+  onRemoved?(bot: number): void;
+  onError(error: unknown): void;
+}

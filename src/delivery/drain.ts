@@ -1,0 +1,345 @@
+/**
+ * Delivers one bot's updates under one lease, until nothing is left for a while or the lease ends.
+ *
+ * All that happens (an answer, a hint, a timer) leads to `pump`: it opens what may go out, and takes the next step with Redis
+ * when there is something to tell or to ask. One step is under way at a time, so what happens meanwhile goes with the next.
+ *
+ * The lease counts from when its renewal was sent, by the monotonic clock. After half of it nothing is sent; at its end what is
+ * open is aborted, and what was not acknowledged is delivered again by whoever comes next.
+ */
+import { limits } from '../limits.js';
+import type { Advanced, DeadReason, Delivery, Lease, Step } from '../store/deliveries.js';
+import type { Webhook } from '../store/webhooks.js';
+import { attempt, type Destination, destinationOf } from './attempt.js';
+import { createBreaker } from './breaker.js';
+import type { DrainContext } from './context.js';
+import { createHeld, type Opened } from './held.js';
+import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
+import { createReport } from './report.js';
+import { afterAnswer, nextTry } from './schedule.js';
+
+export interface Drain {
+  /** Resolves when the lease was given back or lost; true when there is something to do again at once. */
+  readonly done: Promise<boolean>;
+  /** Sends no more, waits for what is open up to `msMax`, and gives the lease back. */
+  stop(msMax: number): Promise<void>;
+}
+
+/** Acknowledgements are gathered for so long while others are on their way. */
+const gatherMs = 2;
+/** A drain that is over sooner needs no hints. */
+const listenAfterMs = 20;
+/** Rest after a step that failed. */
+const restMs = 100;
+
+type Wanted = Pick<Step, 'chats' | 'updates'>;
+const nothing: Wanted = { chats: 0, updates: 0 };
+
+export function startDrain(
+  context: DrainContext,
+  bot: number,
+  webhook: Webhook,
+  lease: Lease,
+  sentAt: number,
+): Drain {
+  const { store, slots } = context;
+  const held = createHeld();
+  const breaker = createBreaker(lease.probes);
+  const aborts = new Set<AbortController>();
+  let destination: Destination = destinationOf(webhook, context.service);
+  let { maxConnections } = webhook;
+  let { hook, after, more, gone } = lease;
+  let renewedAt = sentAt;
+  /** Redis' time, and when it was read by the monotonic clock. */
+  let clock = { redis: lease.now, own: sentAt };
+  /** When the next chat that failed is due, by the monotonic clock. */
+  let retryAt = Number.POSITIVE_INFINITY;
+  const report = createReport();
+  let dead: Array<{ readonly delivery: Delivery; readonly reason: DeadReason }> = [];
+  let hinted = false;
+  /** The receiver is down: nothing is sent before. */
+  let pauseEnd = 0;
+  let stepping = false;
+  let state: 'running' | 'stopping' | 'over' = 'running';
+  /** The webhook was deleted: what is open may be acknowledged until then. */
+  let graceEnd = Number.POSITIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+  let unlisten: (() => void) | undefined;
+  let finish: (again: boolean) => void = () => {};
+  const done = new Promise<boolean>((resolve) => {
+    finish = resolve;
+  });
+
+  const sending = () => state === 'running' && graceEnd === Number.POSITIVE_INFINITY;
+  const pauseLeft = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const nowRedis = () => clock.redis + (performance.now() - clock.own);
+  function end(again: boolean): void {
+    if (state === 'over') return;
+    state = 'over';
+    clearTimeout(timer);
+    unlisten?.();
+    for (const abort of aborts) abort.abort();
+    finish(again);
+  }
+
+  /** Looks again in so many milliseconds, or sooner. */
+  function wake(ms: number): void {
+    clearTimeout(timer);
+    timer = setTimeout(pump, Math.max(0, ms));
+  }
+
+  /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
+  function takeUp({ again, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
+    for (const chat of again) if (!report.knows(chat.chat)) held.addAgain(chat);
+    for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
+    if (asked.updates > 0) ({ more } = taken);
+    ({ after, gone } = taken);
+    retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
+  }
+
+  /** Opens what may go out. */
+  function open(): void {
+    const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
+    if (!sending() || !fresh || pauseLeft() > 0) return;
+    while (held.ready && held.open < breaker.allowed(maxConnections) && slots.take(pump)) {
+      const opened = held.next();
+      if (opened === null) slots.give();
+      else void deliver(opened, breaker.down);
+    }
+  }
+
+  async function deliver(opened: Opened, probe: boolean): Promise<void> {
+    const { delivery } = opened;
+    const abort = new AbortController();
+    aborts.add(abort);
+    let outcome: Outcome | DeadReason;
+    try {
+      outcome =
+        nowRedis() - delivery.made >= limits.webhook_retry_age_ms_max
+          ? 'expired'
+          : await attempt(context, bot, destination, delivery, abort.signal);
+    } catch (thrown) {
+      // Nothing of the receiver's: it is tried again.
+      context.onError(thrown);
+      outcome = { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
+    }
+    aborts.delete(abort);
+    slots.give();
+    if (state === 'over') return;
+    if (abort.signal.aborted) giveBack(delivery.chat, 0);
+    else if (typeof outcome === 'string') bury(delivery, outcome, null);
+    else if (isDelivered(outcome)) await delivered(delivery, outcome);
+    else notDelivered(opened, outcome, probe);
+    pump();
+  }
+
+  function bury(delivery: Delivery, reason: DeadReason, outcome: Outcome | null): void {
+    dead.push({ delivery, reason });
+    context.onOutcome?.(bot, delivery, outcome, reason);
+  }
+
+  /** Nothing of the receiver's doing: the update is tried again as if this had not been. */
+  function giveBack(chat: string, delayMs: number): void {
+    report.park(chat, delayMs, 0, held.giveUp(chat));
+  }
+
+  async function delivered(delivery: Delivery, outcome: Answered): Promise<void> {
+    breaker.success();
+    if (gone !== null) report.notGone();
+    context.onOutcome?.(bot, delivery, outcome, null);
+    const asked = context.onAnswer?.(bot, outcome);
+    if (asked) await asked.catch(context.onError);
+    if (state === 'over') return;
+    report.ack(delivery, held.settle(delivery.chat));
+  }
+
+  function notDelivered({ delivery, tries }: Opened, outcome: Outcome, probe: boolean): void {
+    const { chat } = delivery;
+    // This process is short of connections.
+    if (outcome.kind === 'failed' && outcome.reason === 'busy') {
+      giveBack(chat, restMs);
+      return;
+    }
+    const [status, retryAfterMs] =
+      outcome.kind === 'answered' ? [outcome.status, outcome.retryAfterMs] : [undefined, undefined];
+    breaker.failure(probe, retryAfterMs, Math.random());
+    pauseEnd = performance.now() + breaker.pauseMs;
+    report.error(errorMessageOf(outcome), status);
+    const failures = tries + 1;
+    const nowMs = nowRedis();
+    const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
+    if (next.kind === 'dead') {
+      bury(delivery, 'expired', outcome);
+      return;
+    }
+    context.onOutcome?.(bot, delivery, outcome, null);
+    report.park(chat, next.atMs - nowMs, failures, held.giveUp(chat));
+  }
+
+  /** What the next step asks for. */
+  function wanted(): Wanted {
+    if (!sending()) return nothing;
+    if (breaker.down) {
+      if (held.count > 0 || pauseLeft() > 0) return nothing;
+      return { chats: 1, updates: retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0 };
+    }
+    const enough = held.ready && held.count >= 2 * maxConnections;
+    const room = Math.min(limits.webhook_held_entries_max - held.count, limits.webhook_take_max);
+    if (enough || room <= 0 || held.bytes >= limits.webhook_held_bytes_max) return nothing;
+    return { chats: room, updates: room };
+  }
+
+  /** In how many milliseconds a step is due, 0 or less for now. */
+  function nextStepIn(): number {
+    const now = performance.now();
+    const pause = pauseLeft();
+    if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
+    if (report.urgent || dead.length > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
+    if (report.acked > 0 && held.count === 0) return 0;
+    const { chats, updates } = wanted();
+    if (updates > 0 && (more || hinted)) return 0;
+    const renewal = renewedAt + limits.webhook_renew_ms - now;
+    const telling = report.acked > 0 ? report.ackedSince + gatherMs - now : renewal;
+    if (pause > 0) return Math.min(renewal, telling, pause);
+    if (held.count === 0 && !lingering(now)) return 0;
+    return Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
+  }
+
+  /** True while the next retry is so close that giving the lease back would only delay it. */
+  const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
+  /** Most of what is held waits behind something that is open. */
+  const crowded = () => !held.ready && held.count > limits.webhook_held_entries_max / 2;
+
+  function leaving(): Step['leave'] {
+    if (held.open > 0) return 'stay';
+    if (!sending() || pauseLeft() > limits.webhook_linger_ms) return 'now';
+    return held.count === 0 && pauseLeft() === 0 ? 'idle' : 'stay';
+  }
+
+  function pump(): void {
+    if (state === 'over') return;
+    const now = performance.now();
+    const leaseEnd = renewedAt + limits.webhook_lease_ms;
+    if (now >= leaseEnd || now >= graceEnd) {
+      end(now < graceEnd);
+      return;
+    }
+    open();
+    if (stepping) return;
+    const soon = nextStepIn();
+    if (soon <= 0) void step();
+    else wake(Math.min(soon, graceEnd - now, leaseEnd - now));
+  }
+
+  async function step(): Promise<void> {
+    stepping = true;
+    clearTimeout(timer);
+    // Whatever Redis does, the end of the lease is heard of.
+    timer = setTimeout(pump, limits.webhook_lease_ms - (performance.now() - renewedAt));
+    try {
+      await tell();
+      stepping = false;
+      pump();
+    } catch (thrown) {
+      context.onError(thrown);
+      stepping = false;
+      if (state !== 'over') wake(Math.min(restMs, limits.webhook_lease_ms - (performance.now() - renewedAt)));
+    }
+  }
+
+  /** Takes out what will not be delivered. False when the lease is another's. */
+  async function buryDead(): Promise<boolean> {
+    const burying = dead;
+    dead = [];
+    for (const reason of new Set(burying.map((each) => each.reason))) {
+      const own = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
+      const ids = own.map(({ id }) => id);
+      try {
+        if (!(await store.deliveries.bury(bot, lease.fence, reason, ids))) return false;
+        for (const { chat } of own) held.settle(chat);
+      } catch (thrown) {
+        // The journal is full: the rest goes on.
+        context.onError(thrown);
+        for (const { chat } of own) giveBack(chat, limits.webhook_pause_ms_max);
+      }
+    }
+    return true;
+  }
+
+  async function tell(): Promise<void> {
+    if (dead.length > 0 && !(await buryDead())) return end(false);
+    if (crowded())
+      for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
+    const leave = leaving();
+    const asked = wanted();
+    const told = report.take();
+    const before = performance.now();
+    if (asked.updates > 0) hinted = false;
+    const place = { fence: lease.fence, since: lease.since, after, safe: held.safe(after) };
+    const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
+    let advanced: Advanced | null;
+    try {
+      advanced = await store.deliveries.advance(bot, { ...place, leave, ...told, ...asked, ...pausing });
+    } catch (thrown) {
+      report.putBack(told);
+      throw thrown;
+    }
+    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
+      await remove();
+    if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
+    renewedAt = before;
+    clock = { redis: advanced.now, own: performance.now() };
+    if (advanced.hook === 0) {
+      graceEnd = Math.min(graceEnd, before + (advanced.wait ?? 0));
+      return;
+    }
+    takeUp(advanced, asked);
+    if (advanced.hook !== hook) await reload(advanced.hook);
+  }
+
+  /** The settings have changed: what is sent from now on goes by the new ones. */
+  async function reload(version: number): Promise<void> {
+    const present = await store.webhooks.find(bot);
+    if (present === null) return;
+    hook = version;
+    destination = destinationOf(present, context.service);
+    maxConnections = present.maxConnections;
+  }
+
+  async function remove(): Promise<void> {
+    await store.webhooks.removeVersion(bot, hook);
+    context.onRemoved?.(bot);
+  }
+
+  takeUp(lease, { chats: 1, updates: 1 });
+  const listening = setTimeout(() => {
+    if (state === 'over') return;
+    store.deliveries
+      .listen(bot, () => {
+        hinted = true;
+        pump();
+      })
+      .then((stop) => {
+        unlisten = stop;
+        if (state === 'over') stop();
+        // What came before the subscription stood gave no hint.
+        hinted = true;
+        pump();
+      }, context.onError);
+  }, listenAfterMs);
+  done.then(() => clearTimeout(listening));
+  pump();
+  return {
+    done,
+    async stop(msMax) {
+      if (state !== 'running') return;
+      state = 'stopping';
+      const late = setTimeout(() => {
+        for (const abort of aborts) abort.abort();
+      }, msMax);
+      pump();
+      await done;
+      clearTimeout(late);
+    },
+  };
+}

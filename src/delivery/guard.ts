@@ -1,0 +1,65 @@
+/** Vets where a webhook leads: every address of its host, when it is set and again at each new connection. */
+import { isIP } from 'node:net';
+import { ApiError } from '../errors.js';
+import { addressTest } from './addresses.js';
+import { DeliveryFault } from './faults.js';
+import type { Resolver } from './resolver.js';
+import { readTarget, type Target } from './target.js';
+
+export interface Guard {
+  /**
+   * The addresses of a host, all vetted, in the order of the resolver. Throws a DeliveryFault `reserved` if any of them may
+   * not be dialled, `unresolved` if there is none.
+   */
+  addressesOf(host: string): Promise<readonly string[]>;
+  /**
+   * Reads and vets the URL that a bot sets. Errors: `webhook_url_invalid`, `webhook_url_not_https`,
+   * `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10).
+   */
+  vet(url: string): Promise<{ readonly target: Target; readonly address: string }>;
+}
+
+export interface GuardOptions {
+  /** ranges (CIDR) that may be dialled though they are special */
+  readonly allow: readonly string[];
+  readonly resolver: Resolver;
+}
+
+/** Names that mean this machine whatever a name server says (RFC 6761 §6.3). */
+const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
+
+/** The one gate of all outbound traffic to addresses that a user can choose. */
+export function makeGuard({ allow, resolver }: GuardOptions): Guard {
+  const mayDial = addressTest(allow);
+
+  async function addressesOf(host: string): Promise<readonly string[]> {
+    const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
+    const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
+    // One bad address among good ones is how a name is made to point inside: the whole answer is refused.
+    const refused = addresses.find((address) => !mayDial(address));
+    if (refused !== undefined)
+      throw new DeliveryFault('reserved', `IP address ${refused} is reserved`, { detail: refused });
+    return addresses;
+  }
+
+  return {
+    addressesOf,
+    async vet(url) {
+      const target = readTarget(url);
+      try {
+        const [address = ''] = await addressesOf(target.host);
+        return { target, address };
+      } catch (error) {
+        throw asRefusal(error);
+      }
+    },
+  };
+}
+
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof DeliveryFault)) return error;
+  const { reason, detail = '' } = error;
+  if (reason === 'reserved') return new ApiError('webhook_address_reserved', { what: detail });
+  if (reason === 'unresolved') return new ApiError('webhook_host_unresolved', { reason: detail });
+  return error;
+}

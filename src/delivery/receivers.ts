@@ -1,0 +1,16 @@
+/** What the rest of the program may ask about receivers without sending to them. */
+import { type Guard, makeGuard } from './guard.js';
+import { makeResolver } from './resolver.js';
+import { readCertificate } from './trust.js';
+
+export interface Receivers {
+  readonly guard: Guard;
+  vet(url: string): Promise<{ readonly address: string }>;
+  readCertificate(given: Buffer): string;
+}
+
+/** `allow`: ranges that may be dialled though they are special, setting WEBHOOK_ALLOW_CIDRS. */
+export function createReceivers(allow: readonly string[]): Receivers {
+  const guard = makeGuard({ allow, resolver: makeResolver() });
+  return { guard, vet: (url) => guard.vet(url), readCertificate };
+}

@@ -1,0 +1,78 @@
+/** What a worker has to tell Redis of one bot in its next step. */
+import type { Delivery, Step } from '../store/deliveries.js';
+
+type Told = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
+
+export interface Report {
+  /** Acknowledgements that wait to be told, and since when by the monotonic clock. */
+  readonly acked: number;
+  readonly ackedSince: number;
+  /** A chat is to be parked. */
+  readonly urgent: boolean;
+  ack(delivery: Delivery, parked: boolean): void;
+  park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void;
+  /** The receiver failed so, and with this status if it answered. */
+  error(message: string, status: number | undefined): void;
+  /** The receiver answered something else than 410. */
+  notGone(): void;
+  /** The chat is to be parked: an update that came meanwhile goes with it. False when it is not. */
+  parkWith(delivery: Delivery): boolean;
+  /** What Redis says of the chat is older than what is to be told of it. */
+  knows(chat: string): boolean;
+  /** What is told now; from here on a new report is gathered. */
+  take(): Told;
+  /** It could not be told. */
+  putBack(told: Told): void;
+}
+
+export function createReport(): Report {
+  let acked: Array<Step['acked'][number]> = [];
+  let failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
+  let error = '';
+  let gone: Step['gone'] = '';
+  let ackedSince = 0;
+  return {
+    get acked() {
+      return acked.length;
+    },
+    get ackedSince() {
+      return ackedSince;
+    },
+    get urgent() {
+      return failed.size > 0;
+    },
+    ack(delivery, parked) {
+      if (acked.length === 0) ackedSince = performance.now();
+      acked.push({ delivery, parked });
+    },
+    park(chat, delayMs, tries, ids) {
+      failed.set(chat, { chat, delayMs, tries, ids: [...ids] });
+    },
+    error(message, status) {
+      error = message;
+      if (status !== undefined) gone = status === 410 ? 'set' : 'clear';
+    },
+    notGone() {
+      gone = 'clear';
+    },
+    parkWith({ chat, id }) {
+      const parking = failed.get(chat);
+      parking?.ids.push(id);
+      return parking !== undefined;
+    },
+    knows: (chat) => failed.has(chat) || acked.some(({ delivery }) => delivery.chat === chat),
+    take() {
+      const told = { acked, failed: [...failed.values()], error, gone };
+      [acked, failed, error, gone] = [[], new Map(), '', ''];
+      return told;
+    },
+    putBack(told) {
+      acked = [...told.acked, ...acked];
+      // What became of a chat since is told in place of it: it was not sent again before it was parked.
+      for (const each of told.failed)
+        if (!failed.has(each.chat)) failed.set(each.chat, { ...each, ids: [...each.ids] });
+      error ||= told.error;
+      gone ||= told.gone;
+    },
+  };
+}

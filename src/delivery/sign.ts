@@ -1,0 +1,59 @@
+/** The headers by which a receiver knows that an update is from here and unchanged. */
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+
+const prefix = 'whsec_';
+
+/** A new signing secret as owners see it: `whsec_` and base64 of 32 bytes (Standard Webhooks). */
+export const makeSigningSecret = (): string => `${prefix}${randomBytes(32).toString('base64')}`;
+
+/** What keys the signatures of a bot. */
+export interface SigningKeys {
+  /** `whsec_…` */
+  readonly secret: string;
+  /** the one before, while it is still valid */
+  readonly formerSecret?: string | undefined;
+  readonly secretToken?: string | undefined;
+}
+
+/** One update to sign. */
+export interface Signable {
+  readonly botId: string;
+  readonly updateId: number;
+  /** the very bytes that are sent */
+  readonly body: Buffer;
+  /** when this attempt begins, Unix time in seconds */
+  readonly nowS: number;
+}
+
+export type Headers = Readonly<Record<string, string>>;
+
+const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length), 'base64');
+
+/**
+ * Makes the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` stands in the names for `Service`.
+ * `X-Service-Signature` has room for one value: without a secret token it is keyed with the present secret, the former one is
+ * honoured in `webhook-signature`. The timestamp is that of the attempt, so a retry passes a receiver's tolerance.
+ */
+export function makeSigner(keys: SigningKeys, service: string): (update: Signable) => Headers {
+  const { secret, formerSecret, secretToken } = keys;
+  const signatureName = `X-${service}-Signature`;
+  const fixed: Record<string, string> = { 'Content-Type': 'application/json' };
+  if (secretToken !== undefined) {
+    fixed[`X-${service}-Bot-Api-Secret-Token`] = secretToken;
+    fixed['X-Telegram-Bot-Api-Secret-Token'] = secretToken;
+  }
+  const standardKeys = [secret, ...(formerSecret === undefined ? [] : [formerSecret])].map(decoded);
+  const bodyKey = createSecretKey(secretToken ?? secret, 'utf8');
+  return ({ botId, updateId, body, nowS }) => {
+    const id = `${botId}-${updateId}`;
+    const sign = (key: KeyObject) =>
+      `v1,${createHmac('sha256', key).update(`${id}.${nowS}.`).update(body).digest('base64')}`;
+    return {
+      ...fixed,
+      [signatureName]: createHmac('sha256', bodyKey).update(body).digest('hex'),
+      'webhook-id': id,
+      'webhook-timestamp': String(nowS),
+      'webhook-signature': standardKeys.map(sign).join(' '),
+    };
+  };
+}

@@ -1,0 +1,123 @@
+/** Delivers webhooks in one process: answers the doorbell, keeps the drains that run here, and sweeps for lost rings. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.js';
+import type { DrainContext } from './context.js';
+import type { Doorbell, DoorbellListener } from './doorbell.js';
+import { type Drain, startDrain } from './drain.js';
+import { isDelivered } from './outcome.js';
+import { createSlots } from './slots.js';
+
+export interface DeliveryWorker {
+  start(): void;
+  /** Finishes what is open, within a bound, and gives every lease back. */
+  stop(): Promise<void>;
+  /** What runs here now and what has been done, for the metrics. */
+  stats(): DeliveryStats;
+}
+
+export interface DeliveryStats {
+  readonly drains: number;
+  readonly open: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly dead: number;
+}
+
+export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots'> {
+  readonly doorbell: Doorbell;
+  readonly partitions: number;
+}
+
+const sweepMs = 500;
+const sweepBotsMax = 100;
+/** Rings that are answered at a time, a queue. */
+const looksMax = 64;
+/** Sweeps in a row that find a bot due: then the doorbell is broken, and the bot is looked at here. */
+const unheardMax = 1;
+
+export function createDeliveryWorker({
+  doorbell,
+  partitions,
+  ...context
+}: DeliveryWorkerOptions): DeliveryWorker {
+  const { store, onError } = context;
+  const slots = createSlots(limits.webhook_open_max);
+  const counts = { delivered: 0, failed: 0, dead: 0 };
+  const drains = new Map<number, Drain>();
+  const stopping = new AbortController();
+  let listener: DoorbellListener | undefined;
+  let sweeping: Promise<void> | undefined;
+  /** Bots by the number of sweeps in a row that found them due. */
+  let unheard = new Map<number, number>();
+
+  const counting: DrainContext = {
+    ...context,
+    slots,
+    onOutcome(bot, delivery, outcome, dead) {
+      if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
+      if (dead !== null) counts.dead++;
+      context.onOutcome?.(bot, delivery, outcome, dead);
+    },
+  };
+
+  /** Takes the lease on a bot if it is due and free. Returns once its drain has ended or run for a slice. */
+  async function look(bot: number): Promise<void> {
+    if (stopping.signal.aborted || drains.has(bot)) return;
+    // So many drains at a time: the doorbell waits, others may answer it.
+    while (drains.size >= limits.webhook_drains_max)
+      await Promise.race([...drains.values()].map(({ done }) => done));
+    const sentAt = performance.now();
+    const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
+    if (typeof lease === 'string') return;
+    const webhook = await store.webhooks.find(bot);
+    // It was deleted this very moment: the lease ends by itself.
+    if (webhook === null) return;
+    const drain = startDrain(counting, bot, webhook, lease, sentAt);
+    drains.set(bot, drain);
+    const ended = drain.done.then((again) => {
+      drains.delete(bot);
+      if (again) doorbell.ring(bot);
+    });
+    await Promise.race([ended, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
+  }
+
+  async function sweepPartition(partition: number, found: Map<number, number>): Promise<void> {
+    for (let more = true; more; ) {
+      const due = await store.deliveries.due(partition, sweepBotsMax);
+      more = due.more;
+      for (const bot of due.bots) {
+        const times = (unheard.get(bot) ?? 0) + 1;
+        found.set(bot, times);
+        if (times > unheardMax) look(bot).catch(onError);
+        else doorbell.ring(bot);
+      }
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const found = new Map<number, number>();
+      const all = Array.from({ length: partitions }, (_, partition) =>
+        sweepPartition(partition, found).catch(onError),
+      );
+      // On a cluster one master may be away: it must not hold up the others' next round.
+      await Promise.race([Promise.all(all), sleep(sweepMs)]);
+      unheard = found;
+      await sleep(sweepMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  return {
+    start() {
+      listener = doorbell.listen((bot) => look(bot).catch(onError), looksMax);
+      sweeping = sweep();
+    },
+    async stop() {
+      stopping.abort();
+      const ended = listener?.close();
+      await Promise.all([...drains.values()].map((drain) => drain.stop(limits.webhook_stop_ms_max)));
+      await Promise.all([ended, sweeping]);
+    },
+    stats: () => ({ drains: drains.size, open: slots.taken, ...counts }),
+  };
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { Described, defineMethod, type MethodContext } from '../../api/method.js';
+import { done } from '../../api/results.js';
+import { allowedUpdates, answer, boolean, integer, optional, text } from '../../api/schema.js';
+import { removeWebhook } from '../../api/webhooks.js';
+import { limits } from '../../limits.js';
+import { updateMask } from '../../rules/update_kinds.js';
+
+const attached = 'attach://';
+
+const connections = integer(answer('webhook_connections_wrong')).pipe(
+  z
+    .number()
+    .min(limits.webhook_connections_min, { error: answer('webhook_connections_wrong') })
+    .max(limits.webhook_connections_max_per_bot, { error: answer('webhook_connections_wrong') }),
+);
+
+const secretToken = text
+  .max(limits.webhook_secret_length_max, { error: answer('webhook_secret_too_long') })
+  .regex(/^[A-Za-z0-9_-]+$/, { error: answer('webhook_secret_invalid') });
+
+/** An upload as its part, under whatever name, or the PEM itself. */
+function certificateOf({ uploads, receivers }: MethodContext, given: string | undefined): string | null {
+  const part = given?.startsWith(attached) ? given.slice(attached.length) : 'certificate';
+  const bytes = uploads.get(part)?.bytes ?? (given === undefined ? undefined : Buffer.from(given));
+  return bytes === undefined ? null : receivers.readCertificate(bytes);
+}
+
+/** Sets where updates are pushed (interface §6): everything is checked before anything changes. */
+export const setWebhook = defineMethod({
+  name: 'setWebhook',
+  summary: 'Has updates pushed to a URL instead of waiting for getUpdates.',
+  params: z.object({
+    url: z.preprocess((value) => value ?? '', text).describe('HTTPS URL; an empty one deletes the webhook'),
+    certificate: optional(text).describe(
+      'Uploaded file: the PEM certificate that the receiver shows, or that of its issuer, when no public authority vouches for it',
+    ),
+    max_connections: optional(connections).describe('Deliveries at a time, 1 to 100; 40 when absent'),
+    allowed_updates: allowedUpdates,
+    drop_pending_updates: optional(boolean),
+    secret_token: optional(secretToken).describe(
+      'Sent with each delivery: up to 256 letters, digits, hyphens and underscores',
+    ),
+  }),
+  errors: [
+    ...(['webhook_url_not_https', 'webhook_url_invalid', 'webhook_address_reserved'] as const),
+    ...(['webhook_host_unresolved', 'webhook_secret_too_long', 'webhook_secret_invalid'] as const),
+    ...(['webhook_connections_wrong', 'certificate_too_big', 'certificate_invalid'] as const),
+  ],
+  result: done,
+  handler: async (context, p) => {
+    const { bot, store, receivers } = context;
+    const drop = p.drop_pending_updates ?? false;
+    if (p.url === '') return removeWebhook(store, bot.id, drop);
+    const certificate = certificateOf(context, p.certificate);
+    const { address } = await receivers.vet(p.url);
+    const changed = await store.webhooks.set(
+      bot.id,
+      {
+        url: p.url,
+        secretToken: p.secret_token ?? null,
+        certificate,
+        maxConnections: p.max_connections ?? limits.webhook_connections_default,
+        address,
+      },
+      { drop, mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates) },
+    );
+    return new Described(true, changed ? 'Webhook was set' : 'Webhook is already set');
+  },
+});

@@ -1,0 +1,213 @@
+/** setWebhook, deleteWebhook and getWebhookInfo: every rule and text (behaviour §10), and updates that arrive. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Books, keepBooks } from '../delivery/world.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+let owner: TestUser;
+let bot: TestBot;
+let books: Books;
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  owner = await service.newUser('olga');
+  bot = await service.newBot(owner, 'hooked');
+  await service.openChat(owner, bot);
+  books = await keepBooks();
+});
+afterAll(async () => {
+  await service.stop();
+  await books.close();
+});
+
+const call = (method: string, params = {}, front = 0) => service.bot(bot, method, params, front);
+const told = (text: string) => ({ status: 200, body: { ok: true, result: true, description: text } });
+const refused = (text: string) => ({
+  status: 400,
+  body: { ok: false, error_code: 400, description: `Bad Request: ${text}` },
+});
+const info = (front = 1) => resultOf(call('getWebhookInfo', {}, front));
+const say = (text: string, front = 0) =>
+  resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
+
+const empty = {
+  url: '',
+  has_custom_certificate: false,
+  last_error_date: null,
+  last_error_message: null,
+  max_connections: 40,
+};
+
+test('a bot that never had one', async () => {
+  expect(await info()).toMatchObject(empty);
+  expect(await call('deleteWebhook')).toMatchObject(told('Webhook is already deleted'));
+  expect(await call('setWebhook', { url: '' })).toMatchObject(told('Webhook is already deleted'));
+  expect(await call('setWebhook')).toMatchObject(told('Webhook is already deleted'));
+});
+
+describe('what is refused leaves the old webhook as it was', () => {
+  const url = () => books.url;
+  test.each([
+    ['no HTTPS', { url: 'http://example.com/' }, 'bad webhook: An HTTPS URL must be provided for webhook'],
+    ['no URL', { url: 'https://' }, 'invalid webhook URL specified'],
+    ['loopback', { url: 'https://[::1]/' }, 'bad webhook: IP address ::1 is reserved'],
+    ['a private address', { url: 'https://10.0.0.1/' }, 'bad webhook: IP address 10.0.0.1 is reserved'],
+    ['a long secret', { secret_token: 'x'.repeat(257) }, 'secret token is too long'],
+    ['an odd secret', { secret_token: 'a b' }, 'secret token contains unallowed characters'],
+    ['no certificate', { certificate: 'hello' }, 'bad webhook: certificate is not a valid PEM certificate'],
+    ['no connections', { max_connections: 0 }, 'max_connections must be between 1 and 100'],
+    ['too many connections', { max_connections: '101' }, 'max_connections must be between 1 and 100'],
+    ['a fraction', { max_connections: 1.5 }, 'max_connections must be between 1 and 100'],
+  ])('%s', async (_, params, text) => {
+    const certificate = books.certificate;
+    await resultOf(
+      call('setWebhook', { url: url(), certificate, max_connections: 7, secret_token: 'old_-1' }),
+    );
+    expect(await call('setWebhook', { url: url(), certificate, ...params })).toMatchObject(refused(text));
+    expect(await info()).toMatchObject({ url: url(), max_connections: 7, has_custom_certificate: true });
+  });
+});
+
+test('set, set again, deleted, deleted again', async () => {
+  await call('deleteWebhook');
+  const params = { url: books.url, certificate: books.certificate, allowed_updates: ['message'] };
+  expect(await call('setWebhook', params)).toMatchObject(told('Webhook was set'));
+  expect(await call('setWebhook', params, 1)).toMatchObject(told('Webhook is already set'));
+  expect(await info()).toEqual({
+    ...empty,
+    url: books.url,
+    has_custom_certificate: true,
+    pending_update_count: expect.any(Number),
+    ip_address: '127.0.0.1',
+    allowed_updates: ['message'],
+  });
+  expect(await call('setWebhook', { ...params, max_connections: 3, allowed_updates: [] })).toMatchObject(
+    told('Webhook was set'),
+  );
+  expect(await info()).not.toHaveProperty('allowed_updates');
+  expect(await call('setWebhook', { url: '' }, 1)).toMatchObject(told('Webhook was deleted'));
+  expect(await call('deleteWebhook')).toMatchObject(told('Webhook is already deleted'));
+  expect(await info()).toMatchObject(empty);
+});
+
+test('as a form, with an uploaded certificate, by the names that libraries give the part', async () => {
+  for (const [part, value] of [
+    ['certificate', ''],
+    ['a1b2', 'attach://a1b2'],
+  ] as const) {
+    const form = new FormData();
+    form.set('url', books.url);
+    form.set('secret_token', 'from-a-form');
+    form.set('drop_pending_updates', 'true');
+    form.set('allowed_updates', '["message"]');
+    if (value !== '') form.set('certificate', value);
+    form.set(part, new File([books.certificate], 'cert.pem'));
+    const answer = await fetch(`${service.fronts[0].url}/bot${bot.token}/setWebhook`, {
+      method: 'POST',
+      body: form,
+    });
+    expect(await answer.json()).toMatchObject({ ok: true, result: true });
+    expect(await info()).toMatchObject({ url: books.url, has_custom_certificate: true });
+  }
+  const before = books.taken.length;
+  await say('by the form');
+  await books.tookIn(before + 1, 5_000);
+  const [last] = books.taken.slice(-1);
+  expect(last?.text).toBe('by the form');
+  expect(last?.headers['x-service-bot-api-secret-token']).toBe('from-a-form');
+  expect(last?.headers['x-telegram-bot-api-secret-token']).toBe('from-a-form');
+  const encoded = await request(`${service.fronts[0].url}/bot${bot.token}/setWebhook`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({
+      url: books.url,
+      certificate: books.certificate,
+      max_connections: '9',
+    }).toString(),
+  });
+  expect(encoded.statusCode).toBe(200);
+  expect(await info()).toMatchObject({ max_connections: 9 });
+});
+
+test('a certificate over 3 MiB', async () => {
+  const form = new FormData();
+  form.set('url', books.url);
+  form.set('certificate', new File(['x'.repeat(3 * 1024 * 1024 + 1)], 'cert.pem'));
+  const url = `${service.fronts[0].url}/bot${bot.token}/setWebhook`;
+  const answer = await fetch(url, { method: 'POST', body: form });
+  expect(await answer.json()).toMatchObject(refused('certificate size is too big').body);
+});
+
+test('while a webhook is set, polls are refused, and one that waits is ended', async () => {
+  await call('deleteWebhook', { drop_pending_updates: true });
+  const waiting = call('getUpdates', { timeout: 20 }, 1);
+  await sleep(300);
+  await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
+  expect(await waiting).toMatchObject({
+    status: 409,
+    body: { description: 'Conflict: terminated by setWebhook request' },
+  });
+  expect(await call('getUpdates', {}, 1)).toMatchObject({
+    status: 409,
+    body: {
+      description:
+        "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first",
+    },
+  });
+  await resultOf(call('deleteWebhook', {}, 1));
+  expect(await resultOf(call('getUpdates'))).toEqual([]);
+});
+
+test('the body is what a poll would have shown', async () => {
+  await say('twice');
+  const [polled] = await resultOf(call('getUpdates'));
+  const before = books.taken.length;
+  await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
+  await books.tookIn(before + 1, 5_000);
+  expect(books.taken.at(-1)?.body.toString()).toBe(JSON.stringify(polled));
+});
+
+test('a failure is told until the webhook is set again', async () => {
+  const broken = await keepBooks(() => 502);
+  await resultOf(call('setWebhook', { url: broken.url, certificate: broken.certificate }));
+  await say('lost');
+  await expect
+    .poll(() => info(), { timeout: 4_000 })
+    .toMatchObject({
+      pending_update_count: 1,
+      last_error_message: 'Wrong response from the webhook: 502 Bad Gateway',
+    });
+  const { last_error_date: date } = await info();
+  expect(Math.abs(date - Date.now() / 1_000)).toBeLessThan(10);
+  const before = books.taken.length;
+  await resultOf(call('setWebhook', { url: books.url, certificate: books.certificate }));
+  expect(await info()).toMatchObject({ last_error_date: null, last_error_message: null });
+  // Another receiver is given at once what the former one did not take.
+  await books.tookIn(before + 1, 3_000);
+  await broken.close();
+});
+
+test('neither the URL nor the secret is kept in plain text', async () => {
+  const url = `${books.url}?key=not-for-others`;
+  await resultOf(call('setWebhook', { url, certificate: books.certificate, secret_token: 'nobody-reads' }));
+  const { Redis } = await import('ioredis');
+  const pg = (await import('pg')).default;
+  const sql = new pg.Client(service.databaseUrl);
+  await sql.connect();
+  const { rows } = await sql.query('select row_to_json(w)::text as row from webhooks w');
+  await sql.end();
+  const text = rows.map(({ row }) => row).join();
+  const plain = [url, 'not-for-others', 'nobody-reads'];
+  const hex = plain.map((each) => Buffer.from(each).toString('hex'));
+  for (const each of [...plain, ...hex]) expect(text).not.toContain(each);
+  for (const node of service.redis.cluster ?? [service.redis.url]) {
+    const client = new Redis(node);
+    for (const key of await client.keys('*')) {
+      const dumped = await client.dumpBuffer(key).catch(() => null);
+      for (const each of plain) expect(dumped?.includes(each) ?? false, key).toBe(false);
+    }
+    client.disconnect();
+  }
+  expect(service.deliver.log()).not.toContain('not-for-others');
+});

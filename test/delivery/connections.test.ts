@@ -1,0 +1,143 @@
+/** Connections are kept, given out in turn, bounded for a receiver and over all, and closed when idle. */
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import { receiverOf } from '../../src/delivery/send.js';
+import { body, certificate, headers, type OnFinished, receive, said, senderFor } from './fixture.js';
+
+const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+
+/** A receiver whose answers are held until they are let go, and that knows how many are held at most. */
+async function holding(onTestFinished: OnFinished) {
+  const held: ServerResponse[] = [];
+  let most = 0;
+  const order: string[] = [];
+  const started = await receive(onTestFinished, (request, response) => {
+    held.push(response);
+    order.push(String(request.headers['x-n']));
+    most = Math.max(most, held.length);
+  });
+  return { ...started, held, order, most: () => most, release: () => held.shift()?.end() };
+}
+
+test('one after another uses one connection', async ({ onTestFinished }) => {
+  const { target, receiver } = await receive(onTestFinished);
+  const sender = senderFor(onTestFinished);
+  for (let n = 0; n < 20; n += 1) expect(said(await sender.send(target, headers, body))).toBe('answered 200');
+  expect([receiver.requests(), receiver.connections()]).toEqual([20, 1]);
+  expect(sender.stats()).toEqual({ connections: 1, receivers: 1, inFlight: 0 });
+});
+
+test('a receiver that closes after each answer gets a new connection each time', async ({
+  onTestFinished,
+}) => {
+  const { target, receiver } = await receive(onTestFinished, (_, response) =>
+    response.setHeader('Connection', 'close').end(),
+  );
+  const sender = senderFor(onTestFinished);
+  for (let n = 0; n < 5; n += 1) expect(said(await sender.send(target, headers, body))).toBe('answered 200');
+  expect(receiver.connections()).toBe(5);
+  await expect.poll(() => sender.stats().connections).toBe(0);
+});
+
+test('a receiver has at most so many connections; the rest waits in turn', async ({ onTestFinished }) => {
+  const { target, receiver, held, order, most, release } = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 3 });
+  const sent = times(12, (n) => sender.send(target, { ...headers, 'x-n': String(n) }, body));
+  for (let n = 0; n < 12; n += 1) {
+    await expect.poll(() => held.length).toBe(Math.min(3, 12 - n));
+    release();
+  }
+  expect((await Promise.all(sent)).map(said)).toEqual(times(12, () => 'answered 200'));
+  expect([most(), receiver.connections()]).toEqual([3, 3]);
+  expect(order.slice(3)).toEqual(times(9, (n) => String(n + 3)));
+});
+
+test('who waits is not forgotten when connections fail, and leaves at the deadline', async ({
+  onTestFinished,
+}) => {
+  const { target, receiver, held, release } = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1, deadlineMs: 600 });
+  const first = sender.send(target, headers, body);
+  const waiting = times(3, () => sender.send(target, headers, body));
+  expect(said(await first)).toBe('timeout: Read timeout expired');
+  expect((await Promise.all(waiting)).map(said)).toEqual(times(3, () => 'connect: Connection timed out'));
+  expect([sender.stats().inFlight, receiver.requests()]).toEqual([0, 1]);
+  held.length = 0;
+  const next = times(2, () => sender.send(target, headers, body));
+  await expect.poll(() => held.length).toBe(1);
+  held[0]?.socket?.destroy();
+  held.length = 0;
+  expect(said((await next[0]) as never)).toMatch(/^closed: /);
+  await expect.poll(() => held.length).toBe(1);
+  release();
+  expect(said((await next[1]) as never)).toBe('answered 200');
+  await expect.poll(() => [receiver.open(), sender.stats().connections]).toEqual([1, 1]);
+});
+
+test('over all receivers the idle ones make way, and busy ones do not', async ({ onTestFinished }) => {
+  const quiet = await receive(onTestFinished);
+  const busy = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished, { connectionsMax: 2 });
+  expect(said(await sender.send(quiet.target, headers, body))).toBe('answered 200');
+  const sent = times(2, () => sender.send(busy.target, headers, body));
+  await expect.poll(() => busy.held.length).toBe(2);
+  await expect.poll(() => [quiet.receiver.open(), sender.stats().connections]).toEqual([0, 2]);
+  expect(said(await sender.send(quiet.target, headers, body))).toBe('busy: Too many connections are open');
+  busy.release();
+  busy.release();
+  expect((await Promise.all(sent)).map(said)).toEqual(['answered 200', 'answered 200']);
+  expect(said(await sender.send(quiet.target, headers, body))).toBe('answered 200');
+  await expect.poll(() => sender.stats().connections).toBeLessThanOrEqual(2);
+});
+
+test('what is idle is closed, by the time that the receiver names if it names one', async ({
+  onTestFinished,
+}) => {
+  const { target, receiver } = await receive(onTestFinished, (_, response) =>
+    response.setHeader('Keep-Alive', 'timeout=2').end(),
+  );
+  const sender = senderFor(onTestFinished, { poolIdleMs: 100 });
+  await sender.send(target, headers, body);
+  expect(sender.stats()).toEqual({ connections: 1, receivers: 1, inFlight: 0 });
+  await expect
+    .poll(() => sender.stats(), { timeout: 2_000 })
+    .toEqual({ connections: 0, receivers: 0, inFlight: 0 });
+  await expect.poll(() => receiver.open()).toBe(0);
+  expect(said(await sender.send(target, headers, body))).toBe('answered 200');
+});
+
+test('a receiver that hangs does not slow another', async ({ onTestFinished }) => {
+  const hung = await holding(onTestFinished);
+  const good = await receive(onTestFinished);
+  const sender = senderFor(onTestFinished, { deadlineMs: 5_000 });
+  const stuck = times(40, () => sender.send(hung.target, headers, body));
+  await expect.poll(() => hung.held.length).toBe(40);
+  expect((await Promise.all(times(40, () => sender.send(good.target, headers, body)))).map(said)).toEqual(
+    times(40, () => 'answered 200'),
+  );
+  await sender.close();
+  expect(new Set((await Promise.all(stuck)).map(said))).toEqual(
+    new Set(['closed: Connection closed before the answer was complete']),
+  );
+});
+
+test('closing ends what waits too', async ({ onTestFinished }) => {
+  const { target, receiver, held } = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished, { receiverConnectionsMax: 1 });
+  const sent = times(3, () => sender.send(target, headers, body));
+  await expect.poll(() => held.length).toBe(1);
+  await sender.close();
+  expect((await Promise.all(sent)).map(said)).toEqual(
+    times(3, () => 'closed: Connection closed before the answer was complete'),
+  );
+  await expect.poll(() => receiver.open()).toBe(0);
+  expect(receiver.requests()).toBe(1);
+});
+
+test('equal receivers share connections, another port or certificate does not', () => {
+  const key = (url: string, anchor?: string) => receiverOf(url, anchor).key;
+  expect(key('https://A.example/x')).toBe(key('https://a.example.:443/y?z'));
+  expect(key('https://a.example')).not.toBe(key('https://a.example:8443'));
+  expect(key('https://a.example')).not.toBe(key('https://a.example', certificate.cert));
+});

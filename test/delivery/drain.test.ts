@@ -1,0 +1,128 @@
+/** Delivery as receivers see it: each chat in order, nothing lost, never more open than was asked for. */
+import { createHmac } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+  await Promise.all([world.worker(), world.worker()]);
+});
+afterAll(() => world.close());
+
+test('an update reaches its receiver at once, signed as it was sent', async ({ onTestFinished }) => {
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 1);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books, { secretToken: 'tell-me' }), keepQueue);
+  const began = performance.now();
+  await say(0, 'hello');
+  await books.tookIn(1, 1_000);
+  expect(performance.now() - began).toBeLessThan(500);
+  const [arrival] = books.arrivals;
+  expect(arrival?.text).toBe('hello');
+  expect(arrival?.headers['content-type']).toBe('application/json');
+  expect(arrival?.headers['x-service-bot-api-secret-token']).toBe('tell-me');
+  expect(arrival?.headers['x-service-signature']).toBe(
+    createHmac('sha256', 'tell-me')
+      .update(arrival?.body as Buffer)
+      .digest('hex'),
+  );
+  expect(arrival?.headers['webhook-id']).toBe(`${bot.id}-${arrival?.updateId}`);
+  await expect.poll(async () => (await world.front.store.queues.info(bot.id)).pending).toBe(0);
+});
+
+test('each chat in order through failures, none lost, none twice', { timeout: 25_000 }, async ({
+  onTestFinished,
+}) => {
+  const [people, each] = [12, 25];
+  const books = await keepBooks(() => (Math.random() < 0.1 ? 500 : 200));
+  onTestFinished(() => books.close());
+  const { bot, users, say } = await makeChats(world.front, people);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books, { maxConnections: 10 }), keepQueue);
+  for (let n = 0; n < each; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
+  await books.tookIn(people * each, 20_000);
+  const inOrder = Array.from({ length: each }, (_, n) => `${n}`);
+  for (const { id } of users) {
+    const taken = books.taken.filter(({ chat }) => chat === id);
+    expect(taken.map(({ text }) => text)).toEqual(inOrder);
+  }
+  expect(books.arrivals.length).toBeGreaterThan(people * each);
+  expect(books.mostOpen).toBeLessThanOrEqual(10);
+  await expect.poll(async () => (await world.front.store.queues.info(bot.id)).pending).toBe(0);
+});
+
+test('no more are open than was asked for, with two workers, and when it changes', {
+  timeout: 25_000,
+}, async ({ onTestFinished }) => {
+  const books = await keepBooks(() => sleep(20, 200));
+  onTestFinished(() => books.close());
+  const { webhooks } = world.front.store;
+  const { bot, users, say } = await makeChats(world.front, 12);
+  await webhooks.set(bot.id, settingsFor(books, { maxConnections: 1 }), keepQueue);
+  const sayAll = () => Promise.all(users.flatMap((_, person) => [say(person, 'a'), say(person, 'b')]));
+  await sayAll();
+  await books.tookIn(24, 8_000);
+  expect(books.mostOpen).toBe(1);
+  // While it runs.
+  await sayAll();
+  await books.tookIn(30, 8_000);
+  await webhooks.set(bot.id, settingsFor(books, { maxConnections: 5 }), keepQueue);
+  await books.tookIn(48, 8_000);
+  await sayAll();
+  await books.tookIn(72, 8_000);
+  expect(books.mostOpen).toBe(5);
+});
+
+test('a slow chat holds up no other', async ({ onTestFinished }) => {
+  let release = (_: number) => {};
+  const held = new Promise<number>((resolve) => {
+    release = resolve;
+  });
+  const books = await keepBooks(({ text }) => (text === 'slow' ? held : 200));
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 2);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await say(0, 'slow');
+  await expect.poll(() => books.open).toBe(1);
+  for (let n = 0; n < 5; n++) await say(0, `behind ${n}`);
+  for (let n = 0; n < 5; n++) await say(1, `other ${n}`);
+  await books.tookIn(5, 3_000);
+  expect(books.taken.map(({ text }) => text)).toEqual([0, 1, 2, 3, 4].map((n) => `other ${n}`));
+  release(200);
+  await books.tookIn(11, 3_000);
+  expect(books.taken.slice(5).map(({ text }) => text)).toEqual([
+    'slow',
+    ...[0, 1, 2, 3, 4].map((n) => `behind ${n}`),
+  ]);
+});
+
+test('a receiver that is down is asked by one request at a time, and given all when it is back', {
+  timeout: 25_000,
+}, async ({ onTestFinished }) => {
+  let down = true;
+  const books = await keepBooks(() => (down ? 503 : 200));
+  onTestFinished(() => books.close());
+  const { bot, users, say } = await makeChats(world.front, 30);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books, { maxConnections: 10 }), keepQueue);
+  await Promise.all(users.map((_, person) => say(person, 'first')));
+  await expect.poll(() => books.arrivals.length, { timeout: 5_000 }).toBeGreaterThan(8);
+  await sleep(1_000);
+  const before = books.arrivals.length;
+  await Promise.all(users.map((_, person) => say(person, 'second')));
+  await sleep(1_500);
+  // What was open when it went down, and then a try now and then.
+  expect(before).toBeLessThan(30);
+  expect(books.arrivals.length - before).toBeLessThanOrEqual(3);
+  const { error, pending } = await world.front.store.queues.info(bot.id);
+  expect(error?.message).toBe('Wrong response from the webhook: 503 Service Unavailable');
+  expect(pending).toBe(60);
+  down = false;
+  await books.tookIn(60, 15_000);
+  for (const { id } of users)
+    expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual([
+      'first',
+      'second',
+    ]);
+});

@@ -1,0 +1,48 @@
+/** A sender that may reach loopback, and receivers that show certificates it trusts. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { makeGuard } from '../../src/delivery/guard.js';
+import type { Outcome } from '../../src/delivery/outcome.js';
+import { makeResolver } from '../../src/delivery/resolver.js';
+import {
+  makeSender,
+  receiverOf,
+  type Sender,
+  type SenderOptions,
+  type Receiver as Target,
+} from '../../src/delivery/send.js';
+import { type Certificate, makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+
+export const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1', '::1'] });
+export const headers = { 'Content-Type': 'application/json' };
+export const body = Buffer.from('{"update_id":1,"message":{"text":"hello"}}');
+
+/** Registers what must happen at the end of a test. */
+export type OnFinished = (cleanup: () => Promise<void>) => void;
+
+/** A sender for loopback alone, closed at the end of the test. */
+export function senderFor(onTestFinished: OnFinished, options: Partial<SenderOptions> = {}): Sender {
+  const guard = makeGuard({ allow: ['127.0.0.0/8', '::1/128'], resolver: makeResolver() });
+  const sender = makeSender({ guard, ...options });
+  onTestFinished(() => sender.close());
+  return sender;
+}
+
+export interface Started {
+  readonly receiver: Receiver;
+  readonly target: Target;
+}
+
+/** An HTTPS receiver with a trusted certificate, closed at the end of the test. */
+export async function receive(
+  onTestFinished: OnFinished,
+  answer?: (request: IncomingMessage, response: ServerResponse, body: Buffer) => void,
+  shown: Certificate = certificate,
+): Promise<Started> {
+  const receiver = await startReceiver(shown, answer);
+  onTestFinished(() => receiver.close());
+  return { receiver, target: receiverOf(`https://127.0.0.1:${receiver.port}/hook?a=1`, shown.cert) };
+}
+
+export const said = (outcome: Outcome) =>
+  outcome.kind === 'failed' ? `${outcome.reason}: ${outcome.message}` : `answered ${outcome.status}`;

@@ -1,0 +1,182 @@
+/** Names and addresses that must not be dialled: a name server, listeners and the runtime itself would notice. */
+import { createHook } from 'node:async_hooks';
+import { isIP } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Guard, makeGuard } from '../../src/delivery/guard.js';
+import { makeResolver } from '../../src/delivery/resolver.js';
+import { makeSender, receiverOf, type Sender } from '../../src/delivery/send.js';
+import { type NameServer, startNameServer } from '../support/name_server.js';
+import { type Receiver, startListener } from '../support/receivers.js';
+import { forbidden } from './addresses.cases.js';
+
+let names: NameServer;
+let listener: Receiver;
+/** connections that this process has begun, whether or not anything listens where they go */
+let made = 0;
+const hook = createHook({
+  init(_, type) {
+    if (type === 'TCPCONNECTWRAP') made += 1;
+  },
+});
+
+beforeAll(async () => {
+  names = await startNameServer();
+  listener = await startListener();
+  hook.enable();
+});
+afterAll(async () => {
+  hook.disable();
+  await names.close();
+  await listener.close();
+});
+beforeEach(() => {
+  made = 0;
+});
+
+const guardWith = (allow: readonly string[] = [], waitMs = 2_000): Guard =>
+  makeGuard({ allow, resolver: makeResolver({ servers: [names.address], waitMs }) });
+
+async function withSender<T>(guard: Guard, use: (sender: Sender) => Promise<T>): Promise<T> {
+  const sender = makeSender({ guard, connectMs: 2_000, deadlineMs: 4_000 });
+  try {
+    return await use(sender);
+  } finally {
+    await sender.close();
+  }
+}
+
+const headers = { 'Content-Type': 'application/json' };
+const body = Buffer.from('{"update_id":1}');
+const reserved = (address: string) => `Bad Request: bad webhook: IP address ${address} is reserved`;
+const refusal = (guard: Guard, url: string) =>
+  guard.vet(url).then(
+    ({ address }) => `accepted ${address}`,
+    (error: Error) => error.message,
+  );
+/** How WHATWG writes an address in a URL. */
+const written = (address: string) => new URL(`https://[${address}]`).hostname.slice(1, -1);
+
+test('what counts connections does count: an address that is opened is dialled and arrives', async () => {
+  names.set('open.test', ['127.0.0.1']);
+  const outcome = await withSender(guardWith(['127.0.0.0/8']), (sender) =>
+    sender.send(receiverOf(`https://open.test:${listener.port}/`), headers, body),
+  );
+  expect(outcome).toMatchObject({ kind: 'failed', message: 'Connection timed out' });
+  expect([made, listener.connections()]).toEqual([1, 1]);
+});
+
+describe.each(forbidden)('%s, %s', (address) => {
+  const literal = isIP(address) === 4 ? address : written(address);
+  const host = isIP(address) === 4 ? address : `[${literal}]`;
+
+  test('is refused as an address, as a name of it, and as a name of a good one too', async () => {
+    const name = `${literal.replaceAll(/[.:]/g, '-')}.x.test`;
+    const before = listener.connections();
+    names.set(name, [address]);
+    names.set(`both-${name}`, ['8.8.8.8', '2606:4700:4700::1111', address]);
+    const guard = guardWith();
+    expect(await refusal(guard, `https://${host}:${listener.port}/`)).toBe(reserved(literal));
+    const said = [await refusal(guard, `https://${name}/`), await refusal(guard, `https://both-${name}/`)];
+    for (const text of said)
+      expect(text).toMatch(/^Bad Request: bad webhook: IP address [\d.:a-f]+ is reserved$/);
+    await withSender(guard, async (sender) => {
+      for (const to of [host, name, `both-${name}`]) {
+        const outcome = await sender.send(receiverOf(`https://${to}:${listener.port}/`), headers, body);
+        expect(outcome).toMatchObject({ kind: 'failed', reason: 'reserved' });
+      }
+    });
+    expect(names.asked(name)).toBeGreaterThanOrEqual(4);
+    expect([made, listener.connections() - before]).toEqual([0, 0]);
+  });
+});
+
+test('spellings of loopback are refused as loopback, and asked of nobody', async () => {
+  const guard = guardWith();
+  for (const host of [
+    '127.1',
+    '2130706433',
+    '0x7f.1',
+    '0177.0.0.1',
+    '127.0.0.1.',
+    '%31%32%37.0.0.1',
+    'a@127.1',
+  ])
+    expect(await refusal(guard, `https://${host}/`)).toBe(reserved('127.0.0.1'));
+  for (const host of ['localhost', 'localhost.', 'LocalHost', 'bot.localhost', 'ｌocalhost'])
+    expect(await refusal(guard, `https://${host}/`)).toBe(reserved('127.0.0.1'));
+  expect(names.asked('localhost')).toBe(0);
+  expect(await guardWith(['127.0.0.0/8']).vet('https://localhost/')).toMatchObject({ address: '127.0.0.1' });
+  expect(made).toBe(0);
+});
+
+test('a name that comes to mean something else is refused at the next connection', async () => {
+  const guard = guardWith(['127.0.0.1/32']);
+  const url = `https://turning.test:${listener.port}/`;
+  names.set('turning.test', ['127.0.0.1']);
+  expect((await guard.vet(url)).address).toBe('127.0.0.1');
+  const before = listener.connections();
+  await withSender(guard, async (sender) => {
+    await sender.send(receiverOf(url), headers, body);
+    expect(listener.connections() - before).toBe(1);
+    names.set('turning.test', ['127.0.0.2']);
+    expect(await sender.send(receiverOf(url), headers, body)).toMatchObject({
+      kind: 'failed',
+      message: 'IP address 127.0.0.2 is reserved',
+    });
+  });
+  expect([made, listener.connections() - before]).toEqual([1, 1]);
+});
+
+test('a name that means two things in turn is dialled as it was vetted: there is no second look-up', async () => {
+  let turn = 0;
+  names.set('flip.test', (type) => {
+    if (type === 'A') turn += 1;
+    return turn % 2 === 1 ? ['127.0.0.1'] : ['127.0.0.2'];
+  });
+  const before = listener.connections();
+  const outcome = await withSender(guardWith(['127.0.0.1/32']), (sender) =>
+    sender.send(receiverOf(`https://flip.test:${listener.port}/`), headers, body),
+  );
+  expect(outcome).toMatchObject({ message: 'Connection timed out' });
+  expect([turn, names.asked('flip.test'), listener.connections() - before]).toEqual([1, 2, 1]);
+});
+
+describe('names without addresses', () => {
+  test.each<[name: string, meaning: 'none' | 'SERVFAIL' | 'silent' | [], why: string]>([
+    ['unknown.test', 'none', 'Name or service not known'],
+    ['empty.test', [], 'No address associated with hostname'],
+    ['broken.test', 'SERVFAIL', 'Temporary failure in name resolution'],
+    ['silent.test', 'silent', 'Temporary failure in name resolution'],
+  ])('%s: %s', async (name, meaning, why) => {
+    if (meaning !== 'none') names.set(name, meaning);
+    const began = performance.now();
+    const said = await refusal(guardWith([], 500), `https://${name}/`);
+    expect(said).toBe(`Bad Request: bad webhook: Failed to resolve host: ${why}`);
+    expect(performance.now() - began).toBeLessThan(1_500);
+    expect(made).toBe(0);
+  });
+
+  test('a server that answers for one family alone is enough', async () => {
+    names.set('half.test', (type) => (type === 'A' ? ['1.1.1.1', '8.8.8.8'] : 'silent'));
+    const guard = guardWith([], 500);
+    expect(await guard.addressesOf('half.test')).toEqual(['1.1.1.1', '8.8.8.8']);
+  });
+
+  test('all addresses of both families are seen', async () => {
+    const all = [
+      ...Array.from({ length: 12 }, (_, n) => `8.8.4.${n}`),
+      ...Array.from({ length: 8 }, (_, n) => `2606:4700::${n + 1}`),
+    ];
+    names.set('many.test', all);
+    expect([...(await guardWith().addressesOf('many.test'))].sort()).toEqual([...all].sort());
+  });
+});
+
+test('connections that open at the same moment share one look-up, later ones ask anew', async () => {
+  names.set('shared.test', ['8.8.8.8']);
+  const guard = guardWith();
+  await Promise.all(Array.from({ length: 40 }, () => guard.addressesOf('shared.test')));
+  expect(names.asked('shared.test')).toBe(2);
+  await guard.addressesOf('shared.test');
+  expect(names.asked('shared.test')).toBe(4);
+});

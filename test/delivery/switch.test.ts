@@ -1,0 +1,191 @@
+/** Between polling and webhook nothing is lost and nothing comes twice. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { poll, shown } from '../support/store.js';
+import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+  await world.worker();
+});
+afterAll(() => world.close());
+
+test('what waits for a poll goes to the webhook, and the rest of it back to polls', async ({
+  onTestFinished,
+}) => {
+  const books = await keepBooks(({ text }) => (text === 'never' ? 500 : 200));
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { webhooks } = front.store;
+  const { bot, say } = await makeChats(front, 2);
+  await say(0, 'a');
+  await say(1, 'b');
+  expect(shown(await poll(front, bot))).toEqual(['a', 'b']);
+  await webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await books.tookIn(2, 3_000);
+  await say(0, 'never');
+  await say(0, 'behind');
+  await say(1, 'c');
+  await books.tookIn(3, 3_000);
+  await expect.poll(async () => (await front.store.queues.info(bot.id)).pending).toBe(2);
+  expect(await webhooks.remove(bot.id, false)).toBe(true);
+  await say(1, 'd');
+  await expect
+    .poll(async () => shown(await poll(front, bot)), { timeout: 4_000 })
+    .toEqual(['never', 'behind', 'd']);
+  expect(books.taken.map(({ text }) => text).sort()).toEqual(['a', 'b', 'c']);
+});
+
+test('switching back and forth under load: each update comes once, in order', { timeout: 25_000 }, async ({
+  onTestFinished,
+}) => {
+  const books = await keepBooks(() => sleep(5, 200));
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { webhooks } = front.store;
+  const { bot, users, say } = await makeChats(front, 3);
+  const said = 40;
+  const got: string[] = [];
+  const talk = (async () => {
+    for (let n = 0; n < said; n++) {
+      await Promise.all(users.map((_, person) => say(person, `${n}`)));
+      await sleep(20);
+    }
+  })();
+  let talking = true;
+  talk.finally(() => {
+    talking = false;
+  });
+  let taken = 0;
+  const collect = () => {
+    for (const { chat, text } of books.taken.slice(taken)) got.push(`${chat} ${text}`);
+    taken = books.taken.length;
+  };
+  for (let round = 0; talking || round < 4; round++) {
+    await webhooks.set(bot.id, settingsFor(books), keepQueue);
+    await sleep(150);
+    await webhooks.remove(bot.id, false);
+    let next = 0;
+    for (let n = 0; n < 6; n++) {
+      const found = await poll(front, bot, next);
+      // A worker has what it sent acknowledged before polls find anything.
+      collect();
+      for (const { updateId, message } of found) {
+        got.push(`${message.chat.user} ${message.record.content.text}`);
+        next = updateId + 1;
+      }
+      await sleep(30);
+    }
+    if (next > 0) await poll(front, bot, next);
+  }
+  await talk;
+  await webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await expect.poll(async () => (await front.store.queues.info(bot.id)).pending, { timeout: 5_000 }).toBe(0);
+  collect();
+  for (const { id } of users) {
+    const own = got.filter((each) => each.startsWith(`${id} `));
+    expect(own).toEqual(Array.from({ length: said }, (_, n) => `${id} ${n}`));
+  }
+});
+
+test('dropping drops exactly what waited', async ({ onTestFinished }) => {
+  const books = await keepBooks(({ text }) => (text === 'old' ? 500 : 200));
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { webhooks } = front.store;
+  const { bot, users, say } = await makeChats(front, 3);
+  await Promise.all(users.map((_, person) => say(person, 'old')));
+  await webhooks.set(bot.id, settingsFor(books), { drop: true, mask: null });
+  expect((await front.store.queues.info(bot.id)).pending).toBe(0);
+  await say(0, 'new');
+  await books.tookIn(1, 2_000);
+  // What failed and is parked is dropped too, and holds nothing up.
+  await Promise.all(users.map((_, person) => say(person, 'old')));
+  await expect.poll(() => books.arrivals.length, { timeout: 3_000 }).toBeGreaterThan(6);
+  await webhooks.set(bot.id, settingsFor(books), { drop: true, mask: null });
+  await Promise.all(users.map((_, person) => say(person, 'newer')));
+  await books.tookIn(4, 3_000);
+  await expect.poll(async () => (await front.store.queues.info(bot.id)).pending).toBe(0);
+});
+
+test('a receiver that does not answer keeps nothing back when its webhook is deleted', async ({
+  onTestFinished,
+}) => {
+  const books = await keepBooks(() => new Promise<number>(() => undefined));
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { bot, users, say } = await makeChats(front, 3);
+  await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await Promise.all(users.map((_, person) => say(person, 'a')));
+  await expect.poll(() => books.open).toBe(3);
+  await front.store.webhooks.remove(bot.id, false);
+  const began = performance.now();
+  // What is open may still be acknowledged: until then a poll would give it out twice.
+  expect(await poll(front, bot)).toEqual([]);
+  await expect.poll(async () => shown(await poll(front, bot)), { timeout: 5_000 }).toEqual(['a', 'a', 'a']);
+  expect(performance.now() - began).toBeLessThan(4_000);
+  await expect.poll(() => books.open).toBe(0);
+});
+
+test('a node that dies behind the commit leaves it to the sweep, which drops once', async () => {
+  const { front } = world;
+  const { queues, sweep, webhooks } = front.store;
+  const { bot, say } = await makeChats(front, 1);
+  await say(0, 'a');
+  const books = await keepBooks();
+  const { hooks } = front;
+  const call = hooks.call;
+  hooks.call = (name, run) => (name === 'webhooks/switch' ? Promise.reject(new Error('dead')) : run());
+  await expect(webhooks.set(bot.id, settingsFor(books), { drop: true, mask: null })).rejects.toThrow('dead');
+  hooks.call = call;
+  expect((await queues.info(bot.id)).pending).toBe(1);
+  sweep.start();
+  await expect.poll(async () => (await queues.info(bot.id)).pending, { timeout: 6_000 }).toBe(0);
+  await say(0, 'b');
+  await books.tookIn(1, 3_000);
+  expect(books.taken.map(({ text }) => text)).toEqual(['b']);
+  await books.close();
+});
+
+test('a webhook that its receiver called gone for 23 hours is removed', async ({ onTestFinished }) => {
+  const books = await keepBooks(() => 410);
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { bot, say } = await makeChats(front, 1);
+  await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await say(0, 'a');
+  const state = world.cluster.keys.queueState(bot.id);
+  const { client } = front.connection;
+  await expect.poll(() => client.hget(state, 'gone'), { timeout: 3_000 }).not.toBeNull();
+  await client.hset(state, 'gone', Date.now() - 23 * 3_600_000 - 60_000);
+  await expect.poll(() => front.store.webhooks.find(bot.id), { timeout: 6_000 }).toBeNull();
+  await expect.poll(async () => shown(await poll(front, bot)), { timeout: 4_000 }).toEqual(['a']);
+});
+
+test('what is a day old or too large becomes a dead letter that says why', async ({ onTestFinished }) => {
+  const books = await keepBooks(() => 500);
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { bot, say } = await makeChats(front, 1);
+  await say(0, 'a');
+  const { keys } = world.cluster;
+  const { client } = front.connection;
+  const [[id, fields]] = (await client.xrange(keys.queue(bot.id), '-', '+')) as [[string, string[]]];
+  expect(fields[2]).toBe('t');
+  // The same update, made a day ago.
+  const raw = (await client.xrangeBuffer(keys.queue(bot.id), '-', '+')) as unknown as [[Buffer, Buffer[]]];
+  const old = [...raw[0][1]];
+  old[3] = Buffer.from(`${Date.now() - 24 * 3_600_000 - 1_000}`);
+  await client.del(keys.queue(bot.id));
+  await client.xadd(keys.queue(bot.id), id, ...(old as never[]));
+  await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await expect.poll(async () => (await front.store.queues.info(bot.id)).pending, { timeout: 4_000 }).toBe(0);
+  expect(books.arrivals).toEqual([]);
+  await world.cluster.flush();
+  const rows = await front.db.query<{ record: Buffer }>('select record from dead_updates where bot_id = $1', [
+    bot.id,
+  ]);
+  expect(rows).toHaveLength(1);
+  expect(rows[0]?.record.includes('expired')).toBe(true);
+});

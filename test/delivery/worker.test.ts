@@ -1,0 +1,117 @@
+/** What happens when a worker dies, loses its lease, or the doorbell loses everything. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Delivery, Step } from '../../src/store/deliveries.js';
+import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+test('what a killed worker held is delivered by another within ten seconds, in order', {
+  timeout: 30_000,
+}, async ({ onTestFinished }) => {
+  const first = await world.worker();
+  let slow = true;
+  const books = await keepBooks(() => (slow ? sleep(60_000, 200, { ref: false }) : 200));
+  onTestFinished(() => books.close());
+  const { bot, users, say } = await makeChats(world.front, 4);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books, { maxConnections: 3 }), keepQueue);
+  for (let n = 0; n < 3; n++) await Promise.all(users.map((_, person) => say(person, `${n}`)));
+  await expect.poll(() => books.open).toBe(3);
+  slow = false;
+  await first.kill();
+  const killed = performance.now();
+  await world.worker();
+  await books.tookIn(12, 12_000);
+  expect(performance.now() - killed).toBeLessThan(10_000);
+  for (const { id } of users)
+    expect(books.taken.filter(({ chat }) => chat === id).map(({ text }) => text)).toEqual(['0', '1', '2']);
+});
+
+test('a worker that was left behind by its lease changes nothing', async ({ onTestFinished }) => {
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { deliveries, queues, webhooks } = world.front.store;
+  const { bot, say } = await makeChats(world.front, 1);
+  await webhooks.set(bot.id, settingsFor(books), keepQueue);
+  // Without a ring or a sweep nobody comes between.
+  const { hooks } = world.front;
+  const { ring } = hooks;
+  hooks.ring = () => undefined;
+  onTestFinished(() => {
+    hooks.ring = ring;
+  });
+  await say(0, 'one');
+  const mine = await deliveries.lease(bot.id, 10);
+  if (typeof mine === 'string') throw new Error(mine);
+  expect(await deliveries.lease(bot.id, 10)).toBe('leased');
+  const { client } = world.front.connection;
+  await client.hset(world.cluster.keys.queueState(bot.id), 'leased', '1');
+  const theirs = await deliveries.lease(bot.id, 10);
+  if (typeof theirs === 'string') throw new Error(theirs);
+  const step: Omit<Step, 'fence'> = {
+    since: mine.since,
+    after: mine.after,
+    safe: mine.safe,
+    leave: 'stay',
+    ...{
+      acked: [{ delivery: theirs.fresh[0] as Delivery, parked: false }],
+      failed: [],
+      chats: 0,
+      updates: 0,
+    },
+    error: '',
+    gone: '',
+    holdMs: 0,
+    probes: 0,
+  };
+  expect(await deliveries.advance(bot.id, { ...step, fence: mine.fence })).toBeNull();
+  expect(await deliveries.bury(bot.id, mine.fence, 'expired', [theirs.fresh[0]?.id ?? ''])).toBe(false);
+  expect((await queues.info(bot.id)).pending).toBe(1);
+  expect(await deliveries.advance(bot.id, { ...step, fence: theirs.fence })).not.toBeNull();
+  expect((await queues.info(bot.id)).pending).toBe(0);
+});
+
+test('when the doorbell loses every key, updates come within three seconds', { timeout: 20_000 }, async ({
+  onTestFinished,
+}) => {
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 2);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await say(0, 'before');
+  await books.tookIn(1, 3_000);
+  const { client } = world.front.connection;
+  const wipe = async () => {
+    const keys = await client.keys('*:doorbell:*');
+    expect(keys.length).toBeGreaterThan(0);
+    await client.del(...keys);
+  };
+  let late = 0;
+  for (let n = 0; n < 8; n++) {
+    await wipe();
+    const began = performance.now();
+    await say(n % 2, `${n}`);
+    await wipe().catch(() => undefined);
+    await books.tookIn(n + 2, 5_000);
+    late = Math.max(late, performance.now() - began);
+  }
+  expect(late).toBeLessThan(3_000);
+});
+
+test('a worker that stops in order gives its bots back at once', async ({ onTestFinished }) => {
+  const own = await world.worker();
+  const books = await keepBooks(() => sleep(300, 200));
+  onTestFinished(() => books.close());
+  const { bot, users, say } = await makeChats(world.front, 3);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await Promise.all(users.map((_, person) => say(person, 'a')));
+  await expect.poll(() => books.open).toBe(3);
+  await own.worker.stop();
+  await Promise.all(users.map((_, person) => say(person, 'b')));
+  await books.tookIn(6, 3_000);
+  expect(books.arrivals).toHaveLength(6);
+});

@@ -1,0 +1,214 @@
+/** Bots with webhooks on real stores, a receiver over HTTPS that keeps books, and as many workers as a test wants. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createDoorbell, type Doorbell } from '../../src/delivery/doorbell.js';
+import { createReceivers } from '../../src/delivery/receivers.js';
+import { makeSender } from '../../src/delivery/send.js';
+import {
+  createDeliveryWorker,
+  type DeliveryWorker,
+  type DeliveryWorkerOptions,
+} from '../../src/delivery/worker.js';
+import { connectQueueClient, type QueueClient } from '../../src/redis/queue_client.js';
+import { type ChatRef, directChat } from '../../src/store/keys.js';
+import type { WebhookSettings } from '../../src/store/webhooks.js';
+import { makeCertificate } from '../support/certificates.js';
+import { startReceiver } from '../support/receivers.js';
+import { makeBot, makeUser, type Person, startCluster, type TestNode, text } from '../support/store.js';
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+const receivers = createReceivers(['127.0.0.0/8']);
+
+/** What a receiver was shown. */
+export interface Arrival {
+  readonly updateId: number;
+  readonly chat: number;
+  readonly text: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+export interface Books {
+  readonly url: string;
+  readonly certificate: string;
+  readonly arrivals: Arrival[];
+  /** In the order in which they were answered with a 2xx. */
+  readonly taken: readonly Arrival[];
+  /** open now, and at most so far */
+  readonly open: number;
+  mostOpen: number;
+  /** Resolves once so many updates, each counted once, were taken; rejects after `msMax`. */
+  tookIn(count: number, msMax: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Status to answer with, or a text to answer with after 200. */
+export type Answer = (arrival: Arrival) => number | Promise<number>;
+
+export async function keepBooks(answer: Answer = () => 200): Promise<Books> {
+  const arrivals: Arrival[] = [];
+  const taken: Arrival[] = [];
+  let open = 0;
+  const seen = new Set<number>();
+  const receiver = await startReceiver(certificate, async (request, response: ServerResponse, body) => {
+    open++;
+    books.mostOpen = Math.max(books.mostOpen, open);
+    let gone = false;
+    const leave = () => {
+      if (!gone) open--;
+      gone = true;
+    };
+    response.on('close', leave);
+    const update = JSON.parse(body.toString());
+    const message = update.message ?? update.edited_message;
+    const arrival: Arrival = {
+      ...{
+        updateId: update.update_id,
+        chat: message?.chat.id,
+        text: message?.text,
+        headers: request.headers,
+      },
+      body,
+    };
+    arrivals.push(arrival);
+    const status = await answer(arrival);
+    if (status >= 200 && status < 300) {
+      taken.push(arrival);
+      seen.add(arrival.updateId);
+    }
+    // The sender may send the next one as soon as it has read this answer.
+    leave();
+    response.writeHead(status).end();
+  });
+  const books: Books = {
+    url: `https://127.0.0.1:${receiver.port}/hook`,
+    certificate: certificate.cert,
+    arrivals,
+    taken,
+    get open() {
+      return open;
+    },
+    mostOpen: 0,
+    async tookIn(count, msMax) {
+      const end = performance.now() + msMax;
+      while (seen.size < count) {
+        if (performance.now() > end) throw new Error(`${seen.size} of ${count} were taken`);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    },
+    close: () => receiver.close(),
+  };
+  return books;
+}
+
+export interface World {
+  readonly cluster: Awaited<ReturnType<typeof startCluster>>;
+  /** A node whose changes ring, as a front does. */
+  readonly front: TestNode;
+  /** A node of its own with a worker on it; it is started. */
+  worker(options?: Partial<DeliveryWorkerOptions>): Promise<{
+    readonly node: TestNode;
+    readonly worker: DeliveryWorker;
+    /** Ends it as a killed process would: nothing is told to anybody. */
+    kill(): Promise<void>;
+  }>;
+  close(): Promise<void>;
+}
+
+export const settingsFor = (books: Books, more: Partial<WebhookSettings> = {}): WebhookSettings => ({
+  ...{ url: books.url, secretToken: null, certificate: books.certificate },
+  ...{ maxConnections: 40, address: '127.0.0.1', ...more },
+});
+
+export const keepQueue = { drop: false, mask: null } as const;
+
+export async function startWorld(): Promise<World> {
+  const cluster = await startCluster();
+  const { keys, redis } = cluster;
+  const endings: Array<() => Promise<unknown>> = [];
+
+  /** With every connection that it has opened. */
+  function doorbell(errors: unknown[]): Doorbell & { readonly clients: QueueClient[] } {
+    const clients: QueueClient[] = [];
+    const follow = (client: QueueClient): QueueClient => {
+      clients.push(client);
+      const duplicate = client.duplicate.bind(client) as (...given: never[]) => QueueClient;
+      return Object.assign(client, { duplicate: (...given: never[]) => follow(duplicate(...given)) });
+    };
+    const made = createDoorbell({
+      connect: () => follow(connectQueueClient(redis.url, 'test', (error) => errors.push(error))),
+      tags: [keys.partitions.tag(0), keys.partitions.tag(2)],
+      shardOf: (bot) => Math.floor(keys.partitions.of(bot) / 2),
+      onError: (error) => errors.push(error),
+    });
+    endings.unshift(() => (clients[0]?.status === 'end' ? Promise.resolve() : made.close()));
+    return { ...made, clients };
+  }
+
+  async function node(): Promise<{ readonly node: TestNode; readonly bell: ReturnType<typeof doorbell> }> {
+    const made = await cluster.node();
+    const bell = doorbell(made.errors);
+    made.hooks.ring = bell.ring;
+    return { node: made, bell };
+  }
+
+  const { node: front } = await node();
+  return {
+    cluster,
+    front,
+    async worker(options = {}) {
+      const { node: own, bell } = await node();
+      const sender = makeSender({ guard: receivers.guard });
+      let cut = false;
+      const worker = createDeliveryWorker({
+        store: own.store,
+        doorbell: bell,
+        send: sender.send,
+        service: 'Service',
+        partitions: keys.partitions.count,
+        onError: (error) => own.errors.push(error),
+        ...options,
+      });
+      endings.unshift(
+        () => sender.close(),
+        async () => cut || worker.stop(),
+      );
+      worker.start();
+      return {
+        node: own,
+        worker,
+        async kill() {
+          cut = true;
+          for (const client of bell.clients) client.disconnect();
+          own.hooks.call = () => new Promise(() => undefined);
+          own.hooks.ring = () => undefined;
+          await sender.close();
+          await own.connection.close();
+        },
+      };
+    },
+    async close() {
+      for (const end of endings) await end();
+      await cluster.close();
+    },
+  };
+}
+
+/** A bot with people who each have a direct chat with it. */
+export async function makeChats(front: TestNode, people: number) {
+  const owner = await makeUser(front);
+  const bot = await makeBot(front, owner);
+  const users: Person[] = [];
+  for (let i = 0; i < people; i++) {
+    const user = i === 0 ? owner : await makeUser(front);
+    await front.store.chats.openDirect(bot.id, user.id);
+    users.push(user);
+  }
+  const chats: ChatRef[] = users.map((user) => directChat(bot.id, user.id));
+  return {
+    bot,
+    users,
+    /** A person of the bot says something. */
+    say: (person: number, words: string) =>
+      front.store.messages.send(chats[person] as ChatRef, (users[person] as Person).sender, text(words)),
+  };
+}

@@ -1,0 +1,73 @@
+/** Certificates as receivers have them: good, self-signed, for another name, out of date. */
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import forge from 'node-forge';
+
+export interface Certificate {
+  /** PEM */
+  readonly key: string;
+  /** PEM */
+  readonly cert: string;
+}
+
+export interface CertificateOptions {
+  readonly commonName?: string;
+  /** DNS names and addresses of the subject alternative name; with none there is no such extension */
+  readonly names?: readonly string[];
+  readonly addresses?: readonly string[];
+  /** signs it; without one it signs itself */
+  readonly issuer?: Certificate;
+  readonly authority?: boolean;
+  readonly validFrom?: Date;
+  readonly validTo?: Date;
+  /** with the extensions that limit its use to TLS servers */
+  readonly forServers?: boolean;
+  /** a key of its own; else one is shared by all, since making them takes long */
+  readonly freshKey?: boolean;
+}
+
+const day = 86_400_000;
+
+const makeKey = () =>
+  generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs1', format: 'pem' })
+    .toString();
+let sharedKey: string | undefined;
+
+function keyFor(fresh: boolean): string {
+  if (fresh) return makeKey();
+  sharedKey ??= makeKey();
+  return sharedKey;
+}
+
+/** Makes a certificate and its key. */
+export function makeCertificate(options: CertificateOptions = {}): Certificate {
+  const { commonName = 'localhost', names = [], addresses = [], issuer, authority = false } = options;
+  const key = keyFor(options.freshKey ?? false);
+  const own = forge.pki.privateKeyFromPem(key);
+  const made = forge.pki.createCertificate();
+  made.publicKey = forge.pki.setRsaPublicKey(own.n, own.e);
+  made.serialNumber = `01${randomBytes(8).toString('hex')}`;
+  made.validity.notBefore = options.validFrom ?? new Date(Date.now() - day);
+  made.validity.notAfter = options.validTo ?? new Date(Date.now() + 30 * day);
+  const subject = [{ name: 'commonName', value: commonName }];
+  made.setSubject(subject);
+  made.setIssuer(
+    issuer === undefined ? subject : forge.pki.certificateFromPem(issuer.cert).subject.attributes,
+  );
+  const altNames = [
+    ...names.map((value) => ({ type: 2, value })),
+    ...addresses.map((ip) => ({ type: 7, ip })),
+  ];
+  made.setExtensions([
+    { name: 'basicConstraints', cA: authority, critical: true },
+    ...(options.forServers === true
+      ? [
+          { name: 'keyUsage', digitalSignature: true, keyEncipherment: true, critical: true },
+          { name: 'extKeyUsage', serverAuth: true },
+        ]
+      : []),
+    ...(altNames.length > 0 ? [{ name: 'subjectAltName', altNames }] : []),
+  ]);
+  made.sign(issuer === undefined ? own : forge.pki.privateKeyFromPem(issuer.key), forge.md.sha256.create());
+  return { key, cert: forge.pki.certificateToPem(made) };
+}
