@@ -9,7 +9,9 @@ import { isLongerThan } from '../../rules/text.js';
 /** People's clients open it, so it is of a kind that a button may have too, and no longer than a link in a text. */
 const followed = z
   .string({ error: 'a string' })
-  .max(limits.media_url_length_max, { error: `an address of up to ${limits.media_url_length_max} characters` })
+  .max(limits.media_url_length_max, {
+    error: `an address of up to ${limits.media_url_length_max} characters`,
+  })
   .regex(/^(https?|tg):\/\/\S+$/i, { error: 'an http, https or tg address' });
 
 /** Answers a press of an inline button: the user sees it on the event stream (behaviour §9). */
