@@ -168,8 +168,7 @@ export class Exchange implements ApiRequest, Head {
       return;
     }
     const bytesMax = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
-    // The engine skips what is still to come of this body, for at most 10 s, so that the client can read the answer:
-    // a connection closed on unread data is reset, and the answer lost.
+    // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const incoming = new BodyBuffer(bytesMax, this.context.bodies);

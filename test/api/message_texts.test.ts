@@ -145,23 +145,6 @@ describe('text', () => {
     );
   });
 
-  test('marks without end are not parsed, however little text they hold', async () => {
-    const empty = (bytes: number) => `${'<b></b>'.repeat(Math.floor(bytes / 7))}x`;
-    expect((await send({ text: empty(200_000), parse_mode: 'HTML' })).text).toBe('x');
-    const marks = { parse_mode: 'HTML', chat_id: user.id };
-    await seen.refused(
-      call('sendMessage', { ...marks, text: empty(300_000) }),
-      400,
-      'Bad Request: message is too long',
-    );
-    const caption = { photo: 'https://a.example/b.png', caption: empty(300_000) };
-    await seen.refused(
-      call('sendPhoto', { ...marks, ...caption }),
-      400,
-      'Bad Request: message caption is too long',
-    );
-  });
-
   test('keyboards', async () => {
     const keyboard = (...buttons: object[]) => ({ reply_markup: { inline_keyboard: [buttons] } });
     const ok = { text: 'b', callback_data: 'd' };
