@@ -4,6 +4,7 @@
 export const limits = {
   text_length_max: 4096,
   caption_length_max: 1024,
+  markup_length_max: 256 * 1024,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
   keyboard_bytes_max: 64 * 1024,
@@ -105,6 +106,8 @@ export const limits = {
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  json_values_max: 10_000,
+  bodies_bytes_max: 1024 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
@@ -157,6 +160,7 @@ export const limits = {
   changes_log_ttl_ms: 10 * 60_000,
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
+  streams_per_user_max: 32,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
@@ -178,6 +182,10 @@ assert(
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(
+  limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
+  'several uploads must fit beside each other',
+);
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(
   limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&

@@ -44,6 +44,8 @@ export interface StreamListener {
 export interface Streams {
   /** Begins to report, from `cursor` if given. The returned function ends it. */
   open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
+  /** How many streams of a person are open on this node, or being opened. */
+  openOf(user: number): number;
   /** Ends all streams, and those that are being opened. */
   close(): void;
 }
@@ -102,7 +104,15 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     stop: () => void;
     leave: () => void;
   }>();
+  const openByUser = new Map<number, number>();
   let closing = false;
+
+  const openOf = (user: number): number => openByUser.get(user) ?? 0;
+  const count = (user: number, more: 1 | -1) => {
+    const now = openOf(user) + more;
+    if (now === 0) openByUser.delete(user);
+    else openByUser.set(user, now);
+  };
 
   const readChanges = (partition: number, after: number, list: readonly ChatRef[]) =>
     scripts.call(
@@ -268,6 +278,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     const handle = {
       look,
       stop() {
+        if (!ended) count(user, -1);
         ended = true;
         open.delete(handle);
         for (const stop of unlisten.values()) stop();
@@ -278,11 +289,13 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
         listener.leave();
       },
     };
-    const stopUser = await hints.listen(keys.userChannel(user), () => {
-      stale = true;
-      look([]);
-    });
+    let stopUser = () => {};
+    count(user, 1);
     try {
+      stopUser = await hints.listen(keys.userChannel(user), () => {
+        stale = true;
+        look([]);
+      });
       await work();
       begun = true;
     } catch (error) {
@@ -299,6 +312,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
 
   return {
     open: openStream,
+    openOf,
     close() {
       closing = true;
       clearInterval(timer);
