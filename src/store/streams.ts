@@ -7,10 +7,10 @@
  */
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
-import { actionHint, type Chats } from './chats.js';
+import { actionHint, type Chats, isPresent } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
-import { type ChatRef, chatText, parseChat } from './keys.js';
+import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
 import type { Records } from './records.js';
 import { relatedId, type StoredMessage, storedMessage } from './stored_message.js';
 
@@ -136,6 +136,17 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     return related;
   }
 
+  /** Of chats that changed, those that a person may read now: the list that a stream goes by is followed by hints alone. */
+  async function readable(user: number, list: readonly ChatRef[]): Promise<ReadonlySet<string>> {
+    const named = new Map(list.map((chat) => [chatText(chat), chat]));
+    const seen = await Promise.all(
+      [...named].map(async ([name, chat]) =>
+        isDirect(chat) || isPresent((await chats.member(chat, user)).status) ? [name] : [],
+      ),
+    );
+    return new Set(seen.flat());
+  }
+
   let ticks = 0;
   const timer = setInterval(() => {
     // The hint that a list of chats changed may be lost too.
@@ -202,11 +213,18 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       const ordered = (rows as RawRow[])
         .map((row) => ({ to: String(row[4]), version: Number(row[3]), change: changeOf(row) }))
         .sort((a, b) => a.version - b.version);
-      const related = await relatedMessages(ordered.map(({ change }) => change));
+      const changes = ordered.map(({ change }) => change);
+      const [related, seen] = await Promise.all([
+        relatedMessages(changes),
+        readable(
+          user,
+          changes.map(({ chat }) => chat),
+        ),
+      ]);
       for (const { to, version: at, change } of ordered) {
         if (ended) return;
         cursors.set(partition, at);
-        if (to !== '' && to !== String(user)) continue;
+        if ((to !== '' && to !== String(user)) || !seen.has(chatText(change.chat))) continue;
         const message = change.message && (related.get(change.message) ?? change.message);
         listener.change({ ...change, message, cursor: cursorText(cursors) });
       }
