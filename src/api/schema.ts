@@ -97,9 +97,10 @@ export const chatId = z
   )
   .describe('Id of the chat (of a direct chat, of the person), or `@username` of a public one');
 
-const messageIdError = 'an integer';
-export const messageId = integer(messageIdError)
-  .pipe(z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }))
+const noMessage = { error: 'an integer' };
+/** One pipe: behind a second one zod no longer tells that the parameter is required. */
+export const messageId = z
+  .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
 /** Ids of messages for one step: 1 to `limits.messages_batch_max`, in any order. */
