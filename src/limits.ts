@@ -95,6 +95,17 @@ export const limits = {
   doorbell_rings_max: 10_000,
   doorbell_shards: 8,
   dead_update_age_ms_max: 7 * 24 * 3_600_000,
+  delivery_attempt_age_ms_max: 7 * 24 * 3_600_000,
+  delivery_successes_kept: 100,
+  delivery_failures_kept: 10_000,
+  delivery_answer_kept_bytes: 1_024,
+  delivery_record_kept_bytes_max: 64 * 1024,
+  delivery_attempts_waiting_max: 5_000,
+  delivery_records_waiting_bytes_max: 32 * 1024 * 1024,
+  delivery_attempts_flush_ms: 500,
+  replay_batch_max: 100,
+  replay_max: 10_000,
+  webhook_answer_calls_max: 100,
 
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
@@ -183,6 +194,10 @@ assert(
 assert(
   limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
   'one receiver may not have more connections than all have',
+);
+assert(
+  limits.replay_max <= limits.queue_length_max / 2,
+  'what is delivered again must not push out what waits',
 );
 assert(
   limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,

@@ -2,6 +2,7 @@
 import type { Database } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
+import { type Attempts, createAttempts } from './attempts.js';
 import { type Auth, createAuth } from './auth.js';
 import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
@@ -21,7 +22,9 @@ import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createReplays, type Replays } from './replays.js';
 import type { Secrets } from './secrets.js';
+import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
 import { createUsers, type Users } from './users.js';
@@ -50,6 +53,9 @@ export interface Store {
   readonly posts: Posts;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
+  readonly attempts: Attempts;
+  readonly replays: Replays;
+  readonly signingSecrets: SigningSecrets;
 }
 
 export interface StoreOptions {
@@ -73,6 +79,8 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
+  const replays = createReplays(shared, queues, ring);
+  const bots = createBots(shared, control, auth, queues);
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
@@ -90,14 +98,17 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     queues,
     forwarder,
     history: createHistory(shared, chats, records),
-    bots: createBots(shared, control, auth, queues),
+    bots,
     users: createUsers(shared, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder, webhooks }, onError),
+    sweep: createSweep(shared, { control, chats, auth, forwarder, webhooks, replays }, onError),
     idempotency: createIdempotency(shared),
     webhooks,
     deliveries: createDeliveries(shared, hints),
+    attempts: createAttempts(shared),
+    replays,
+    signingSecrets: createSigningSecrets(shared, bots, webhooks),
     under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
   };
   return store;
