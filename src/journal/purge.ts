@@ -45,7 +45,7 @@ const agedAttempts = statement(
 );
 const surplusAttempts = statement(
   'purge_surplus_attempts',
-  `with bounds as (
+  `with bounds as materialized (
      select c.bot_id, (
        select a.id from delivery_attempts a where a.bot_id = c.bot_id and not a.delivered
         order by a.id desc offset $1 limit 1

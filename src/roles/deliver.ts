@@ -29,7 +29,8 @@ export async function startDeliver({ config, log, keys, store, doorbell, figures
     partitions: keys.partitions.count,
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
-      if (dead !== null) log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
+      if (dead !== null)
+        log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
     onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver has answered 410 for 23 hours'),
     onError: onError('a delivery goes on later'),

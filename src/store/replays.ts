@@ -108,7 +108,8 @@ export function createReplays(
     countDead: (bot) => dead.countDead(db, bot),
     async replay(bot, { from, to, delivered }) {
       const { pending } = await queues.info(bot);
-      if (pending + limits.replay_max > limits.queue_length_max) fail('too_many_requests', { retry_after: 60 });
+      if (pending + limits.replay_max > limits.queue_length_max)
+        fail('too_many_requests', { retry_after: 60 });
       let queued = 0;
       for (let next = from; queued < limits.replay_max; ) {
         const taken = await dead.takeReplay(db, bot, { from: next, to, delivered }, limits.replay_batch_max);

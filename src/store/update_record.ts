@@ -14,8 +14,8 @@ export function unpackUpdate(record: Buffer): Readonly<Record<string, Buffer>> {
     return record.readUIntBE(at - bytes, bytes);
   };
   const lengthBytes: Readonly<Record<number, number>> = {
-    ...{ 0xd9: 1, 0xda: 2, 0xdb: 4 },
-    ...{ 0xc4: 1, 0xc5: 2, 0xc6: 4 },
+    ...{ 217: 1, 218: 2, 219: 4 },
+    ...{ 196: 1, 197: 2, 198: 4 },
   };
   function takeText(): Buffer {
     const head = take(1);

@@ -60,8 +60,7 @@ const hook = () =>
   );
 const own = (verb: string, rest: string, body?: unknown, user: TestUser = owner) =>
   service.app(user, verb, `/api/me/bots/${bot.id}/webhook/${rest}`, body);
-const say = (text: string) =>
-  resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const arrived = (...texts: string[]) =>
   expect.poll(() => shown.map(({ text }) => text), { timeout: 8_000 }).toEqual(texts);
 const attempts = async (query = '') => (await resultOf(own('GET', `deliveries${query}`))).items;
@@ -189,7 +188,10 @@ test('read dead letters and have them delivered again under the same update_id',
     'two',
     'three',
   ]);
-  expect(items[0]).toMatchObject({ reason: 'expired', update: { update_id: ids[0], message: { from: { id: owner.id } } } });
+  expect(items[0]).toMatchObject({
+    reason: 'expired',
+    update: { update_id: ids[0], message: { from: { id: owner.id } } },
+  });
   expect(Math.abs(items[0].date - Date.now() / 1_000)).toBeLessThan(60);
   const first = await resultOf(own('GET', 'dead_letters?limit=2'));
   expect(first.items).toEqual(items.slice(0, 2));
@@ -247,7 +249,12 @@ test('have deliveries repeated, and over polling under a new id', async () => {
   const polled = await resultOf(service.bot(bot, 'getUpdates'));
   expect(polled.map(({ message }: { message: { text: string } }) => message.text)).toEqual(['two', 'three']);
   expect(polled[0].update_id).toBeGreaterThan(ids[2] as number);
-  for (const wrong of [{}, { from_update_id: 1 }, { from_update_id: 2, to_update_id: 1 }, { dead_letters: false }])
+  for (const wrong of [
+    {},
+    { from_update_id: 1 },
+    { from_update_id: 2, to_update_id: 1 },
+    { dead_letters: false },
+  ])
     expect(await own('POST', 'replay', wrong)).toMatchObject({ status: 400 });
 });
 

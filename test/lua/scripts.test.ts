@@ -13,6 +13,7 @@ import { messageCases } from './messages.cases.js';
 import { pinCases } from './pins.cases.js';
 import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
+import { webhookReplayCases } from './webhook_replays.cases.js';
 import { webhookCases } from './webhooks.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
@@ -30,6 +31,7 @@ const cases: readonly Case[] = [
   ...idempotencyCases,
   ...postCases,
   ...webhookCases,
+  ...webhookReplayCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

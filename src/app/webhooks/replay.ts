@@ -18,8 +18,7 @@ function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given):
   if (dead_letters && from === undefined && to === undefined) return allDead;
   if (from === undefined) return fail('parameter_required', { name: 'from_update_id' });
   if (to === undefined) return fail('parameter_required', { name: 'to_update_id' });
-  if (to < from)
-    return fail('parameter_wrong', { name: 'to_update_id', what: 'at least from_update_id' });
+  if (to < from) return fail('parameter_wrong', { name: 'to_update_id', what: 'at least from_update_id' });
   return { from, to, delivered: !dead_letters };
 }
 

@@ -13,7 +13,8 @@ export const showSigningSecret = defineEndpoint({
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],
-  handler: async ({ user, store }, p) => viewSigningSecret(await store.signingSecrets.show(user.id, p.bot_id)),
+  handler: async ({ user, store }, p) =>
+    viewSigningSecret(await store.signingSecrets.show(user.id, p.bot_id)),
 });
 
 export const rotateSigningSecret = defineEndpoint({
