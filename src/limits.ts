@@ -129,6 +129,7 @@ export const limits = {
   partitions_max: 1_000,
 
   request_id_ttl_ms: 60_000,
+  answer_request_ttl_ms: 10 * 60_000,
   fill_ticket_ttl_ms: 5_000,
   idempotency_key_length_max: 255,
   idempotency_ttl_ms: 24 * 3_600_000,

@@ -20,7 +20,7 @@ export interface DrainContext {
     attempt: AttemptFacts,
   ): void;
   /** Runs what an answer asks for before the chat's next update goes out. It must not reject. */
-  onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void>;
+  onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void> | undefined;
   /** A webhook was removed because its receiver said for 23 hours that it is gone. */
   onRemoved?(bot: number): void;
   onError(error: unknown): void;

@@ -28,10 +28,13 @@ export function uniqueText(): string {
   return `${prefix}${counter.toString(36)}`;
 }
 
+/** What a call belongs to that may run again: an idempotency key, or the answer to a delivery. */
+export type CallOrigin = 'once' | 'answer';
+
 /** Request ids of a call that may run again: the same for the same seed. `lua/lib/request.lua` knows them by their begin. */
-export function requestIdsOf(seed: string): () => string {
+export function requestIdsOf(seed: string, origin: CallOrigin = 'once'): () => string {
   let drawn = 0;
-  return () => `once.${seed}.${++drawn}`;
+  return () => `${origin}.${seed}.${++drawn}`;
 }
 
 /** How often a call may find something missing, fill it and try again, before the service counts as overloaded. */

@@ -8,7 +8,7 @@ import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
 import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
-import { requestIdsOf, type StoreContext, uniqueText } from './context.js';
+import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
@@ -49,7 +49,7 @@ export interface Store {
    * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
    * was applied by a former run is recognised by its script (law 4).
    */
-  under(seed: string): Store;
+  under(seed: string, origin?: CallOrigin): Store;
   readonly posts: Posts;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
@@ -109,7 +109,10 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     attempts: createAttempts(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
-    under: (seed) => ({ ...store, ...changing({ ...shared, requestId: requestIdsOf(seed) }) }),
+    under: (seed, origin) => ({
+      ...store,
+      ...changing({ ...shared, requestId: requestIdsOf(seed, origin) }),
+    }),
   };
   return store;
 }
