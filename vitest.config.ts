@@ -1,10 +1,37 @@
+/**
+ * Most test files bring their own servers and wait more than they work, so two of them run side by side. Those that
+ * stop processes, count what a machine does in a time, or own the machine in another way come after them, one by one.
+ */
 import { defineConfig } from 'vitest/config';
+
+const alone = ['test/faults/**/*.test.ts', 'test/local/**/*.test.ts', 'test/api/budget.test.ts'];
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global_setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'side by side',
+          include: ['test/**/*.test.ts'],
+          exclude: alone,
+          globalSetup: ['test/support/global_setup.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'alone',
+          include: alone,
+          globalSetup: ['test/support/global_setup.ts'],
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

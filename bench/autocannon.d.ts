@@ -1,12 +1,16 @@
 /** The part of autocannon that the load process uses. */
 declare module 'autocannon' {
+  interface Request {
+    readonly method: 'GET' | 'POST' | 'DELETE';
+    readonly path: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body?: string;
+  }
   interface Options {
     readonly url: string;
     readonly connections: number;
     readonly duration: number;
-    readonly method: 'GET' | 'POST';
-    readonly headers: Readonly<Record<string, string>>;
-    readonly body?: string;
+    readonly requests: ReadonlyArray<Request | { setupRequest(request: object): Request }>;
   }
   interface Result {
     readonly duration: number;

@@ -21,27 +21,60 @@ export function expect(holds: boolean, what: string): asserts holds {
   if (!holds) throw new WrongAnswer(what);
 }
 
-/** The result of a call. Throws WrongAnswer for anything but success. */
-export async function call<T>(
-  url: string,
-  options: { readonly token?: string; readonly body?: unknown } = {},
-): Promise<T> {
-  const { token, body } = options;
+export interface CallOptions {
+  readonly verb?: 'GET' | 'POST' | 'DELETE';
+  readonly token?: string;
+  /** Sent as JSON; a string as it is. */
+  readonly body?: unknown;
+}
+
+/** The text of an answer. Throws WrongAnswer for anything but success, and for what is not labelled as JSON. */
+export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
   const response = await fetch(url, {
-    method: body === undefined ? 'GET' : 'POST',
+    method: verb ?? (body === undefined ? 'GET' : 'POST'),
     headers: {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(10_000),
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    signal: AbortSignal.timeout(30_000),
   });
   const text = await response.text();
   const path = new URL(url).pathname.replace(/^\/bot[^/]+/, '/bot…');
   expect(response.status === 200, `${path} answered ${response.status} ${text.slice(0, 200)}`);
-  const answer = JSON.parse(text) as { ok: boolean; result: T };
-  expect(answer.ok, `${path} answered ${text.slice(0, 200)}`);
-  return answer.result;
+  expect(response.headers.get('content-type') === 'application/json', `${path} does not answer with JSON`);
+  return text;
+}
+
+/** An answer whose fields stand beside `ok`. Throws WrongAnswer for anything but success. */
+export async function answerOf<T>(url: string, options: CallOptions = {}): Promise<T> {
+  const text = await textOf(url, options);
+  const answer = JSON.parse(text) as { readonly ok: boolean } & T;
+  expect(
+    answer.ok,
+    `${new URL(url).pathname.replace(/^\/bot[^/]+/, '/bot…')} answered ${text.slice(0, 200)}`,
+  );
+  return answer;
+}
+
+/** The result of a call. Throws WrongAnswer for anything but success. */
+export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
+  return (await answerOf<{ readonly result: T }>(url, options)).result;
+}
+
+/** Does `count` pieces of work, at most `width` at a time. */
+export async function inParallel<T>(
+  count: number,
+  width: number,
+  work: (i: number) => Promise<T>,
+): Promise<T[]> {
+  const done: T[] = new Array(count);
+  let next = 0;
+  const line = async () => {
+    for (let i = next++; i < count; i = next++) done[i] = await work(i);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, count) }, line));
+  return done;
 }
 
 /** Makes a user, a bot of that user, and opens the chat between them. */

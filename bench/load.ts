@@ -7,15 +7,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from './client.js';
 import { isInstalled, runForOutput } from './processes.js';
+import {
+  type Call,
+  firstCall,
+  isFixed,
+  type Pieces,
+  type Series,
+  type Template,
+  templatesOf,
+} from './series.js';
 
 export const loadTools = ['wrk', 'autocannon'] as const;
 export type LoadTool = (typeof loadTools)[number];
-
-export interface LoadRequest {
-  readonly url: string;
-  /** JSON of a POST; a GET without it. */
-  readonly body: string | undefined;
-}
 
 export interface LoadOptions {
   readonly tool: LoadTool;
@@ -46,14 +49,18 @@ interface Printed {
   readonly p99: number;
 }
 
-const quoted = (text: string) => JSON.stringify(text).replace(/\\u([\da-f]{4})/g, '\\u{$1}');
+/** What the load process for autocannon is told by a file. */
+export interface AutocannonTask extends Pick<Series, 'origin' | 'rows'> {
+  readonly templates: readonly Template[];
+  readonly connections: number;
+  readonly seconds: number;
+}
 
-function wrkScript({ body }: LoadRequest): string {
-  const request =
-    body === undefined
-      ? ''
-      : `wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = ${quoted(body)}\n`;
-  return `${request}
+const quoted = (text: string) => JSON.stringify(text).replace(/\\u([\da-f]{4})/g, '\\u{$1}');
+const listed = (pieces: Pieces) =>
+  `{${pieces.map((piece) => (typeof piece === 'string' ? quoted(piece) : piece)).join(',')}}`;
+
+const report = `
 function done(summary, latency)
   local e = summary.errors
   io.write(string.format('{"requests":%d,"seconds":%f,"failed":%d,"p50":%f,"p99":%f}\\n', summary.requests,
@@ -61,33 +68,96 @@ function done(summary, latency)
     latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
 end
 `;
+
+/** A request that is always the same: wrk builds it once. */
+function fixedScript({ verb, token, body }: Call): string {
+  return [
+    `wrk.method = ${quoted(verb)}`,
+    ...(token === undefined ? [] : [`wrk.headers["Authorization"] = ${quoted(`Bearer ${token}`)}`]),
+    ...(body === undefined ? [] : ['wrk.headers["Content-Type"] = "application/json"']),
+    ...(body === undefined ? [] : [`wrk.body = ${quoted(body)}`]),
+    report,
+  ].join('\n');
 }
 
-async function runWrk(request: LoadRequest, options: LoadOptions): Promise<string> {
-  const script = join(options.dir, 'load.lua');
-  writeFileSync(script, wrkScript(request), { mode: 0o600 });
-  const args = ['-t1', `-c${options.connections}`, `-d${options.seconds}s`, '-s', script, request.url];
+/** Everything before the body, whose length stands at the end. */
+function head(origin: string, { verb, path, token, body }: Template): Pieces {
+  const bearer = token === undefined ? [] : ['\r\nAuthorization: Bearer ', ...token];
+  const type = body === undefined ? '\r\n\r\n' : '\r\nContent-Type: application/json\r\nContent-Length: ';
+  return [`${verb} `, ...path, ` HTTP/1.1\r\nHost: ${new URL(origin).host}`, ...bearer, type];
+}
+
+/** Requests that go through rows: wrk asks for each. */
+function rowsScript({ origin }: Series, templates: readonly Template[], rowsFile: string): string {
+  const calls = templates.map(
+    (template) =>
+      `{head=${listed(head(origin, template))}, body=${template.body ? listed(template.body) : 'nil'}}`,
+  );
+  return `
+local calls = {${calls.join(',\n')}}
+local rows, at, pass, looked = {}, 0, 0, false
+for line in io.lines(${quoted(rowsFile)}) do
+  local row = {}
+  for cell in line:gmatch('[^\\t]+') do row[#row + 1] = cell end
+  rows[#rows + 1] = row
+end
+local function text(pieces, row)
+  local out = {}
+  for i = 1, #pieces do
+    local piece = pieces[i]
+    if type(piece) == 'number' then piece = piece == 0 and pass or row[piece] end
+    out[i] = piece
+  end
+  return table.concat(out)
+end
+function request()
+  -- wrk looks at one request before it begins, and does not send it.
+  if looked then at = at + 1 end
+  looked = true
+  if at > #rows then at, pass = 1, pass + 1 end
+  local call, row = calls[pass % #calls + 1], rows[math.max(at, 1)]
+  if not call.body then return text(call.head, row) end
+  local body = text(call.body, row)
+  return text(call.head, row) .. #body .. '\\r\\n\\r\\n' .. body
+end
+${report}`;
+}
+
+async function runWrk(series: Series, salt: string, options: LoadOptions): Promise<string> {
+  const { dir, connections, seconds, signal } = options;
+  const [script, rows] = [join(dir, 'load.lua'), join(dir, 'load_rows.txt')];
+  const call = firstCall(series, salt);
+  const text = isFixed(series) ? fixedScript(call) : rowsScript(series, templatesOf(series, salt), rows);
+  writeFileSync(script, text, { mode: 0o600 });
+  writeFileSync(rows, series.rows.map((row) => `${row.join('\t')}\n`).join(''), { mode: 0o600 });
+  const url = `${series.origin}${call.path}`;
   try {
-    return await runForOutput('wrk', args, options.signal);
+    return await runForOutput('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, url], signal);
   } finally {
-    rmSync(script, { force: true });
+    for (const file of [script, rows]) rmSync(file, { force: true });
   }
 }
 
-async function runAutocannon(request: LoadRequest, options: LoadOptions): Promise<string> {
-  const { connections, seconds, signal } = options;
-  const process_ = fileURLToPath(new URL('load_autocannon.js', import.meta.url));
-  return runForOutput(
-    process.execPath,
-    [process_, JSON.stringify({ ...request, connections, seconds })],
-    signal,
-  );
+async function runAutocannon(series: Series, salt: string, options: LoadOptions): Promise<string> {
+  const { dir, connections, seconds, signal } = options;
+  const { origin, rows } = series;
+  const file = join(dir, 'load.json');
+  const task: AutocannonTask = { origin, rows, templates: templatesOf(series, salt), connections, seconds };
+  writeFileSync(file, JSON.stringify(task), { mode: 0o600 });
+  try {
+    const program = fileURLToPath(new URL('load_autocannon.js', import.meta.url));
+    return await runForOutput(process.execPath, [program, file], signal);
+  } finally {
+    rmSync(file, { force: true });
+  }
 }
 
+let loads = 0;
+
 /** Loads a server for a time. Throws WrongAnswer when an answer was no success or a connection failed. */
-export async function load(request: LoadRequest, options: LoadOptions): Promise<LoadResult> {
+export async function load(series: Series, options: LoadOptions): Promise<LoadResult> {
   const run = options.tool === 'wrk' ? runWrk : runAutocannon;
-  const output = await run(request, options);
+  const output = await run(series, `load ${++loads}`, options);
   const line = output.split('\n').find((candidate) => candidate.startsWith('{'));
   const { failed, ...result } = JSON.parse(line ?? '{"failed":-1}') as Printed;
   expect(failed === 0, `${failed} of ${result.requests} requests failed under load`);

@@ -1,19 +1,37 @@
-/** The load process for machines without wrk: `load_autocannon.js '{"url":…,"connections":…,"seconds":…}'`. */
-import autocannon from 'autocannon';
+/** The load process for machines without wrk: `load_autocannon.js task.json`. */
+import { readFileSync } from 'node:fs';
+import autocannon, { type Request } from 'autocannon';
+import type { AutocannonTask } from './load.js';
+import { fillIn, isFixed, type Template } from './series.js';
 
-const { url, body, connections, seconds } = JSON.parse(process.argv[2] ?? '{}') as {
-  url: string;
-  body?: string;
-  connections: number;
-  seconds: number;
-};
+const task = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as AutocannonTask;
+const { origin, rows, templates, connections, seconds } = task;
+let at = -1;
+let pass = 0;
+
+function next(): Request {
+  if (++at === rows.length) {
+    at = 0;
+    pass++;
+  }
+  const row = rows[at] as readonly string[];
+  const { verb, path, token, body } = templates[pass % templates.length] as Template;
+  return {
+    method: verb,
+    path: fillIn(path, row, pass),
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${fillIn(token, row, pass)}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: fillIn(body, row, pass) }),
+  };
+}
+
 const result = await autocannon({
-  url,
+  url: origin,
   connections,
   duration: seconds,
-  method: body === undefined ? 'GET' : 'POST',
-  headers: body === undefined ? {} : { 'content-type': 'application/json' },
-  ...(body === undefined ? {} : { body }),
+  requests: [isFixed({ calls: templates, rows }) ? next() : { setupRequest: next }],
 });
 process.stdout.write(
   `${JSON.stringify({

@@ -1,10 +1,10 @@
-/** Measures one scenario: warm-up, then rounds in which the floor and the service take turns. */
+/** Measures one scenario: warm-up, then rounds in which its two sides take turns. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from './client.js';
 import { type LoadOptions, load } from './load.js';
 import { cpuSeconds } from './processes.js';
 import type { RedisWatch } from './redis_watch.js';
-import type { Prepared, Scenario, Side } from './scenarios.js';
+import type { Goal, Prepared, Scenario, Side } from './scenario.js';
 
 /** One server in one round. Times are in microseconds a request unless the name says otherwise. */
 export interface Round {
@@ -23,14 +23,18 @@ export interface Round {
 export interface Measured {
   readonly name: string;
   readonly proof: string;
-  readonly goal: number;
-  readonly floor: Round;
-  readonly service: Round;
-  /** Service's rate as a share of the floor's: the median of the rounds, and each of them. */
+  readonly goal: Goal;
+  readonly labels: Prepared['labels'];
+  readonly connections: number;
+  readonly base: Round;
+  readonly subject: Round;
+  /** Subject's rate as a share of the base's: the median of the rounds, and each of them. */
   readonly ratio: number;
   readonly ratios: readonly number[];
-  /** Floor's CPU time a request as a share of the service's. */
+  /** Base's CPU time a request as a share of the subject's. */
   readonly cpuRatio: number;
+  /** CPU time for a request of the subject, as a multiple of the base's: of server, of Redis, of both together. */
+  readonly growth: { readonly server: number; readonly redis: number; readonly both: number };
   /** Seconds until the journal was empty after the last round. */
   readonly drained_s: number;
 }
@@ -74,23 +78,28 @@ async function playRound(
   options: MeasureOptions,
   seconds: number,
 ): Promise<Round> {
-  const { target, request } = side;
-  const newest = await side.verify();
+  const { target, series } = side;
+  const { watch, connections } = options;
+  const reading = async () => ({
+    cpu: cpuSeconds(target.pid),
+    redis: await watch.cost(),
+    versions: scenario.versions === 0 ? 0 : await watch.versions(),
+  });
+  await side.verify();
   await drain(options);
-  const before = { cpu: cpuSeconds(target.pid), redis: await options.watch.cost() };
-  const result = await load(request, { ...options, seconds });
-  const after = { cpu: cpuSeconds(target.pid), redis: await options.watch.cost() };
-  const lag = await options.watch.journalLength();
-  if (scenario.countsMessages) {
+  const before = await reading();
+  const result = await load(series, { ...options, seconds });
+  const after = await reading();
+  const lag = await watch.journalLength();
+  if (scenario.versions > 0) {
     // The tool gives up requests that are under way when its time is over: they may have been applied.
-    const made = (await side.verify()) - newest - 3;
+    const applied = (after.versions - before.versions) / scenario.versions;
     expect(
-      made >= result.requests && made <= result.requests + options.connections,
-      `${result.requests} calls were acknowledged and ${made} messages made`,
+      applied >= result.requests && applied <= result.requests + connections,
+      `${result.requests} calls were acknowledged and ${applied} applied`,
     );
-  } else {
-    await side.verify();
   }
+  await side.verify();
   const each = 1e6 / result.requests;
   return {
     rate: result.requests / result.seconds,
@@ -121,42 +130,52 @@ function middleOf(rounds: readonly Round[]): Round {
 /** Runs a prepared scenario. Throws WrongAnswer as soon as an answer is wrong. */
 export async function measure(
   scenario: Scenario,
-  { floor, service }: Prepared,
+  { base, subject, labels }: Prepared,
   options: MeasureOptions,
 ): Promise<Measured> {
   const { name, proof, goal } = scenario;
   const play = (side: Side, what: string, seconds: number) => {
-    options.progress(`${name}: ${what}, ${side === floor ? 'floor' : 'service'}`);
+    options.progress(`${name}: ${what}, ${labels[side === base ? 0 : 1]}`);
     return playRound(side, scenario, options, seconds);
   };
-  for (const side of [floor, service]) await play(side, 'warm-up', options.warmup_s);
-  const rounds: Array<{ readonly floor: Round; readonly service: Round }> = [];
+  const warmed = options.warmup_s > 0 ? [base, subject] : [];
+  for (const side of warmed) await play(side, 'warm-up', options.warmup_s);
+  const rounds: Array<{ readonly base: Round; readonly subject: Round }> = [];
   for (let i = 1; i <= options.rounds; i++) {
     const what = `round ${i} of ${options.rounds}`;
     // Who goes second meets a warmer machine: they take turns in that too.
     if (i % 2 === 1) {
-      const first = await play(floor, what, options.seconds);
-      rounds.push({ floor: first, service: await play(service, what, options.seconds) });
+      const first = await play(base, what, options.seconds);
+      rounds.push({ base: first, subject: await play(subject, what, options.seconds) });
     } else {
-      const first = await play(service, what, options.seconds);
-      rounds.push({ service: first, floor: await play(floor, what, options.seconds) });
+      const first = await play(subject, what, options.seconds);
+      rounds.push({ subject: first, base: await play(base, what, options.seconds) });
     }
   }
   if (options.profile) {
-    options.profile(service.target.pid);
-    await play(service, 'profile', options.seconds);
-    options.profile(service.target.pid);
+    options.profile(subject.target.pid);
+    await play(subject, 'profile', options.seconds);
+    options.profile(subject.target.pid);
   }
-  const ratios = rounds.map((round) => round.service.rate / round.floor.rate);
+  const ratios = rounds.map((round) => round.subject.rate / round.base.rate);
+  const growth = (cost: (round: Round) => number) =>
+    median(rounds.map((round) => cost(round.subject) / cost(round.base)));
   return {
     name,
     proof,
     goal,
-    floor: middleOf(rounds.map((round) => round.floor)),
-    service: middleOf(rounds.map((round) => round.service)),
+    labels,
+    connections: options.connections,
+    base: middleOf(rounds.map((round) => round.base)),
+    subject: middleOf(rounds.map((round) => round.subject)),
     ratio: median(ratios),
     ratios,
-    cpuRatio: median(rounds.map((round) => round.floor.cpu / round.service.cpu)),
+    cpuRatio: median(rounds.map((round) => round.base.cpu / round.subject.cpu)),
+    growth: {
+      server: growth(({ cpu }) => cpu),
+      redis: growth(({ redisCpu }) => redisCpu),
+      both: growth(({ cpu, redisCpu }) => cpu + redisCpu),
+    },
     drained_s: await drain(options),
   };
 }

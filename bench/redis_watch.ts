@@ -1,6 +1,6 @@
-/** What Redis did meanwhile: its CPU time, the scripts it ran, and what waits in the journals. */
-import { connectRedis } from '../src/redis/connection.js';
-import { makeKeys } from '../src/store/keys.js';
+/** What Redis did meanwhile: its CPU time, its scripts, the versions it gave out, its bytes, and what waits in the journals. */
+import { connectRedis, type RedisConnection } from '../src/redis/connection.js';
+import { type Keys, makeKeys } from '../src/store/keys.js';
 
 export interface RedisCost {
   /** user and system time of the whole server, in seconds */
@@ -13,7 +13,23 @@ export interface RedisWatch {
   cost(): Promise<RedisCost>;
   /** Entries that Postgres does not have yet, all partitions together. */
   journalLength(): Promise<number>;
+  /** Versions given out so far, all partitions together: each change of an entity takes one. */
+  versions(): Promise<number>;
+  /** Bytes of all keys and deadlines with their tables; without buffers of clients, the append-only file and scripts. */
+  dataBytes(): Promise<number>;
+  /** Lets go of what Redis remembers of requests that were applied: for a minute it would count as data. */
+  forgetRequests(): Promise<void>;
+  readonly client: RedisConnection['client'];
+  readonly keys: Keys;
+  readonly connection: RedisConnection;
   close(): Promise<void>;
+}
+
+/** Names and values that Redis lists in turn. */
+function readPairs(list: readonly unknown[]): Map<string, unknown> {
+  const pairs = new Map<string, unknown>();
+  for (let i = 0; i < list.length; i += 2) pairs.set(String(list[i]), list[i + 1]);
+  return pairs;
 }
 
 export async function watchRedis(url: string, partitions: number): Promise<RedisWatch> {
@@ -36,6 +52,28 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       );
       return lengths.reduce((a, b) => a + b, 0);
     },
+    async versions() {
+      const each = await Promise.all(
+        Array.from({ length: partitions }, (_, partition) => client.hget(keys.meta(partition), 'ver')),
+      );
+      return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
+    },
+    async dataBytes() {
+      const stats = readPairs((await client.call('MEMORY', 'STATS')) as unknown[]);
+      const tables = readPairs((stats.get('db.0') ?? []) as unknown[]);
+      return [...tables.values(), stats.get('dataset.bytes')].reduce<number>((sum, n) => sum + Number(n), 0);
+    },
+    async forgetRequests() {
+      for (let cursor = '0'; ; ) {
+        const [next, found] = await client.scan(cursor, 'MATCH', '*:req:*', 'COUNT', 10_000);
+        if (found.length > 0) await client.del(...found);
+        if (next === '0') return;
+        cursor = next;
+      }
+    },
+    client,
+    keys,
+    connection,
     close: () => connection.close(),
   };
 }

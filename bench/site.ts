@@ -6,13 +6,14 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { settings } from '../src/config.js';
 import { startPostgres } from '../src/local/postgres.js';
 import { endChild, exitOf, freePort } from '../src/local/processes.js';
 import { startRedis } from '../src/local/redis.js';
 import { ensureRedis } from '../src/local/redis_install.js';
 import { node_flags, runRole, startRole } from '../src/local/role.js';
 import { RoleLog } from '../src/local/role_log.js';
-import type { FloorSetup } from './floor.js';
+import type { FloorSetup, FloorTask } from './floor.js';
 import { otherCore, pin, serverCore } from './processes.js';
 
 /** A server that is loaded. */
@@ -24,10 +25,13 @@ export interface Target {
 export interface Site {
   readonly front: Target;
   readonly redisUrl: string;
+  readonly databaseUrl: string;
   readonly adminToken: string;
   readonly partitions: number;
   /** Folder that is removed at the end. */
   readonly dir: string;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
   /** Starts a floor in a process of its own. */
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Stops everything that was started, newest first. */
@@ -52,7 +56,7 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-async function startFloor(setup: FloorSetup, env: NodeJS.ProcessEnv, stops: Array<() => Promise<void>>) {
+async function startFloor(task: FloorTask, env: NodeJS.ProcessEnv, stops: Array<() => Promise<void>>) {
   const floor = fileURLToPath(new URL('floor.js', import.meta.url));
   const child = spawn(process.execPath, [...node_flags, floor], {
     env,
@@ -63,13 +67,17 @@ async function startFloor(setup: FloorSetup, env: NodeJS.ProcessEnv, stops: Arra
   const listening = new Promise<{ port: number }>((resolve) => {
     child.once('message', (message) => resolve(message as { port: number }));
   });
-  child.send(setup);
+  child.send(task);
   const outcome = await Promise.race([listening, exited]);
   if (typeof outcome === 'string' || outcome.port === 0) throw new Error('a floor did not start');
   const pid = child.pid as number;
   pin(pid, serverCore);
   return { baseUrl: `http://127.0.0.1:${outcome.port}`, pid };
 }
+
+/** Settings of a service that happens to be configured here are not those of a run. */
+const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
 /** Starts everything. When a part fails, what has started is stopped again. */
 export async function startSite(options: SiteOptions): Promise<Site> {
@@ -94,7 +102,8 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     const adminToken = randomBytes(24).toString('hex');
     const port = await freePort();
     const env = {
-      ...process.env,
+      ...withoutSettings(process.env),
+      PETREL_HOME: join(dir, 'home'),
       HOST: '127.0.0.1',
       PORT: String(port),
       SHARE_PORT: '0',
@@ -134,10 +143,13 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     return {
       front: { baseUrl: `http://127.0.0.1:${port}`, pid },
       redisUrl: redis.url,
+      databaseUrl: postgres.url,
       adminToken,
       partitions: options.partitions,
       dir,
-      startFloor: (setup) => startFloor(setup, env, stops),
+      signal,
+      startFloor: (setup) =>
+        startFloor({ setup, redisUrl: redis.url, partitions: options.partitions }, env, stops),
       stop,
     };
   } catch (error) {

@@ -123,6 +123,9 @@ export const settings = {
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
     'How long an entity stays in Redis after it was flushed and last touched',
   ),
+  REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
+    'How many of those who put an emoji on a post are told with it; beyond that the latest',
+  ),
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
     'Journal entries of a partition above which mutating calls answer 429',
   ),

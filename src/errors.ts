@@ -54,6 +54,7 @@ export const catalogue = {
   not_group_member: forbidden('bot is not a member of the group chat'),
   not_channel_member: forbidden('bot is not a member of the channel chat'),
   bot_blocked: forbidden('bot was blocked by the user'),
+  bot_blocked_by_you: forbidden('you blocked this bot'),
   posting_not_allowed: bad('need administrator rights in the channel chat'),
   pin_not_allowed: bad('not enough rights to manage pinned messages in the chat'),
   cant_initiate: forbidden("bot can't initiate conversation with a user"),

@@ -92,7 +92,9 @@ const role = (name: string, description: string, starters: readonly Starter[]) =
 role('front', 'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics', [
   startFront,
 ]);
-role('deliver', 'sweeps up what a process that died left undone', [startDeliver]);
+role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
+  startDeliver,
+]);
 role('flush', 'writes the journals behind to Postgres', [startFlush]);
 role('all', 'front, deliver and flush in one process, for small installations', [
   startFlush,

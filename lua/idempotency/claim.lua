@@ -11,6 +11,7 @@
 @arg     holder       text   who asks
 @ok      seed    text    from which the run makes its request ids
 @ok      answer  bytes?  sealed; null when the caller is to run
+@ok      again   flag    a former run may have changed something
 @err     pending
 @err     other_parameters
 @err     too_many
@@ -19,11 +20,11 @@ local _, ms = now()
 local known = redis.call('HMGET', claim_key, 'f', 's', 'h', 'u', 'a')
 if known[1] then
   if known[1] ~= fingerprint then return refuse('other_parameters') end
-  if known[5] then return ok(known[2], known[5]) end
+  if known[5] then return ok(known[2], known[5], 1) end
   if known[3] ~= holder and tonumber(known[4]) > ms then return refuse('pending') end
   -- Whoever held it is gone or gave it back: the next run makes the same request ids, so what was applied is recognised.
   redis.call('HSET', claim_key, 'h', holder, 'u', ('%.0f'):format(ms + LIMITS.idempotency_lease_ms))
-  return ok(known[2], false)
+  return ok(known[2], false, 1)
 end
 local at = ('%.0f'):format(ms)
 if redis.call('ZCOUNT', live_key, '(' .. at, '+inf') >= LIMITS.idempotency_keys_max then return refuse('too_many') end
@@ -33,4 +34,4 @@ redis.call('ZADD', live_key, ('%.0f'):format(ms + LIMITS.idempotency_ttl_ms), di
 redis.call('PEXPIRE', live_key, LIMITS.idempotency_ttl_ms)
 redis.call('HSET', claim_key, 'f', fingerprint, 's', seed, 'h', holder, 'u', ('%.0f'):format(ms + LIMITS.idempotency_lease_ms))
 redis.call('PEXPIRE', claim_key, LIMITS.idempotency_ttl_ms)
-return ok(seed, false)
+return ok(seed, false, 0)

@@ -2,13 +2,39 @@
 @summary A post's record in Redis: exact counts, the latest reactors, and who acted lately. Needs partition, message, chat and control.
 ]]
 -- Fields: c channel, m message id, v version of the last journaled change, u users with a reaction on it, x once it is
--- deleted; by emoji n: count, f: version of the first use, l: the latest reactors, newest first, 16 bytes of external id
--- each; g and gp generations of those who acted lately, gt when g began (ms).
+-- deleted; by emoji n: count, f: version of the first use, l: the latest reactors and o: those before them, newest first,
+-- 16 bytes of external id each; g and gp generations of those who acted lately, gt when g began (ms).
+-- The record is read once, whole: a script answers with it, after its own changes.
 local function read_post(post)
-  local p = redis.call('HMGET', post, 'c', 'm', 'x', 'u', 'g', 'gp', 'gt')
-  if not p[1] then return nil end
-  return {chat = p[1], message = p[2], deleted = p[3], users = tonumber(p[4]), now = p[5] or '0', before = p[6] or nil,
-    since = tonumber(p[7] or 0)}
+  local fields = redis.call('HGETALL', post)
+  local p = {fields = fields, at = {}, changes = {}}
+  for i = 1, #fields, 2 do p.at[fields[i]] = i + 1 end
+  local function field(name) return fields[p.at[name]] end
+  p.chat, p.message, p.deleted = field('c'), field('m'), field('x')
+  if not p.chat then return nil end
+  p.users, p.now, p.before, p.since = tonumber(field('u')), field('g') or '0', field('gp'), tonumber(field('gt') or 0)
+  return p
+end
+
+local function get_field(p, name)
+  return p.fields[p.at[name]]
+end
+
+-- For write_post, and for the answer.
+local function set_field(p, name, value)
+  local n = #p.changes
+  p.changes[n + 1], p.changes[n + 2] = name, value
+  local at = p.at[name]
+  if not at then
+    at = #p.fields + 2
+    p.fields[at - 1], p.at[name] = name, at
+  end
+  p.fields[at] = value
+end
+
+local function write_post(post, p)
+  redis.call('HSET', post, unpack(p.changes))
+  redis.call('PERSIST', post)
 end
 
 -- Why a user or bot cannot see the post now: the name of the refusal, a ticket and the
@@ -76,6 +102,30 @@ local function place_of(list, external)
   return at
 end
 
+-- Puts a reactor before all others of an emoji. The latest few are apart, so that most changes write a short field however
+-- many reacted.
+local function add_reactor(p, emoji, external)
+  local latest, older = 'l:' .. emoji, 'o:' .. emoji
+  local list = external .. (get_field(p, latest) or '')
+  if #list > LIMITS.reactors_latest_max * 16 then
+    set_field(p, older, (list .. (get_field(p, older) or '')):sub(1, LIMITS.reactors_kept_max * 16))
+    list = ''
+  end
+  set_field(p, latest, list)
+end
+
+-- Takes out one who took the emoji back; who is in neither list is too old for them.
+local function drop_reactor(p, emoji, external)
+  for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
+    local list = get_field(p, name) or ''
+    local at = place_of(list, external)
+    if at then
+      set_field(p, name, list:sub(1, at - 1) .. list:sub(at + 16))
+      return
+    end
+  end
+end
+
 -- The column of an emoji in Postgres: 52 bits of its digest.
 local function emoji_column(emoji)
   return ('%.0f'):format(tonumber(redis.sha1hex(emoji):sub(1, 13), 16))
@@ -92,11 +142,18 @@ local function post_of(record)
   return post
 end
 
--- A post goes with its message. The record stays until Postgres knows: a read-back must not find the post alive.
+-- A post goes with its message, and who reacted lately with the post. The record stays until Postgres knows: a read-back
+-- must not find the post alive.
 local function end_post(post, at, chat, message_id)
   if not post then return end
-  local key = at.post_prefix .. ('%.0f'):format(post)
+  local id = ('%.0f'):format(post)
+  local key = at.post_prefix .. id
   local version = next_version(at.meta)
+  for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
+    if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
+  end
+  -- Before the first generation is an old one, its number is not written down.
+  redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)
   journal_image(at.journal, version, ('post:%.0f:%.0f'):format(post % LIMITS.partitions_max,

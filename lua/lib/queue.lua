@@ -16,6 +16,13 @@ local function entry_bytes(fields)
   return n
 end
 
+-- A list of bytes as the other side reads them: what cmsgpack packs of a string is text there, and a record is none.
+local function pack_bytes(list)
+  local packed = {'\220' .. struct.pack('>I2', #list)}
+  for i, each in ipairs(list) do packed[i + 1] = '\198' .. struct.pack('>I4', #each) .. each end
+  return table.concat(packed)
+end
+
 -- Takes an entry out and hands it to Postgres as a dead letter: its fields, and w why and d when (ms).
 local function bury(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
@@ -24,7 +31,7 @@ local function bury(q, at, entry, reason, now_ms)
   -- A replay is dead under the id that receivers know.
   local update_id = fields[20] or entry[1]:match('^%d+')
   for _, told in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = told end
-  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, cmsgpack.pack(fields))
+  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 

@@ -2,7 +2,7 @@
 @summary Taking messages out of a chat for good. Needs partition, message, chat, changes, control, pin and post.
 ]]
 -- Leaves a tombstone and ends the post: record, journal and change log. `at` names the keys meta, journal, changes and
--- channel and the prefixes of messages and posts. The caller ends with close_removal.
+-- channel and the prefixes of messages, posts and who acted. The caller ends with close_removal.
 local function remove_message(at, c, chat, message_id, record)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id

@@ -11,3 +11,8 @@ local function read_reply(c, message_prefix, reply_to, token)
   if read_header(reply)[6] == KIND_DELETED then return nil, refuse('reply_not_found') end
   return reply
 end
+
+-- The same for a request that was applied: what has become of the message since is no reason to refuse.
+local function present_reply(message_prefix, reply_to)
+  return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
+end

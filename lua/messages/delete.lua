@@ -23,6 +23,7 @@
 @key     changes         {NN}:changes:<chat>                     STREAM
 @key     channel         {NN}:on_chat:<chat>                     CHANNEL
 @derived post            {NN}:post:<post>                        HASH
+@derived acted           {NN}:acted:<post>:<generation>          HASH
 @arg     run         text
 @arg     chat        text
 @arg     message_id  text
@@ -60,7 +61,7 @@ if seconds - header[3] > LIMITS.delete_age_ms_max / 1000 then return refuse('can
 if why then return refuse('journal_full') end
 
 local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
-  message_prefix = message_key:sub(1, -#message_id - 1), post_prefix = post_prefix}
+  message_prefix = message_key:sub(1, -#message_id - 1), post_prefix = post_prefix, acted_prefix = acted_prefix}
 local version = remove_message(at, c, chat, message_id, record)
 close_removal(at, c, chat, version, c.pin == message_id)
 remember(request_key, 1)

@@ -22,6 +22,7 @@
 @key     channel         {NN}:on_chat:<chat>                     CHANNEL
 @derived message         {NN}:msg:<chat>:<message_id>            STRING
 @derived post            {NN}:post:<post>                        HASH
+@derived acted           {NN}:acted:<post>:<generation>          HASH
 @arg     run         text
 @arg     chat        text
 @arg     who         text    id of the user or bot
@@ -69,7 +70,7 @@ end
 if why then return refuse('journal_full') end
 
 local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
-  message_prefix = message_prefix, post_prefix = post_prefix}
+  message_prefix = message_prefix, post_prefix = post_prefix, acted_prefix = acted_prefix}
 local version, unpin
 for _, each in ipairs(found) do
   version = remove_message(at, c, chat, each.id, each.record)

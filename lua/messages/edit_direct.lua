@@ -37,6 +37,7 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     queue_missing
+@err     blocked
 @err     not_found
 @err     cant_be_edited
 @err     no_text
@@ -50,14 +51,18 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local done, made = remembered(request_key)
+if made then return ok(made, c.profile, replied_record(made, sibling_prefix), 0) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
-if redis.call('EXISTS', request_key) == 1 then
+if done then
+  if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
 local q, ring
 if from ~= '' then
+  if c.kind == 'blocked' then return refuse('blocked') end
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
 end
@@ -82,5 +87,5 @@ if q then
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
   ring = at.ring
 end
-remember(request_key, 1)
+remember(request_key, chat .. ' ' .. message_id, edited)
 return ok(edited, c.profile, reply, ring and 1 or 0)

@@ -52,10 +52,13 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local done, made = remembered(request_key)
+if made then return ok(made, c.profile, replied_record(made, sibling_prefix), 0) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
-if redis.call('EXISTS', request_key) == 1 then
+if done then
+  if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
 local member = read_member(member_key, inc)
@@ -79,5 +82,5 @@ log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 local kind = is_channel(c) and 'edited_channel_post' or 'edited_message'
 local forward = post_update(outbox_key, version, ms, c.bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
-remember(request_key, 1)
+remember(request_key, chat .. ' ' .. message_id, edited)
 return ok(edited, c.profile, reply, forward and 1 or 0)

@@ -47,13 +47,16 @@ if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if redis.call('EXISTS', request_key) == 1 then return ok(0) end
-if who == bot and c.kind == 'blocked' then return refuse('blocked') end
+if c.kind == 'blocked' then return refuse('blocked') end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
 local refusal = unpinnable(record)
 if refusal then return refuse(refusal) end
-if c.pin == message_id then return ok(0) end
+if c.pin == message_id then
+  remember(request_key, 1)
+  return ok(0)
+end
 local q = read_queue(queue_state_key)
 if not q then return refuse('queue_missing') end
 if why then return refuse('journal_full') end

@@ -56,7 +56,10 @@ local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
 local refusal = unpinnable(record)
 if refusal then return refuse(refusal) end
-if c.pin == message_id then return ok(0) end
+if c.pin == message_id then
+  remember(request_key, 1)
+  return ok(0)
+end
 if why then return refuse('journal_full') end
 if outbox_full(outbox_key) then return refuse('outbox_full') end
 

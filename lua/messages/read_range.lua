@@ -1,17 +1,22 @@
 --[[
 @summary Reads messages of a chat below an id, newest first, as far as they are hot.
+@include partition
 @include message
 @flag    no-writes
+@key     meta     {NN}:meta                      HASH
 @key     chat     {NN}:chat:<chat>               HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
+@arg     run      text
 @arg     before   int     exclusive; 0 for the newest
 @arg     limit    int
 @ok      newest   int     the chat's last message id
 @ok      peer     bytes   profile of the user or the chat
 @ok      first    int     id of the first row; the rows count down from it
 @ok      rows     raw     records; null where Postgres must be asked
+@err     stale_run
 @err     chat_missing
 ]]
+if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 local c = redis.call('HMGET', chat_key, 's', 'p')
 if not c[1] then return refuse('chat_missing') end
 local newest = tonumber(c[1])

@@ -51,17 +51,17 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local done = remembered(request_key)
+if done then
+  local first, date, post = done:match('(%d+) (%d+) (%d+)')
+  return ok(first, date, c.profile, present_reply(message_prefix, reply_to), 0, post)
+end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
 if is_channel(c) and not has_right(member, 'can_post_messages') then return refuse('not_allowed') end
 local reply, refused = read_reply(c, message_prefix, reply_to, token)
 if refused then return refused end
-local done = redis.call('GET', request_key)
-if done then
-  local first, date, post = done:match('(%d+) (%d+) (%d+)')
-  return ok(first, date, c.profile, reply, 0, post)
-end
 if why then return refuse('journal_full') end
 if outbox_full(outbox_key) then return refuse('outbox_full') end
 
@@ -78,5 +78,5 @@ for _, tail in ipairs(tails) do
   end
 end
 touch_chat(chat_key, c, last)
-remember(request_key, first .. ' ' .. seconds .. ' ' .. first_post)
+remember(request_key, first .. ' ' .. seconds .. ' ' .. first_post .. ' ' .. #tails)
 return ok(first, seconds, c.profile, reply, forward and 1 or 0, first_post)

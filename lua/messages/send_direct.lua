@@ -45,15 +45,16 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
-local by_bot = from == ''
-if by_bot and c.kind == 'blocked' then return refuse('blocked') end
-local reply, refused = read_reply(c, message_prefix, reply_to, token)
-if refused then return refused end
-local done = redis.call('GET', request_key)
+local done = remembered(request_key)
 if done then
   local id, at = done:match('(%d+) (%d+)')
-  return ok(id, at, c.profile, reply, 0)
+  return ok(id, at, c.profile, present_reply(message_prefix, reply_to), 0)
 end
+local by_bot = from == ''
+-- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
+if c.kind == 'blocked' then return refuse('blocked') end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
 if why then return refuse('journal_full') end
 local q, ring
 if not by_bot then
@@ -71,5 +72,5 @@ if q then
   push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
   ring = own.ring
 end
-remember(request_key, id .. ' ' .. seconds)
+remember(request_key, id .. ' ' .. seconds, record)
 return ok(id, seconds, c.profile, reply, ring and 1 or 0)

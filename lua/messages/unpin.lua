@@ -20,6 +20,7 @@
 @arg     run         text
 @arg     chat        text
 @arg     message_id  text    the one that must be pinned; nothing for whichever is
+@arg     all         flag    leaves none pinned: that none was is no error
 @arg     direct      flag    in a direct chat either side may unpin
 @arg     token       text    ticket to leave if something must be read back
 @err     stale_run
@@ -40,6 +41,10 @@ if not direct then
   if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
   if not is_member(member) then return refuse('not_member', c.kind) end
   if not may_pin(member, c) then return refuse('not_allowed') end
+end
+if all and c.pin == '0' then
+  remember(request_key, 1)
+  return ok()
 end
 if c.pin == '0' or (message_id ~= '' and message_id ~= c.pin) then return refuse('not_found') end
 if why then return refuse('journal_full') end

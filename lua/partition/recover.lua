@@ -1,6 +1,6 @@
 --[[
 @summary Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed.
-@why     Run id and version change together: a script that finds its own run id may hand out versions at once.
+@why     What must be exceeded is the last version that was given out here. Run id and version change together: a script that finds its own run id may hand out versions at once.
 @include partition
 @key     meta         {NN}:meta     HASH    run, ver, hw
 @key     journal      {NN}:journal  STREAM
@@ -9,7 +9,7 @@
 @arg     incarnation  int           registered in Postgres; 0 only asks
 @arg     post         int           number of the last post that Postgres has
 @arg     high_water   int           entries of the journal above which changes are refused
-@err     behind       incarnation int
+@err     behind       highest int
 @err     moved
 @flag    allow-oom
 ]]
@@ -33,7 +33,7 @@ if redis.call('EXISTS', journal_key) == 1 then
 end
 
 local raised = tonumber(incarnation)
-if incarnation_of(highest) >= raised then return refuse('behind', incarnation_of(highest)) end
+if incarnation_of(highest) >= raised then return refuse('behind', ('%.0f'):format(highest)) end
 redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water,
   'post', ('%.0f'):format(math.max(tonumber(post), tonumber(known[4] or 0))))
 return ok()

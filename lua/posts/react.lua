@@ -1,8 +1,9 @@
 --[[
 @summary Sets or removes one emoji of a user on a post, or removes all that the user set.
 @why     Counts, membership and journal move together: two nodes may serve one user at the same instant.
-@repeatable What is set already, or absent already, changes nothing.
+@repeatable What is set already, or absent already, changes nothing. Of requests only those of idempotency keys are remembered.
 @include partition
+@include request
 @include clock
 @include message
 @include chat
@@ -14,6 +15,8 @@
 @key     post_ticket   {NN}:post:<post>:ticket            STRING
 @key     user_ticket   {NN}:acted:<post>:<user>:ticket    STRING
 @key     channel       {NN}:on_post:<post>                CHANNEL
+@key     request       {NN}:req:<id>                      STRING
+@key     due           {NN}:counts_due                    ZSET     post -> ms
 @derived acted         {NN}:acted:<post>:<generation>     HASH
 @derived chat          {NN}:chat:<chat>                   HASH
 @derived member        {NN}:member:<chat>:<user>          STRING
@@ -49,6 +52,9 @@ if not own then
   own = known
 end
 
+-- Hours may lie between two runs under a key; others repeat themselves within the call, where they are still the last word.
+local answer = is_keyed(request_key) and p.chat .. ' ' .. p.message
+if answer and remembered(request_key) then return ok(0, own, p.fields) end
 local set, had, rest, touched = what == 'set', 0, {}, {}
 for each in own:gmatch('%S+') do
   had = had + 1
@@ -58,7 +64,10 @@ if set and not has_emoji(own, emoji) then
   if had >= LIMITS.reactions_per_user_max then return refuse('too_many') end
   touched[1], rest[had + 1] = emoji, emoji
 end
-if #touched == 0 then return ok(0, own, redis.call('HGETALL', post_key)) end
+if #touched == 0 then
+  if answer then remember(request_key, answer) end
+  return ok(0, own, p.fields)
+end
 if why then return refuse('journal_full') end
 
 local seconds, ms = now()
@@ -74,26 +83,30 @@ end
 keep_actor(p, acted_prefix, user, own, generation, new, version)
 redis.call('DEL', user_ticket_key, post_ticket_key)
 local users = p.users + (new ~= '' and 1 or 0) - (own ~= '' and 1 or 0)
+set_field(p, 'u', tostring(users))
+local gone = {}
 for _, each in ipairs(touched) do
-  local t = redis.call('HMGET', post_key, 'n:' .. each, 'f:' .. each, 'l:' .. each)
   version = next_version(meta_key)
-  local count, first, list = tonumber(t[1] or 0) + (set and 1 or -1), t[2] or ('%.0f'):format(version), t[3] or ''
-  if set then
-    list = (external .. list):sub(1, LIMITS.reactors_kept_max * 16)
-  else
-    local at = place_of(list, external)
-    if at then list = list:sub(1, at - 1) .. list:sub(at + 16) end
-  end
+  local n, f = 'n:' .. each, 'f:' .. each
+  local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or ('%.0f'):format(version)
   -- A count of none is kept in Postgres: the newest row of the post's counts says how many users it has.
   journal_image(journal_key, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then
-    redis.call('HSET', post_key, 'n:' .. each, count, 'f:' .. each, first, 'l:' .. each, list)
+    set_field(p, n, tostring(count))
+    set_field(p, f, first)
+    if set then add_reactor(p, each, external) else drop_reactor(p, each, external) end
   else
-    redis.call('HDEL', post_key, 'n:' .. each, 'f:' .. each, 'l:' .. each)
+    for _, name in ipairs({n, f, 'l:' .. each, 'o:' .. each}) do gone[#gone + 1] = name end
   end
 end
-redis.call('HSET', post_key, 'u', users, 'v', ('%.0f'):format(version))
-redis.call('PERSIST', post_key)
+set_field(p, 'v', ('%.0f'):format(version))
+write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
+if answer then remember(request_key, answer) end
+if c.bots ~= '' then
+  redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
+end
+if #gone == 0 then return ok(1, new, p.fields) end
+redis.call('HDEL', post_key, unpack(gone))
 return ok(1, new, redis.call('HGETALL', post_key))

@@ -31,4 +31,4 @@ if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token)
 local refusal, ticket, channel = hidden(p, chat_prefix, member_prefix, who, inc, token)
 if refusal then return refuse(refusal, ticket, channel) end
 redis.call('PEXPIRE', post_key, ttl_ms, 'XX')
-return ok(redis.call('HGETALL', post_key), find_actor(p, acted_prefix, who) or false)
+return ok(p.fields, find_actor(p, acted_prefix, who) or false)

@@ -15,15 +15,19 @@
 ]]
 if #reactors == 0 then return ok(leave_ticket(ticket_key, token), 0) end
 local p = read_post(post_key)
-local list = redis.call('HGET', post_key, 'l:' .. emoji)
-if redis.call('GET', ticket_key) ~= token or not p or not list then return ok(token, LIMITS.reactors_kept_max) end
+if redis.call('GET', ticket_key) ~= token or not p or not get_field(p, 'n:' .. emoji) then
+  return ok(token, LIMITS.reactors_kept_max)
+end
+local latest, older = get_field(p, 'l:' .. emoji) or '', get_field(p, 'o:' .. emoji) or ''
+local list = older
 for i = 1, #reactors, 2 do
   local own
   for _, generation in ipairs({p.now, p.before}) do
     own = own or redis.call('HGET', acted_key(generation), reactors[i])
   end
-  if (not own or has_emoji(own, emoji)) and not place_of(list, reactors[i + 1]) then list = list .. reactors[i + 1] end
+  local id = reactors[i + 1]
+  if (not own or has_emoji(own, emoji)) and not place_of(latest, id) and not place_of(list, id) then list = list .. id end
 end
 list = list:sub(1, LIMITS.reactors_kept_max * 16)
-redis.call('HSET', post_key, 'l:' .. emoji, list)
-return ok(token, #list / 16)
+if list ~= older then redis.call('HSET', post_key, 'o:' .. emoji, list) end
+return ok(token, (#latest + #list) / 16)

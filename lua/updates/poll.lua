@@ -37,25 +37,29 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
-local function confirm_below(id)
+-- Takes the oldest entries out: those before an id, or so many. It reads what it takes and nothing else, so that no caller
+-- has a long queue read again and again.
+local function confirm(below, count)
   local q = read_queue(state_key)
-  local from, below = '-', ('(%.0f-0'):format(id)
+  local from, left = '-', count
   repeat
-    local entries = redis.call('XRANGE', queue_key, from, below, 'COUNT', LIMITS.updates_batch_max)
+    local batch = math.min(left, LIMITS.updates_batch_max)
+    local entries = redis.call('XRANGE', queue_key, from, below, 'COUNT', batch)
     for _, entry in ipairs(entries) do q.bytes = q.bytes - entry_bytes(entry[2]) end
     if #entries > 0 then from = '(' .. entries[#entries][1] end
-  until #entries < LIMITS.updates_batch_max
-  redis.call('XTRIM', queue_key, 'MINID', ('%.0f-0'):format(id))
+    left = left - #entries
+  until left <= 0 or #entries < batch
+  if from == '-' then return end
+  redis.call('XTRIM', queue_key, 'MINID', (tonumber(from:match('%d+')) + 1) .. '-0')
   redis.call('HSET', state_key, 'bytes', q.bytes)
 end
 
 local n = tonumber(offset)
 if n and n > 0 and n <= tonumber(s[1]) + 1 then
-  local head = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', 1)[1]
-  if head and tonumber(head[1]:match('^%d+')) < n then confirm_below(n) end
+  confirm(('(%.0f-0'):format(n), math.huge)
 elseif n and n < 0 then
-  local last = redis.call('XREVRANGE', queue_key, '+', '-', 'COUNT', -n)
-  if #last > 0 then confirm_below(tonumber(last[#last][1]:match('^%d+'))) end
+  local more = redis.call('XLEN', queue_key) + n
+  if more > 0 then confirm('+', more) end
 end
 -- A webhook was just deleted: what is open to its receiver may still be acknowledged.
 if s[4] then

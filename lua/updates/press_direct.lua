@@ -31,6 +31,7 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     queue_missing
+@err     blocked
 @err     not_found
 @err     no_button
 ]]
@@ -41,6 +42,7 @@ local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done, 0) end
+if c.kind == 'blocked' then return refuse('blocked') end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end

@@ -71,7 +71,7 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
     if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
     const bot = await store.auth.botById(id);
     if (bot === null || method.params === null) return false;
-    const context = { bot, store: store.under(seed, 'answer'), files, receivers, uploads: noFiles };
+    const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },
       { ...context, onGone: () => undefined },

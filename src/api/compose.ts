@@ -1,5 +1,5 @@
 /** Turns what calls carry into what the store keeps: content of messages, chats that they name, and who sends. */
-import { fail } from '../errors.js';
+import { type ErrorName, fail } from '../errors.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
 import { checkKeyboard } from '../rules/keyboard.js';
 import { captionText, messageText } from '../rules/text.js';
@@ -10,6 +10,24 @@ import type { Bot, User } from '../store/control.js';
 import { type ChatRef, directChat, sharedChat } from '../store/keys.js';
 import type { Sender } from '../store/messages.js';
 import type { Store } from '../store/store.js';
+
+/** Refusals of a call on a chat that its bot must be in. */
+export const chatErrors = [
+  'chat_id_empty',
+  'chat_not_found',
+  'cant_initiate',
+  'not_group_member',
+  'not_channel_member',
+] as const satisfies readonly ErrorName[];
+
+/** Refusals of an inline keyboard. */
+export const keyboardErrors = [
+  'keyboard_unparsable',
+  'keyboard_too_large',
+  'button_data_invalid',
+  'button_text_empty',
+  'button_type_invalid',
+] as const satisfies readonly ErrorName[];
 
 const botSenders = new WeakMap<Bot, Sender>();
 

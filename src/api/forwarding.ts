@@ -116,6 +116,13 @@ function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMes
   });
 }
 
+interface ManyParams extends Options {
+  readonly chat_id: number | string;
+  readonly from_chat_id: number | string;
+  readonly message_ids: readonly number[];
+  readonly remove_caption?: boolean | undefined;
+}
+
 /**
  * Sends messages of one chat again into another, all in one step, and returns their ids in the order given; what is
  * missing is left out. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
@@ -123,14 +130,20 @@ function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMes
 export async function resendMany(
   context: { readonly store: Store; readonly bot: Bot },
   way: Way,
-  p: Options & {
-    readonly chat_id: number | string;
-    readonly from_chat_id: number | string;
-    readonly message_ids: readonly number[];
-    readonly remove_caption?: boolean | undefined;
-  },
+  p: ManyParams,
 ): Promise<Array<{ readonly message_id: number }>> {
   const { store, bot } = context;
+  const chat = chatOfBot(bot.id, p.chat_id);
+  const { ids } = await store.messages.sendMany(chat, botSender(bot), () => resentMany(context, way, p));
+  return ids.map((message_id) => ({ message_id }));
+}
+
+async function resentMany(
+  context: { readonly store: Store; readonly bot: Bot },
+  way: Way,
+  p: ManyParams,
+): Promise<NewMessage[]> {
+  const { bot } = context;
   const found = await readSources(context, way, p.from_chat_id, p.message_ids);
   const sources = found.filter((source) => source !== null);
   if (sources.length === 0) fail('nothing_to_forward');
@@ -139,7 +152,5 @@ export async function resendMany(
     const bare = p.remove_caption && media !== undefined ? { content: { media } } : {};
     return resend(bot, way, source, p, bare);
   });
-  const chat = chatOfBot(bot.id, p.chat_id);
-  const sent = await store.messages.sendMany(chat, botSender(bot), keepAlbums(sources, messages));
-  return sent.map(({ id }) => ({ message_id: id }));
+  return keepAlbums(sources, messages);
 }

@@ -84,7 +84,7 @@ export async function answerOnce(
     const claim = await store.idempotency.claim(call);
     switch (claim.state) {
       case 'run':
-        return runOnce(claim, () => run(store.under(claim.seed)));
+        return runOnce(claim, () => run(store.under(claim.seed, claim.again)));
       case 'answered':
         return JSON.parse(claim.answer) as Outcome;
       case 'other_parameters':

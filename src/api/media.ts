@@ -34,10 +34,16 @@ function referredTo(url: string): string {
   return url;
 }
 
+const short = (words: string | undefined) =>
+  words &&
+  [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
+
 /** What was said, and nothing else of a call whose parameters are given here as they came. */
 const given = ({ width, height, duration, performer, title }: Described) =>
   Object.fromEntries(
-    Object.entries({ width, height, duration, performer, title }).filter(([, value]) => value),
+    Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(
+      ([, value]) => value,
+    ),
   ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
 
 export interface TakenMedia {
@@ -85,16 +91,23 @@ export async function takeAll(
 }
 
 /**
- * Runs what makes a message of uploaded media. When that is refused, nothing can refer to the file, and it is removed;
- * after any other fault the message may exist.
+ * Runs what makes a message of media, which it takes once it needs them: a call that came again may have made it already.
+ * When the message is refused, nothing can refer to the files that were stored, and they are removed; after any other
+ * fault it may exist.
  */
-export async function withMedia<T>(
+export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,
-  taken: readonly TakenMedia[],
-  use: () => Promise<T>,
+  take: () => Promise<M>,
+  use: (take: () => Promise<M>) => Promise<T>,
 ): Promise<T> {
+  let taken: readonly TakenMedia[] = [];
+  const taking = async () => {
+    const made = await take();
+    taken = [made].flat() as TakenMedia[];
+    return made;
+  };
   try {
-    return await use();
+    return await use(taking);
   } catch (error) {
     if (wasRefused(error))
       await Promise.all(taken.filter((t) => t.uploaded).map((t) => files.discard(t.file)));

@@ -16,17 +16,33 @@ export async function watchReactions(
   show: (data: object) => void,
 ): Promise<() => void> {
   let timer: NodeJS.Timeout | undefined;
+  let busy = false;
+  let again = false;
   let ended = false;
+  let shown = 0;
   const look = async () => {
-    timer = undefined;
-    // A post that is gone, or that cannot be read now, has nothing to show: the next change looks again.
+    again = false;
+    // A post that is gone, or that cannot be read now, has nothing to show: what was shown stays behind, and is looked at
+    // again.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
+    shown = state.version;
     const name = { post_id: post, external_id: store.posts.nameOf(post) };
     show({ ...name, reactions: viewReactions(state, user), my_reactions: state.own });
   };
-  const stop = await store.posts.watch(post, () => {
-    timer ??= setTimeout(look, limits.post_stream_interval_ms);
+  /** One look at a time: what it finds is no older than what is shown. */
+  const lookSoon = () => {
+    again = busy;
+    if (busy || ended) return;
+    busy = true;
+    timer = setTimeout(async () => {
+      await look();
+      busy = false;
+      if (again) lookSoon();
+    }, limits.post_stream_interval_ms);
+  };
+  const stop = await store.posts.watch(post, (version) => {
+    if (version !== shown) lookSoon();
   });
   await look();
   return () => {

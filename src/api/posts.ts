@@ -1,7 +1,6 @@
 /** Posts as people and bots are shown them (interface §2, behaviour §8). */
 import { z } from 'zod';
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
 import { heart } from '../rules/emoji.js';
 import { messageKinds } from '../store/codec.js';
 import type { User } from '../store/control.js';
@@ -37,17 +36,17 @@ export const postOf = (store: Store, name: string): number =>
 /** Who looks: a person by external id, or a bot (null). */
 export type PostViewer = User | null;
 
-/** All reactions on a post; of an emoji's users at most the latest hundred, the one who asks first. */
+/** All reactions on a post; of an emoji's users the latest, as many as are listed, the one who asks first. */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
-  return reactions.map(({ emoji, count, users }) => {
+  return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    const others = self === null ? users : users.filter((user) => user !== self);
-    const listed = (self === null ? others : [self, ...others]).slice(0, limits.reactors_listed_max);
+    // Who has just set the emoji stands first already.
+    const inOrder = self === null || users[0] === self;
     return {
       emoji,
       count,
-      user_ids: listed,
-      ...(count > limits.reactors_listed_max ? { user_ids_truncated: true } : {}),
+      user_ids: inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed),
+      ...(count > listed ? { user_ids_truncated: true } : {}),
     };
   });
 }

@@ -84,6 +84,13 @@ import { setWebhook } from '../methods/updates/setWebhook.js';
 import type { Endpoint } from './endpoint.js';
 import type { Method } from './method.js';
 
+/** The name that getChatMemberCount had before; Telegraf still calls it so. */
+const getChatMembersCount: Method = {
+  ...getChatMemberCount,
+  name: 'getChatMembersCount',
+  summary: 'The former name of getChatMemberCount, which some libraries still use.',
+};
+
 export const methods: readonly Method[] = [
   getMe,
   setMyName,
@@ -118,6 +125,7 @@ export const methods: readonly Method[] = [
   getChatMember,
   getChatAdministrators,
   getChatMemberCount,
+  getChatMembersCount,
   leaveChat,
   setMyCommands,
   getMyCommands,

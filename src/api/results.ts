@@ -204,6 +204,20 @@ export const memberUpdated = z
   })
   .meta({ id: 'ChatMemberUpdated', description: 'A change of what someone is in a chat.' });
 
+export const reactionCountUpdated = z
+  .strictObject({
+    chat,
+    message_id: z.int().positive(),
+    date: unixSeconds,
+    reactions: z.array(
+      z.strictObject({
+        type: z.strictObject({ type: z.literal('emoji'), emoji: z.string() }),
+        total_count: z.int().min(1),
+      }),
+    ),
+  })
+  .meta({ id: 'MessageReactionCountUpdated', description: 'How often each emoji stands on a post now.' });
+
 export const update = z
   .strictObject({
     update_id: z.int().positive().describe('Unique for the bot and growing'),
@@ -214,6 +228,7 @@ export const update = z
     callback_query: callbackQuery.optional(),
     my_chat_member: memberUpdated.optional(),
     chat_member: memberUpdated.optional(),
+    message_reaction_count: reactionCountUpdated.optional(),
   })
   .meta({ id: 'Update', description: 'Carries one of its optional fields.' });
 

@@ -16,10 +16,12 @@ const integerText = /^-?\d{1,16}$/;
 const asNumber = (value: unknown) =>
   typeof value === 'string' && integerText.test(value) ? Number(value) : value;
 
-const asBoolean = (value: unknown) => {
+/** Python libraries that send forms write `True` and `False`. */
+const asBoolean = (given: unknown) => {
+  const value = typeof given === 'string' ? given.toLowerCase() : given;
   if (value === 'true' || value === '1' || value === 1) return true;
   if (value === 'false' || value === '0' || value === 0) return false;
-  return value;
+  return given;
 };
 
 /** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. Error: `bad_unicode`. */

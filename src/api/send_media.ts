@@ -1,7 +1,14 @@
 /** Sending media: what the six methods have in common (behaviour §4). */
+import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
-import { type InlineKeyboard, type MediaType, messageFlags } from '../store/codec.js';
+import {
+  type Content,
+  type InlineKeyboard,
+  type MediaType,
+  mediaTypes,
+  messageFlags,
+} from '../store/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
 import { botSender, captionContent, chatOfBot, keyboard } from './compose.js';
 import { takeMedia, withMedia } from './media.js';
@@ -11,6 +18,7 @@ import {
   chatId,
   entities,
   integer,
+  json,
   messageId,
   optional,
   parseMode,
@@ -31,6 +39,28 @@ export const amount = optional(integer().transform((n) => Math.min(10_000_000, M
   'Pixels, or seconds of a duration; used where it cannot be measured',
 );
 
+export const captionParams = {
+  caption: optional(text),
+  parse_mode: parseMode,
+  caption_entities: entities,
+};
+
+/** A media descriptor (interface §2). `media` is a URL, a `file_id`, or `attach://<name>` of an uploaded part. */
+export const mediaDescriptor = json(
+  z.object(
+    {
+      type: z.enum(mediaTypes, { error: `one of: ${mediaTypes.join(', ')}` }),
+      media: text,
+      ...captionParams,
+      has_spoiler: optional(boolean),
+      ...{ width: amount, height: amount, duration: amount },
+      ...{ performer: optional(text), title: optional(text) },
+    },
+    { error: 'a media descriptor' },
+  ),
+);
+export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
+
 /** Where a message goes and how, besides its content. */
 export const sendingParams = {
   chat_id: chatId,
@@ -39,12 +69,6 @@ export const sendingParams = {
   allow_sending_without_reply: optional(boolean),
   disable_notification: optional(boolean),
   protect_content: optional(boolean),
-};
-
-export const captionParams = {
-  caption: optional(text),
-  parse_mode: parseMode,
-  caption_entities: entities,
 };
 
 export const mediaParams = { ...sendingParams, ...captionParams, reply_markup: replyMarkup };
@@ -106,6 +130,27 @@ export const sendingOf = (p: SendingParams) => ({
 });
 
 /**
+ * Runs what makes a message of described media and these words; the media are taken when it makes the content.
+ * Errors: those of `takeMedia`.
+ */
+export function withDescribed<T>(
+  context: MethodContext,
+  described: MediaDescriptor,
+  words: Content,
+  use: (make: () => Promise<Content>) => Promise<T>,
+): Promise<T> {
+  return withMedia(
+    context,
+    () => takeMedia(context, described.type, 'media', described.media, described),
+    (take) =>
+      use(async () => ({
+        ...words,
+        media: mediaOf(context.files, (await take()).file, described.has_spoiler),
+      })),
+  );
+}
+
+/**
  * Sends one message with media; parameter `type` of the call, or the part of that name, is the file. All that can be refused
  * without it is refused before an upload is stored. Errors: `mediaErrors`.
  */
@@ -120,13 +165,15 @@ export async function sendMedia(
   const chat = chatOfBot(bot.id, p.chat_id);
   const markup: InlineKeyboard | null = keyboard(p.reply_markup);
   const words = await captionContent(store, p);
-  const taken = await takeMedia(context, type, type, value, p);
-  const sent = await withMedia(context, [taken], () =>
-    store.messages.send(chat, sender, {
-      content: { ...words, media: mediaOf(files, taken.file, p.has_spoiler) },
-      markup,
-      ...sendingOf(p),
-    }),
+  const sent = await withMedia(
+    context,
+    () => takeMedia(context, type, type, value, p),
+    (take) =>
+      store.messages.send(chat, sender, async () => ({
+        content: { ...words, media: mediaOf(files, (await take()).file, p.has_spoiler) },
+        markup,
+        ...sendingOf(p),
+      })),
   );
   return viewMessage(sent, { isBot: true, bot: sender.profile });
 }

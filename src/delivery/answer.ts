@@ -39,6 +39,11 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#deadline = setTimeout(() => this.#late(), deadlineMs);
   }
 
+  /** Waits no longer; the connection ends. */
+  giveUp(): void {
+    this.#fail(new DeliveryFault('closed', 'Given up before there was an answer'));
+  }
+
   onRequestStart(): void {
     this.#started = true;
   }

@@ -159,10 +159,9 @@ export function startDrain(
 
   function notDelivered(opened: Opened, outcome: Outcome, probe: boolean): void {
     const { delivery, tries } = opened;
-    const { chat } = delivery;
     // This process is short of connections.
     if (outcome.kind === 'failed' && outcome.reason === 'busy') {
-      giveBack(chat, restMs);
+      giveBack(delivery.chat, restMs);
       return;
     }
     const [status, retryAfterMs] =
@@ -178,7 +177,7 @@ export function startDrain(
       return;
     }
     context.onOutcome?.(bot, delivery, outcome, null, facts(tries, next.atMs));
-    report.park(chat, next.atMs - nowMs, failures, held.giveUp(chat));
+    report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
   }
 
   /** What the next step asks for. */

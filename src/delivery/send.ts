@@ -4,12 +4,12 @@ import { limits } from '../limits.js';
 import { Answer } from './answer.js';
 import { Connections } from './connections.js';
 import { dial } from './dial.js';
-import { DeliveryFault } from './faults.js';
+import { DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
 import type { Outcome } from './outcome.js';
 import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
-import { trustIn } from './trust.js';
+import { type Trust, trustIn } from './trust.js';
 
 /** Where the updates of a bot go. Made once for as long as a webhook is set; equal ones share connections. */
 export interface Receiver {
@@ -29,9 +29,9 @@ export interface Sender {
   /**
    * Sends these bytes once, without following a redirect, and waits for the answer: 60 s in all, look-up and handshake
    * included. Never throws. How many are under way for a bot is the caller's to bound; past the connections of a receiver
-   * they wait in turn, within the same 60 s.
+   * they wait in turn, within the same 60 s. An abort of `signal` ends it at once, and the connection with it.
    */
-  send(receiver: Receiver, headers: Headers, body: Buffer): Promise<Outcome>;
+  send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome>;
   /** what is open now, for the metrics */
   stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number };
   /** Ends all connections; what is under way fails. */
@@ -87,7 +87,7 @@ export function makeSender({
   }
 
   function keep({ target, certificate }: Receiver): Kept {
-    const trust = trustIn(certificate);
+    let trust: Trust | undefined;
     const open = async () => {
       if (connections >= connectionsMax && !dropIdle())
         throw new DeliveryFault('busy', 'Too many connections are open');
@@ -98,12 +98,13 @@ export function makeSender({
         entry.connections -= 1;
       };
       try {
+        trust ??= trustIn(certificate);
         const { socket, address } = await dial({ target, trust, guard, connectMs });
         entry.address = address;
         return socket.once('close', gone);
       } catch (error) {
         gone();
-        throw error;
+        throw tlsFault(error);
       }
     };
     const pool = new Connections({ origin: target.origin, max: receiverConnectionsMax, open });
@@ -117,7 +118,7 @@ export function makeSender({
   }, poolIdleMs / 2).unref();
 
   return {
-    send(receiver, headers, body) {
+    send(receiver, headers, body, signal) {
       const entry = kept.get(receiver.key) ?? keep(receiver);
       kept.delete(receiver.key);
       kept.set(receiver.key, entry);
@@ -137,6 +138,8 @@ export function makeSender({
         );
         const all = authorization === undefined ? headers : { ...headers, Authorization: authorization };
         entry.pool.send({ path, headers: all, body }, answer);
+        if (signal?.aborted) answer.giveUp();
+        else signal?.addEventListener('abort', () => answer.giveUp(), { once: true });
       });
     },
     stats: () => ({ connections, receivers: kept.size, inFlight }),

@@ -1,5 +1,5 @@
 /** The headers by which a receiver knows that an update is from here and unchanged. */
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 
 const prefix = 'whsec_';
 
@@ -27,7 +27,7 @@ export interface Signable {
 
 export type Headers = Readonly<Record<string, string>>;
 
-const keyOf = (secret: string) => Buffer.from(secret.slice(prefix.length), 'base64');
+const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length), 'base64');
 
 /**
  * Makes the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` stands in the names for `Service`.
@@ -42,16 +42,15 @@ export function makeSigner(keys: SigningKeys, service: string): (update: Signabl
     fixed[`X-${service}-Bot-Api-Secret-Token`] = secretToken;
     fixed['X-Telegram-Bot-Api-Secret-Token'] = secretToken;
   }
-  const standardKeys = [secret, ...(formerSecret === undefined ? [] : [formerSecret])].map(keyOf);
+  const standardKeys = [secret, ...(formerSecret === undefined ? [] : [formerSecret])].map(decoded);
+  const bodyKey = createSecretKey(secretToken ?? secret, 'utf8');
   return ({ botId, updateId, body, nowS }) => {
     const id = `${botId}-${updateId}`;
-    const sign = (key: Buffer) =>
+    const sign = (key: KeyObject) =>
       `v1,${createHmac('sha256', key).update(`${id}.${nowS}.`).update(body).digest('base64')}`;
     return {
       ...fixed,
-      [signatureName]: createHmac('sha256', secretToken ?? secret)
-        .update(body)
-        .digest('hex'),
+      [signatureName]: createHmac('sha256', bodyKey).update(body).digest('hex'),
       'webhook-id': id,
       'webhook-timestamp': String(nowS),
       'webhook-signature': standardKeys.map(sign).join(' '),

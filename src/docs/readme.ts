@@ -26,7 +26,7 @@ function settingsTable(): string {
       code(name),
       schema.description ?? '',
       allowed(schema),
-      fallback === undefined ? '' : code(String(fallback)),
+      fallback === undefined || String(fallback) === '' ? '' : code(String(fallback)),
     ];
   });
   return table(['setting', 'what it is', 'allowed', 'default'], rows);

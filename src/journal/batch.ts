@@ -1,4 +1,5 @@
 /** From what was read of journals to what is written: the newest version of each entity, by table, sorted by key. */
+import { limits } from '../limits.js';
 import { type Entity, type JournalTable, journalTables, parseEntity } from './tables.js';
 
 /** One entry of a journal as it was read. */
@@ -25,6 +26,8 @@ export interface JournalPrefix {
 /** The newest version of an entity within a batch. */
 export interface Change extends Entity {
   readonly entry: JournalEntry;
+  /** Version of the oldest entry of the entity within the batch. */
+  readonly first: number;
 }
 
 /** How far a sequence has come. */
@@ -35,6 +38,8 @@ export interface SequenceChange {
   readonly key: readonly number[];
   /** The greatest version, not always that of the greatest key. */
   readonly version: number;
+  /** Under which the greatest key was given out, if this is the batch that brings it. */
+  readonly incarnation: number;
 }
 
 /** Entries that name no known entity, apart from the rest. */
@@ -62,16 +67,19 @@ const compareChanges = (a: Change, b: Change): number =>
 /** Keeps the newest version of each entity. An entity has one partition, so the text names it. */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
   const newest = new Map<string, JournalEntry>();
+  const first = new Map<string, number>();
   for (const entry of entries) {
     const known = newest.get(entry.entity);
     if (!known || known.version < entry.version) newest.set(entry.entity, entry);
+    if (known) first.set(entry.entity, Math.min(first.get(entry.entity) ?? known.version, entry.version));
   }
   const changes: Change[] = [];
   const unreadable: JournalEntry[] = [];
   for (const entry of newest.values()) {
     const entity = parseEntity(entry.entity);
-    if (entity) changes.push({ table: entity.table, key: entity.key, entry });
-    else unreadable.push(entry);
+    if (entity) {
+      changes.push({ ...entity, entry, first: first.get(entry.entity) ?? entry.version });
+    } else unreadable.push(entry);
   }
   return { changes: changes.sort(compareChanges), unreadable };
 }
@@ -93,11 +101,12 @@ function sameSequence(a: readonly number[], b: readonly number[]): boolean {
 export function sequences(table: JournalTable, changes: readonly Change[]): SequenceChange[] {
   const found: SequenceChange[] = [];
   let version = 0;
-  changes.forEach(({ key, entry }, i) => {
+  changes.forEach(({ key, entry, first }, i) => {
     version = Math.max(version, entry.version);
     const next = changes[i + 1];
     if (next && sameSequence(key, next.key)) return;
-    found.push({ table, partition: entry.partition, key, version });
+    const incarnation = Math.floor(first / limits.versions_per_incarnation);
+    found.push({ table, partition: entry.partition, key, version, incarnation });
     version = 0;
   });
   return found;

@@ -1,7 +1,8 @@
-/** Removes tombstones that no batch can meet any more, and what is kept of deliveries past its bounds. */
+/** Removes tombstones that no batch can meet any more, with what was part of the deleted, notes of requests whose
+ * idempotency keys have ended, and dead letters and attempts to deliver past their bounds. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
-import { journalTables } from './tables.js';
+import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
 /** Of one table in one purge; what remains waits for the next. */
@@ -16,26 +17,47 @@ const claimPurge = statement(
    returning name`,
 );
 
-const deletions = journalTables.map(({ table }) =>
-  statement(
-    `purge_${table}`,
-    `delete from ${table} where ctid = any(array(
-       select ctid from ${table}
-       where deleted_at < now() - $1::bigint * interval '1 millisecond'
-       order by deleted_at limit ${chunkRowsMax} for update skip locked
-     ))`,
-  ),
-);
+const past = "deleted_at < now() - $1::bigint * interval '1 millisecond'";
+const partsOf = (whole: string) => journalTables.filter(({ partOf }) => partOf === whole);
 
-/** A dead letter that nobody asked for leaves a tombstone too: an older batch may be written again. */
-const expireDead = statement(
-  'expire_dead_updates',
-  `update dead_updates set record = null, deleted_at = now() where ctid = any(array(
-     select ctid from dead_updates
-     where created_at < now() - $1::bigint * interval '1 millisecond' and record is not null
+/** Whether a part belongs to a row of the whole. */
+const belongs = ({ columns }: JournalTable): string =>
+  columns.map((column) => `part.${column} = whole.${column}`).join(' and ');
+
+/** Parts go before their whole does: the tombstone of the whole says that they are no more. */
+const deletions = journalTables.flatMap((whole) => {
+  const parts = partsOf(whole.table);
+  const ofParts = parts.map(({ table }) =>
+    statement(
+      `purge_${table}_of_${whole.table}`,
+      `delete from ${table} where ctid = any(array(
+         select part.ctid from ${whole.table} whole join ${table} part on ${belongs(whole)}
+         where whole.${past}
+         limit ${chunkRowsMax} for update of part skip locked
+       ))`,
+    ),
+  );
+  const none = parts.map(({ table }) => `and not exists (select from ${table} part where ${belongs(whole)})`);
+  const ofWhole = statement(
+    `purge_${whole.table}`,
+    `delete from ${whole.table} where ctid = any(array(
+       select whole.ctid from ${whole.table} whole
+       where ${past} ${none.join(' ')}
+       order by deleted_at limit ${chunkRowsMax} for update of whole skip locked
+     ))`,
+  );
+  return [...ofParts, ofWhole];
+});
+
+const deleteRequests = statement(
+  'purge_control_requests',
+  `delete from control_requests where request = any(array(
+     select request from control_requests
+     where created_at < now() - $1::bigint * interval '1 millisecond'
      order by created_at limit ${chunkRowsMax} for update skip locked
    ))`,
 );
+
 const agedAttempts = statement(
   'purge_aged_attempts',
   `delete from delivery_attempts where ctid = any(array(
@@ -57,23 +79,53 @@ const surplusAttempts = statement(
    ))`,
 );
 
-/** What is kept for a time or up to a number, and which bound that is. */
-const bounded = [
-  [expireDead, limits.dead_update_age_ms_max],
-  [agedAttempts, limits.delivery_attempt_age_ms_max],
-  [surplusAttempts, limits.delivery_failures_kept],
-] as const;
+const deleteOldDead = statement(
+  'purge_dead_updates_by_age',
+  `delete from dead_updates where ctid = any(array(
+     select ctid from dead_updates
+     where created_at < now() - $1::bigint * interval '1 millisecond'
+     order by created_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
 
-/**
- * Deletes tombstones older than limits.tombstone_age_ms_max, dead letters and attempts to deliver past their bounds, if no purge ran
- * within a minute. Returns the rows.
- */
+/** Looks at the whole index: once an hour. */
+const claimBound = statement(
+  'claim_dead_updates_bound',
+  `insert into installation (name, value) values ('dead_updates_bounded_at', now()::text)
+   on conflict (name) do update set value = excluded.value
+   where installation.value::timestamptz <= now() - interval '1 hour'
+   returning name`,
+);
+
+/** Of a bot with too many the newest stay. */
+const deleteSurplusDead = statement(
+  'purge_dead_updates_by_count',
+  `with full_bots as materialized (
+     select bot_id, (select update_id from dead_updates kept where kept.bot_id = counted.bot_id
+                     order by update_id desc offset $1::bigint limit 1) as last
+     from (select bot_id from dead_updates group by bot_id having count(*) > $1::bigint) counted)
+   delete from dead_updates where ctid = any(array(
+     select dead.ctid from dead_updates dead join full_bots on dead.bot_id = full_bots.bot_id
+     where dead.update_id <= full_bots.last limit ${chunkRowsMax} for update of dead skip locked
+   ))`,
+);
+
+/** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
+ * Returns the rows. */
 export async function purgeTombstones(pool: Pool): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  const tombstones = deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const);
-  for (const [deletion, bound] of [...tombstones, ...bounded]) {
+  const bounded = (await pool.query(claimBound)).count > 0;
+  const all = [
+    ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
+    [deleteRequests, limits.idempotency_ttl_ms] as const,
+    [deleteOldDead, limits.dead_update_age_ms_max] as const,
+    [agedAttempts, limits.delivery_attempt_age_ms_max] as const,
+    [surplusAttempts, limits.delivery_failures_kept] as const,
+    ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
+  ];
+  for (const [deletion, bound] of all) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
       const { count } = await pool.query(deletion, [bound]);
       purged += count;

@@ -3,12 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
+import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/keys.js';
+import { createForgetter } from './forget.js';
 
 export interface RecoveryOptions {
   readonly pool: Pool;
   readonly keys: Keys;
+  readonly connection: RedisServers;
   /** Setting JOURNAL_HIGH_WATER, in entries. */
   readonly highWater: number;
   /** Asked for with each recovery: the runner itself is made with `recover`. */
@@ -29,7 +32,7 @@ const raceTriesMax = 20;
 
 const seenIncarnations = statement(
   'seen_incarnations',
-  'select partition, incarnation from partitions where partition = any($1::int[])',
+  'select partition, incarnation, flushed_version from partitions where partition = any($1::int[])',
 );
 
 /**
@@ -54,8 +57,15 @@ const raiseIncarnations = statement(
 
 interface Behind {
   readonly partition: number;
-  /** What Redis proves to have been in use. */
-  readonly incarnation: number;
+  /** The last version that Redis proves to have given out. */
+  readonly highest: number;
+}
+
+interface Seen {
+  partition: number;
+  incarnation: number;
+  /** All up to this version is in Postgres. */
+  flushed_version: number;
 }
 
 interface Raised {
@@ -66,7 +76,8 @@ interface Raised {
 }
 
 /** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
-export function createRecovery({ pool, keys, highWater, runner }: RecoveryOptions): Recovery {
+export function createRecovery({ pool, keys, connection, highWater, runner }: RecoveryOptions): Recovery {
+  const forgetter = createForgetter({ keys, connection, runner });
   const underWay = new Map<string, Promise<void>>();
 
   /** Applies an incarnation, 0 to ask only. Null: nothing is left to do here. */
@@ -77,7 +88,7 @@ export function createRecovery({ pool, keys, highWater, runner }: RecoveryOption
       { meta: keys.meta(partition), journal: keys.journal(partition) },
       { expected: runId, incarnation, post, high_water: highWater },
     );
-    return result.status === 'behind' ? { partition, incarnation: result.incarnation } : null;
+    return result.status === 'behind' ? { partition, highest: result.highest } : null;
   }
 
   async function applyAll(wanted: readonly Raised[], runId: string): Promise<Behind[]> {
@@ -91,12 +102,12 @@ export function createRecovery({ pool, keys, highWater, runner }: RecoveryOption
       runId,
     );
 
-  async function raise(behind: readonly Behind[], seen: ReadonlyMap<number, number>, runId: string) {
+  async function raise(behind: readonly Behind[], seen: ReadonlyMap<number, Seen>, runId: string) {
     const { rows } = await pool.transaction((tx) =>
       tx.query<Raised>(raiseIncarnations, [
         behind.map((b) => b.partition),
-        behind.map((b) => b.incarnation),
-        behind.map((b) => seen.get(b.partition) ?? 0),
+        behind.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
+        behind.map((b) => seen.get(b.partition)?.incarnation ?? 0),
         runId,
       ]),
     );
@@ -108,15 +119,35 @@ export function createRecovery({ pool, keys, highWater, runner }: RecoveryOption
     return rows;
   }
 
+  /**
+   * Where Postgres has a later version than Redis ever gave out, Redis lost what it had flushed: whatever it still holds
+   * of journaled entities is in Postgres, in that version or a later one, and goes. Returns the partitions that may be
+   * opened; another node is at work on the others.
+   */
+  async function forgetOlder(
+    behind: readonly Behind[],
+    seen: ReadonlyMap<number, Seen>,
+    runId: string,
+  ): Promise<readonly Behind[]> {
+    const older = behind.filter((b) => (seen.get(b.partition)?.flushed_version ?? 0) > b.highest);
+    if (older.length === 0) return behind;
+    const forgotten = await forgetter.forget(
+      older.map((b) => b.partition),
+      runId,
+    );
+    return behind.filter((b) => !older.includes(b) || forgotten.has(b.partition));
+  }
+
   async function open(partitions: readonly number[], runId: string): Promise<void> {
     let closed = (await ask(partitions, runId)).map((b) => b.partition);
     for (let tries = 1; closed.length > 0; tries++) {
       if (tries > raceTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
-      const { rows } = await pool.query<Behind>(seenIncarnations, [closed]);
-      const seen = new Map(rows.map((row) => [row.partition, row.incarnation]));
+      const { rows } = await pool.query<Seen>(seenIncarnations, [closed]);
+      const seen = new Map(rows.map((row) => [row.partition, row]));
       // Asked after the look at the rows: who raised before it has applied by now, or is told apart below.
       const behind = await ask(closed, runId);
-      const raised = behind.length === 0 ? [] : await raise(behind, seen, runId);
+      const clean = await forgetOlder(behind, seen, runId);
+      const raised = clean.length === 0 ? [] : await raise(clean, seen, runId);
       const stillBehind = await applyAll(raised, runId);
       const mine = new Set(raised.map((r) => r.partition));
       const lost = behind.filter((b) => !mine.has(b.partition));

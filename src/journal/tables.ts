@@ -7,6 +7,8 @@ export interface JournalTable {
   /** Table with these key columns (bigint), `version`, `record` and `deleted_at`. */
   readonly table: string;
   readonly columns: readonly string[];
+  /** The table of what its rows are parts of, by its key columns: they are purged with it. */
+  readonly partOf?: string;
   /** Reads an entity; its groups are the columns in their order, an absent one is 0. What does not match, or is no
    * exact integer, puts the entry into quarantine. */
   readonly pattern: RegExp;
@@ -65,6 +67,7 @@ const posts: JournalTable = {
 const reactions: JournalTable = {
   kind: 'react',
   table: 'post_reactions',
+  partOf: 'posts',
   columns: ['partition', 'number', 'user_id', 'emoji'],
   pattern: /^react:(\d+):(\d+):(\d+):(\d+)$/,
 };
@@ -72,6 +75,7 @@ const reactions: JournalTable = {
 const tallies: JournalTable = {
   kind: 'tally',
   table: 'post_tallies',
+  partOf: 'posts',
   columns: ['partition', 'number', 'emoji'],
   pattern: /^tally:(\d+):(\d+):(\d+)$/,
 };

@@ -54,10 +54,11 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
   const n = columns.length;
   return statement(
     `flush_${table}`,
-    `insert into ${table} as stored (${keys}, ${last}, version)
-     select * from unnest(${arrays.join(', ')}, $${n + 1}::bigint[], $${n + 2}::bigint[])
+    `insert into ${table} as stored (${keys}, ${last}, version, incarnation)
+     select * from unnest(${arrays.join(', ')}, $${n + 1}::bigint[], $${n + 2}::bigint[], $${n + 3}::bigint[])
      on conflict (${keys}) do update
-     set ${last} = greatest(stored.${last}, excluded.${last}), version = greatest(stored.version, excluded.version)
+     set ${last} = greatest(stored.${last}, excluded.${last}), version = greatest(stored.version, excluded.version),
+       incarnation = case when stored.${last} < excluded.${last} then excluded.incarnation else stored.incarnation end
      where stored.${last} < excluded.${last} or stored.version < excluded.version`,
   );
 }
@@ -105,6 +106,7 @@ function encode(changes: readonly Change[]): Encoded {
       values: [
         ...table.columns.map((_, i) => keyColumn(found, i)),
         bigintArray(found.map(({ version }) => version)),
+        bigintArray(found.map(({ incarnation }) => incarnation)),
       ],
     });
   }

@@ -45,6 +45,8 @@ function configuration(dir: string, port: number, password: string, appendfsync:
     'appendonly yes',
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
+    // Who reacted to one post within an hour may be a million: letting go of them must not hold up everybody.
+    'lazyfree-lazy-expire yes',
     '',
   ].join('\n');
 }

@@ -29,6 +29,8 @@ export interface MemberRow {
 export interface SequenceRow {
   readonly last_message_id: number;
   readonly version: number;
+  /** under which the last message id was given out */
+  readonly incarnation: number;
 }
 
 const present = "status in ('creator', 'administrator', 'member')";
@@ -170,7 +172,7 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
 
 export async function loadSequence(sql: Sql, chat: number, user: number): Promise<SequenceRow | null> {
   const [row] = await sql.query<SequenceRow>(
-    'select last_message_id, version from chat_sequences where chat_id = $1 and user_id = $2',
+    'select last_message_id, version, incarnation from chat_sequences where chat_id = $1 and user_id = $2',
     [chat, user],
   );
   return row ?? null;

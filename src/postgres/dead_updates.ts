@@ -28,25 +28,29 @@ export async function countDead(sql: Sql, bot: number): Promise<number> {
 }
 
 /** Removes dead letters of a bot, at most `limit`; returns how many. */
-export async function discardDead(sql: Sql, bot: number, limit: number): Promise<number> {
-  const { count } = await one<{ count: number }>(
-    sql,
-    `with found as materialized (
-       select update_id from dead_updates where bot_id = $1 and record is not null
-        order by update_id limit $2 for update
-     ), gone as (
-       update dead_updates d set record = null, deleted_at = now() from found
-        where d.bot_id = $1 and d.update_id = found.update_id returning 1
-     ) select count(*) as count from gone`,
-    [bot, limit],
-  );
-  return count;
+export function discardDead(db: Database, bot: number, limit: number): Promise<number> {
+  return db.transaction(async (sql) => {
+    const found = await sql.query<{ readonly update_id: number }>(
+      `select update_id from dead_updates where bot_id = $1 and record is not null
+        order by update_id limit $2 for update`,
+      [bot, limit],
+    );
+    const ids = found.map((row) => row.update_id);
+    await sql.query(
+      'update dead_updates set record = null, deleted_at = now() where bot_id = $1 and update_id = any($2)',
+      [bot, ids],
+    );
+    return ids.length;
+  });
 }
 
 /** What one step puts back into a queue. */
-export interface Replay {
+export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
+}
+
+export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
 }
 
@@ -66,7 +70,7 @@ export function takeReplay(
   bot: number,
   { from, to, delivered }: ReplayRange,
   limit: number,
-): Promise<Replay | null> {
+): Promise<TakenReplay | null> {
   return db.transaction(async (sql) => {
     const rows = await sql.query<DeadRow & { readonly dead: boolean }>(
       `with letters as materialized (
@@ -91,14 +95,13 @@ export function takeReplay(
     // An update that died after a receiver had taken it goes out once.
     const once = [...new Map(rows.map((row) => [row.update_id, row])).values()];
     const updateIds = once.map((row) => row.update_id);
-    const records = once.map(({ record }) => record);
     const { id } = await one<{ id: number }>(
       sql,
       'insert into webhook_replays (bot_id, records, update_ids) values ($1, $2, $3) returning id',
-      [bot, records, updateIds],
+      [bot, once.map(({ record }) => record), updateIds],
     );
     await noteStale(sql, [['replay', bot, id]]);
-    return { id, updateIds, records };
+    return { id, updateIds };
   });
 }
 

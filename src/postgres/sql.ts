@@ -59,6 +59,46 @@ export function asDatabase(pool: Pool): Database {
   };
 }
 
+/**
+ * The same database for a call that may run again: what a transaction returns is kept with it under the next request id,
+ * and a later run is given that instead of making the change anew. What is thrown is not kept. Results must be JSON.
+ */
+export function appliedOnce(db: Database, requestId: () => string): Database {
+  return {
+    query: db.query,
+    transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+      const request = requestId();
+      return db.transaction(async (sql) => {
+        // Waits for another run that is in its transaction.
+        const fresh = await sql.query(
+          'insert into control_requests (request) values ($1) on conflict do nothing returning 1',
+          [request],
+        );
+        if (fresh.length === 0) {
+          const known = await one<{ result: T }>(
+            sql,
+            'select result from control_requests where request = $1',
+            [request],
+          );
+          return known.result;
+        }
+        const result = await work(sql);
+        await sql.query('update control_requests set result = $2 where request = $1', [
+          request,
+          JSON.stringify(result ?? null),
+        ]);
+        return result;
+      });
+    },
+  };
+}
+
+/** Whether a transaction of this request id was committed. */
+export async function wasApplied(sql: Sql, request: string): Promise<boolean> {
+  const rows = await sql.query('select 1 from control_requests where request = $1', [request]);
+  return rows.length > 0;
+}
+
 export interface StaleRow {
   readonly id: number;
   readonly subject: string;

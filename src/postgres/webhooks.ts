@@ -28,20 +28,26 @@ const columns = `url_box, secret_box, certificate, max_connections, ip_address, 
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
- * the refresh of the bot's queue to drop what waits. Returns the row as it was, null for none, and the new version. With `only`,
- * changes nothing unless the row has that version.
+ * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
+ * With `only`, changes nothing and returns null unless the row has that version.
  */
 export function setWebhook(
   db: Database,
   bot: number,
   next: WebhookColumns,
-  { signing, drop, only }: { readonly signing: Buffer; readonly drop: boolean; readonly only?: number },
-): Promise<{ readonly was: WebhookRow | null; readonly version: number } | null> {
+  ask: {
+    readonly signing: Buffer;
+    readonly drop: boolean;
+    readonly only: number | null;
+    readonly differs: (was: WebhookRow | null) => boolean;
+  },
+): Promise<{ readonly differed: boolean; readonly version: number } | null> {
+  const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
     await sql.query('select 1 from bots where id = $1 for update', [bot]);
     const was = await loadWebhook(sql, bot);
-    if (only !== undefined && was?.version !== only) return null;
+    if (only !== null && was?.version !== only) return null;
     const { version } = await one<{ version: number }>(
       sql,
       `insert into webhooks (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box)
@@ -60,7 +66,7 @@ export function setWebhook(
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { was, version };
+    return { differed: differs(was), version };
   });
 }
 
@@ -90,8 +96,8 @@ export function ensureWebhook(
 }
 
 /**
- * Puts a new signing secret in the place of a bot's, if `owner` owns the bot now; the former one signs until `overlapMs` later. Null
- * when not.
+ * Puts a new signing secret in the place of a bot's, if `owner` owns the bot now; the former one signs until `overlapMs` later.
+ * False when not.
  */
 export function rotateSigning(
   db: Database,
@@ -99,21 +105,20 @@ export function rotateSigning(
   owner: number,
   signing: Buffer,
   overlapMs: number,
-): Promise<WebhookRow | null> {
+): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for update', [
       bot,
       owner,
     ]);
-    if (owned === undefined) return null;
+    if (owned === undefined) return false;
     await noteStale(sql, [['webhook', bot]]);
-    return one<WebhookRow>(
-      sql,
+    await sql.query(
       `insert into webhooks as w (bot_id, signing_box) values ($1, $2)
        on conflict (bot_id) do update set former_signing_box = w.signing_box, signing_box = $2,
-         former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')
-       returning ${columns}`,
+         former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')`,
       [bot, signing, overlapMs],
     );
+    return true;
   });
 }

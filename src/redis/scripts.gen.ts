@@ -107,10 +107,18 @@ export interface Scripts {
     keys: { claim: string; live: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
     result:
-      | { status: 'ok'; seed: string; answer: Buffer | null }
+      | { status: 'ok'; seed: string; answer: Buffer | null; again: boolean }
       | { status: 'pending' }
       | { status: 'other_parameters' }
       | { status: 'too_many' };
+  };
+  /** Tells what a request of a call under an idempotency key was answered, and the record that it made. */
+  'idempotency/recall': {
+    keys: { request: string };
+    args: {  };
+    result:
+      | { status: 'ok'; answer: string; record: Buffer | null }
+      | { status: 'unknown' };
   };
   /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
   'idempotency/settle': {
@@ -157,7 +165,7 @@ export interface Scripts {
   };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
     result:
       | { status: 'ok' }
@@ -172,7 +180,7 @@ export interface Scripts {
   };
   /** Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned. */
   'messages/delete_batch': {
-    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string };
+    keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string; acted: string };
     args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
     result:
       | { status: 'ok' }
@@ -195,6 +203,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
       | { status: 'no_text' }
@@ -276,18 +285,20 @@ export interface Scripts {
   };
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
-    keys: { chat: string; message: string };
+    keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string };
     result:
       | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
+      | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
   /** Reads messages of a chat by their ids, as far as they are hot. */
   'messages/read_some': {
-    keys: { message: string };
+    keys: { meta: string; message: string };
     args: { ids: readonly (string)[] };
     result:
-      | { status: 'ok'; rows: unknown };
+      | { status: 'ok'; rows: unknown }
+      | { status: 'stale_run' };
   };
   /** Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another. */
   'messages/send_batch_direct': {
@@ -352,7 +363,7 @@ export interface Scripts {
   /** Unpins the pinned message of any chat. */
   'messages/unpin': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string };
-    args: { chat: string; message_id: string; direct: boolean; token: string };
+    args: { chat: string; message_id: string; all: boolean; direct: boolean; token: string };
     result:
       | { status: 'ok' }
       | { status: 'stale_run' }
@@ -363,13 +374,23 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' };
   };
+  /** Lets go of entities of a partition that is closed: Postgres has all of them, some in a later version. */
+  'partition/forget': {
+    keys: { meta: string; lease: string; entities: readonly string[] };
+    args: { expected: string; owner: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'moved' }
+      | { status: 'open' }
+      | { status: 'taken' };
+  };
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string };
     result:
       | { status: 'ok' }
-      | { status: 'behind'; incarnation: number }
+      | { status: 'behind'; highest: number }
       | { status: 'moved' };
   };
   /** Puts a post that was read back from Postgres where it was missed. */
@@ -382,7 +403,7 @@ export interface Scripts {
   };
   /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
   'posts/react': {
-    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; acted: string; chat: string; member: string };
+    keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; due: string; acted: string; chat: string; member: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
     result:
       | { status: 'ok'; changed: boolean; own: string; fields: unknown }
@@ -413,6 +434,22 @@ export interface Scripts {
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; ticket: string; listed: number };
+  };
+  /** Tells the bots of their channels how often each emoji stands on posts that changed, each post once a second at most. */
+  'posts/tell_counts': {
+    keys: { meta: string; outbox: string; due: string; post: string; chat: string };
+    args: { token: string; limit: number | string; gone: readonly (string)[] };
+    result:
+      | { status: 'ok'; told: number; more: boolean; missing: string[] }
+      | { status: 'stale_run' }
+      | { status: 'outbox_full' };
+  };
+  /** Tells at which version posts are; 0 of those that are cold or deleted. */
+  'posts/versions': {
+    keys: { post: string };
+    args: { posts: readonly (string)[] };
+    result:
+      | { status: 'ok'; versions: string[] };
   };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {
@@ -484,6 +521,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'no_button' };
   };

@@ -172,7 +172,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   });
   const { connection, hints } = openRedis(target, keys, role, onError('redis'));
   const db = asDatabase(pool);
-  const recovery = createRecovery({ pool, keys, highWater: config.JOURNAL_HIGH_WATER, runner: () => runner });
+  const recovery = createRecovery({
+    pool,
+    keys,
+    connection,
+    highWater: config.JOURNAL_HIGH_WATER,
+    runner: () => runner,
+  });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
   const doorbell = openDoorbell(target, keys, role, onError('doorbell'));
   const store = createStore({
@@ -183,6 +189,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     secrets,
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
+    reactorsListed: config.REACTORS_LISTED,
     onError: onError('background work'),
   });
 

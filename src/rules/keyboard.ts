@@ -21,6 +21,8 @@ export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: Stored
   if (kept.length === 0) return null;
   if (kept.reduce((sum, row) => sum + row.length, 0) > limits.keyboard_buttons_max)
     fail('keyboard_too_large');
+  const bytes = kept.flat().reduce((sum, { text, url = '' }) => sum + Buffer.byteLength(text + url), 0);
+  if (bytes > limits.keyboard_bytes_max) fail('keyboard_too_large');
   return {
     inline_keyboard: kept.map((row) =>
       row.map(({ text, callback_data, url }) => {

@@ -8,15 +8,21 @@ import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
 import { type NewMessage, newRecord, notMember, type Sender, sendRefused } from './messages.js';
 import type { ReadBack } from './read_back.js';
+import { type Given, isLookUp, type Repeats } from './repeats.js';
 import { directKeys, sharedKeys } from './script_keys.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
 export interface Batches {
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step: all or none, with ids that follow one another in the
-   * order given. All of them answer what the first one answers. Errors: those of `send`.
+   * order given. All of them answer what the first one answers. `messages` lacks those that were deleted before a call that
+   * came again. Errors: those of `send`.
    */
-  sendMany(chat: ChatRef, sender: Sender, messages: readonly NewMessage[]): Promise<StoredMessage[]>;
+  sendMany(
+    chat: ChatRef,
+    sender: Sender,
+    messages: Given<readonly NewMessage[]>,
+  ): Promise<{ readonly ids: readonly number[]; readonly messages: readonly StoredMessage[] }>;
   /**
    * Deletes up to `limits.messages_batch_max` messages in one step, all or none; ids of no message are skipped.
    * Errors: `chat_not_found`, the refusals of one who is not in the chat, `message_cant_be_deleted`.
@@ -39,6 +45,7 @@ export function createBatches(
   { db, scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
+  repeats: Repeats,
 ): Batches {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
@@ -96,9 +103,12 @@ export function createBatches(
   }
 
   return {
-    async sendMany(chat, sender, messages) {
-      assertBatch(messages.length);
+    async sendMany(chat, sender, given) {
       const request = requestId();
+      const before = isLookUp(given) ? await repeats.sentMany(chat, request) : null;
+      if (before) return before;
+      const messages = isLookUp(given) ? await given() : given;
+      assertBatch(messages.length);
       const { replyTo, allowMissingReply } = messages[0] as NewMessage;
       let result = await trySend(chat, sender, messages, replyTo, request);
       if (result.status === 'reply_missing' && (await readBack.message(chat, replyTo, result.ticket))) {
@@ -107,7 +117,8 @@ export function createBatches(
       if ((result.status === 'reply_missing' || result.status === 'reply_not_found') && allowMissingReply) {
         result = await trySend(chat, sender, messages, 0, request);
       }
-      return result.status === 'ok' ? result.sent : sendRefused(sender, result);
+      if (result.status !== 'ok') return sendRefused(sender, result);
+      return { ids: result.sent.map(({ id }) => id), messages: result.sent };
     },
 
     async removeMany(chat, who, ids) {

@@ -92,6 +92,11 @@ export function createBots(context: StoreContext, control: ControlCopies, auth: 
     return fromRow(row);
   }
 
+  async function readToken(id: number): Promise<string> {
+    const box = await rows.loadTokenBox(db, id);
+    return box ? secrets.open(box, `bot:${id}`) : fail('bot_not_found');
+  }
+
   async function changeTexts(id: number, owner: number | null, texts: TextsByKind): Promise<Bot | null> {
     const row = await rows.setTexts(db, id, owner, {
       names: asChange(texts.name),
@@ -134,23 +139,28 @@ export function createBots(context: StoreContext, control: ControlCopies, auth: 
         return stored(made, token);
       });
       await Promise.all([queues.open(id), control.refresh('bot', id)]);
+      // A former run of the call made it.
+      if (token === '') token = await readToken(id);
       const lookup = secrets.lookup(token).toString('base64');
       return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
     },
     async token(owner, id) {
       await owned(owner, id);
-      const box = await rows.loadTokenBox(db, id);
-      return box ? secrets.open(box, `bot:${id}`) : fail('bot_not_found');
+      return readToken(id);
     },
     async regenerateToken(owner, id) {
       await owned(owner, id);
       const token = newToken(id);
-      const row = await rows.replaceBotToken(db, id, owner, stored(id, token));
+      const made = stored(id, token);
+      const row = await rows.replaceBotToken(db, id, owner, made);
       // Ownership may have changed since it was looked at.
       if (!row) return fail('not_bot_owner');
       await control.refresh('bot', id);
       await auth.revoke(`bot:${id}`);
-      return { bot: fromRow(row), token };
+      if (row.token === made.lookup.toString('base64')) return { bot: fromRow(row), token };
+      // A call that came again answers with what is valid now, to who is the owner now.
+      await owned(owner, id);
+      return { bot: fromRow(row), token: await readToken(id) };
     },
     async descriptions(id) {
       return (await control.read('descriptions', id)) ?? noDescriptions;

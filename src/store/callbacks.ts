@@ -55,6 +55,8 @@ export function createCallbacks(
           return result.query_id;
         case 'not_member':
           return fail('not_chat_member');
+        case 'blocked':
+          return fail('bot_blocked_by_you');
         case 'not_found':
           return fail('message_not_found');
         case 'no_button':

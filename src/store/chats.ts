@@ -1,6 +1,5 @@
 /** Chats: their records in Redis, who is in them, and how they are opened. */
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
 import * as rows from '../postgres/chats.js';
 import { type Profile, pack, unpack } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
@@ -61,8 +60,6 @@ export const actionHint = 'action ';
 
 export { userProfile };
 
-const incarnation = (version: number) => Math.floor(version / limits.versions_per_incarnation);
-
 export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
   const { db, scripts, keys, hotTtlMs } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
@@ -119,7 +116,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
         sequence: pack([
           String(sequence?.last_message_id ?? 0),
           String(changed),
-          String(Math.max(row.incarnation, incarnation(sequence?.version ?? 0))),
+          String(Math.max(row.incarnation, sequence?.incarnation ?? 0)),
           String(pin?.record ? unpack<[number]>(pin.record)[0] : 0),
         ]),
         profile: pack(row.profile),

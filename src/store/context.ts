@@ -12,11 +12,15 @@ export interface StoreContext {
   readonly secrets: Secrets;
   /** How long what was read back stays in Redis, in milliseconds. */
   readonly hotTtlMs: number;
+  /** How many of those who set an emoji are told with it, at most limits.reactors_listed_max. */
+  readonly reactorsListed: number;
   /**
    * The request id of the next change. One is drawn for each change, before its first try, so that a call that runs again
    * under the same idempotency key draws the same ones in the same order. Never `uniqueText` in its place.
    */
   readonly requestId: () => string;
+  /** Whether a former run of the same call may have applied changes under the same request ids. */
+  readonly again: boolean;
 }
 
 let counter = 0;
@@ -31,10 +35,15 @@ export function uniqueText(): string {
 /** What a call belongs to that may run again: an idempotency key, or the answer to a delivery. */
 export type CallOrigin = 'once' | 'answer';
 
-/** Request ids of a call that may run again: the same for the same seed. `lua/lib/request.lua` knows them by their begin. */
-export function requestIdsOf(seed: string, origin: CallOrigin = 'once'): () => string {
+/** Request ids of a call that may run again: the same for the same seed. `next` tells the one that is drawn next.
+ * `lua/lib/request.lua` knows them by their begin. */
+export function requestIdsOf(
+  seed: string,
+  origin: CallOrigin = 'once',
+): { readonly draw: () => string; readonly next: () => string } {
   let drawn = 0;
-  return () => `${origin}.${seed}.${++drawn}`;
+  const id = (n: number) => `${origin}.${seed}.${n}`;
+  return { draw: () => id(++drawn), next: () => id(drawn + 1) };
 }
 
 /** How often a call may find something missing, fill it and try again, before the service counts as overloaded. */

@@ -26,7 +26,11 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats,
       const page = await scripts.call(
         'messages/read_range',
         keys.partitions.of(chat.id),
-        { chat: keys.chat(chat), message: keys.messages(chat) },
+        {
+          meta: keys.meta(keys.partitions.of(chat.id)),
+          chat: keys.chat(chat),
+          message: keys.messages(chat),
+        },
         { before, limit },
       );
       if (page.status !== 'ok') {

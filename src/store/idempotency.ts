@@ -17,6 +17,8 @@ export type Claim =
       readonly state: 'run';
       /** For `Store.under`: the same for every run of the call. */
       readonly seed: string;
+      /** A former run may have changed something. */
+      readonly again: boolean;
       /** Keeps the answer, sealed, for limits.idempotency_ttl_ms; the first of two stays. */
       keep(answer: string): Promise<void>;
       /** Lets the next call with the key run. */
@@ -66,6 +68,7 @@ export function createIdempotency({ scripts, keys, secrets }: StoreContext): Ide
       return {
         state: 'run',
         seed: found.seed,
+        again: found.again,
         keep: (answer) => settle(secrets.seal(answer, box)),
         release: () => settle(nothing),
       };

@@ -46,6 +46,10 @@ export interface Keys {
   outbox(partition: number): string;
   /** STRING: who flushes the partition now. Expires. */
   flushLease(partition: number): string;
+  /** STRING: who takes out of Redis what Postgres has in later versions. Expires. */
+  forgetting(partition: number): string;
+  /** How the keys of all entities begin that are journaled, and so read back when they are missed. */
+  journaledRoots(partition: number): readonly string[];
   /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
   bot(bot: number): string;
   /** STRING: the control record of a user, with the HMACs of its tokens. Evicted. */
@@ -67,7 +71,10 @@ export interface Keys {
   postRoot(partition: number): string;
   /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
   acted(post: number): string;
+  actedRoot(partition: number): string;
   memberRoot(partition: number): string;
+  /** ZSET of post by when (ms): whose counts the bots of its channel are to be told. Bounded by the partition's posts. */
+  countsDue(partition: number): string;
   /** CHANNEL: hints that a post's reactions changed. */
   postChannel(post: number): string;
   /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
@@ -140,6 +147,8 @@ export function makeKeys(count: number): Keys {
     journal: (p) => `${at(p)}:journal`,
     outbox: (p) => `${at(p)}:outbox`,
     flushLease: (p) => `${at(p)}:flush_lease`,
+    forgetting: (p) => `${at(p)}:forgetting`,
+    journaledRoots: (p) => ['msg', 'chat', 'post', 'acted'].map((kind) => `${at(p)}:${kind}:`),
     bot: (bot) => `${near(bot)}:bot:${bot}`,
     user: (user) => `${near(user)}:user:${user}`,
     memberships: (user) => `${near(user)}:memberships:${user}`,
@@ -151,6 +160,8 @@ export function makeKeys(count: number): Keys {
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
     acted: (post) => `${at(partitionOfPost(post))}:acted:${post}:`,
+    actedRoot: (p) => `${at(p)}:acted:`,
+    countsDue: (p) => `${at(p)}:counts_due`,
     memberRoot: (p) => `${at(p)}:member:`,
     postChannel: (post) => `${at(partitionOfPost(post))}:on_post:${post}`,
     chat: (chat) => `${near(chat.id)}:chat:${chatText(chat)}`,

@@ -34,7 +34,8 @@ export interface Members {
   join(chat: ChatRef, user: number): Promise<void>;
   /** The creator and the administrators, in the order of their ids. */
   administrators(chat: ChatRef): Promise<readonly Administrator[]>;
-  /** Lets a person block a bot, or no longer. What is so already, or was never started, stays. */
+  /** Lets a person block a bot, or no longer: while it is blocked neither writes to the other. What is so already, or was
+   * never started, stays. */
   setBlocked(bot: number, user: number, blocked: boolean): Promise<void>;
   /** Tells the bots of a chat what they have not heard of its members, in order. */
   postEvents(chat: ChatRef): Promise<void>;

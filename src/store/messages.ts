@@ -15,6 +15,7 @@ import { type StoreContext, uniqueText } from './context.js';
 import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
 import type { ReadBack } from './read_back.js';
+import { type Given, isLookUp, type Repeats } from './repeats.js';
 import { directKeys, sharedKeys, withMessage } from './script_keys.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
@@ -50,9 +51,15 @@ export interface Messages {
    * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`,
    * `posting_not_allowed`, `reply_not_found`.
    */
-  send(chat: ChatRef, sender: Sender, message: NewMessage): Promise<StoredMessage>;
+  send(chat: ChatRef, sender: Sender, message: Given<NewMessage>): Promise<StoredMessage>;
   /** Refusals in the order of behaviour §7. */
-  edit(chat: ChatRef, editor: Sender, messageId: number, edit: Edit): Promise<StoredMessage>;
+  edit(chat: ChatRef, editor: Sender, messageId: number, edit: Given<Edit>): Promise<StoredMessage>;
+  /** The same for a message of a partition that `find` looks up; it is not called for an edit that was made already. */
+  editFound(
+    partition: number,
+    editor: Sender,
+    find: () => Promise<{ readonly chat: ChatRef; readonly messageId: number; readonly edit: Edit }>,
+  ): Promise<StoredMessage>;
   /** Errors: `message_to_delete_not_found`, `message_cant_be_deleted`. */
   remove(chat: ChatRef, who: Sender, messageId: number): Promise<void>;
 }
@@ -74,6 +81,10 @@ export function notMember(who: { readonly isBot: boolean }, kind: string): never
   if (!who.isBot) return fail('not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
+
+/** The refusal of either side while a person blocks a bot. */
+export const blocked = (who: { readonly isBot: boolean }): never =>
+  fail(who.isBot ? 'bot_blocked' : 'bot_blocked_by_you');
 
 /** A direct chat knows its two sides; elsewhere a message carries a copy of its sender. */
 function originOf(from: Profile | null, replyTo: number): Origin {
@@ -105,7 +116,7 @@ export function sendRefused(sender: Sender, refusal: SendRefusal): never {
     case 'reply_not_found':
       return fail('reply_not_found');
     case 'blocked':
-      return fail('bot_blocked');
+      return blocked(sender);
     case 'not_member':
       return notMember(sender, refusal.kind);
     case 'not_allowed':
@@ -119,6 +130,7 @@ export function createMessages(
   { scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
+  repeats: Repeats,
 ): Messages {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
@@ -169,8 +181,11 @@ export function createMessages(
     };
   }
 
-  async function send(chat: ChatRef, sender: Sender, message: NewMessage): Promise<StoredMessage> {
+  async function send(chat: ChatRef, sender: Sender, given: Given<NewMessage>): Promise<StoredMessage> {
     const request = requestId();
+    const sent = isLookUp(given) ? await repeats.sent(chat, request) : null;
+    if (sent) return sent;
+    const message = isLookUp(given) ? await given() : given;
     let result = await trySend(chat, sender, message, message.replyTo, request);
     if (result.status === 'reply_missing' && (await readBack.message(chat, message.replyTo, result.ticket))) {
       result = await trySend(chat, sender, message, message.replyTo, request);
@@ -184,14 +199,14 @@ export function createMessages(
     return result.status === 'ok' ? result.sent : sendRefused(sender, result);
   }
 
-  async function edit(
+  async function applyEdit(
+    request: string,
     chat: ChatRef,
     editor: Sender,
     messageId: number,
     change: Edit,
   ): Promise<StoredMessage> {
     const partition = partitionOf(chat);
-    const request = requestId();
     const args = {
       edit: pack([chatText(chat), String(messageId), String(editor.id), change.what, uniqueText()]),
       content: change.what === 'markup' ? nothing : packContent(change.content),
@@ -221,12 +236,36 @@ export function createMessages(
         return storedMessage(chat, messageId, result.record, result.peer, result.reply);
       case 'not_member':
         return notMember(editor, result.kind);
+      case 'blocked':
+        return blocked(editor);
       case 'outbox_full':
       case 'too_often':
         return later();
       default:
         return fail(editErrors[result.status]);
     }
+  }
+
+  async function editFound(
+    partition: number,
+    editor: Sender,
+    find: () => Promise<{ readonly chat: ChatRef; readonly messageId: number; readonly edit: Edit }>,
+  ): Promise<StoredMessage> {
+    const request = requestId();
+    const edited = await repeats.edited(partition, request);
+    if (edited) return edited;
+    const found = await find();
+    return applyEdit(request, found.chat, editor, found.messageId, found.edit);
+  }
+
+  function edit(
+    chat: ChatRef,
+    editor: Sender,
+    messageId: number,
+    given: Given<Edit>,
+  ): Promise<StoredMessage> {
+    if (!isLookUp(given)) return applyEdit(requestId(), chat, editor, messageId, given);
+    return editFound(partitionOf(chat), editor, async () => ({ chat, messageId, edit: await given() }));
   }
 
   async function remove(chat: ChatRef, who: Sender, messageId: number): Promise<void> {
@@ -254,5 +293,5 @@ export function createMessages(
     }
   }
 
-  return { send, edit, remove };
+  return { send, edit, editFound, remove };
 }

@@ -4,7 +4,7 @@ import { messageFlags, messageKinds, pack, packMessageTail } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
-import { notMember, type Sender } from './messages.js';
+import { blocked, notMember, type Sender } from './messages.js';
 import type { ReadBack } from './read_back.js';
 import { directKeys, sharedKeys, withMessage } from './script_keys.js';
 
@@ -63,7 +63,7 @@ export function createPins(
         forwarder.follow(chat.id, result);
         return;
       case 'blocked':
-        return fail('bot_blocked');
+        return blocked(who);
       case 'not_member':
         return notMember(who, result.kind);
       case 'not_allowed':
@@ -77,12 +77,13 @@ export function createPins(
     }
   }
 
-  /** False when it, or any, is not pinned. */
-  async function take(chat: ChatRef, who: Sender, messageId: number | null): Promise<boolean> {
+  /** `what` is the one that must be pinned, whichever is, or all of what may be pinned. */
+  async function take(chat: ChatRef, who: Sender, what: number | 'any' | 'all'): Promise<void> {
     const at = sharedKeys(keys, chat, requestId(), who.id);
     const args = {
       chat: chatText(chat),
-      message_id: messageId === null ? '' : String(messageId),
+      message_id: typeof what === 'number' ? String(what) : '',
+      all: what === 'all',
       direct: isDirect(chat),
       token: uniqueText(),
     };
@@ -91,9 +92,9 @@ export function createPins(
     );
     switch (result.status) {
       case 'ok':
-        return true;
+        return;
       case 'not_found':
-        return false;
+        return fail('message_to_unpin_not_found');
       case 'not_member':
         return notMember(who, result.kind);
       case 'not_allowed':
@@ -103,11 +104,7 @@ export function createPins(
 
   return {
     pin,
-    async unpin(chat, who, messageId) {
-      if (!(await take(chat, who, messageId))) fail('message_to_unpin_not_found');
-    },
-    async unpinAll(chat, who) {
-      await take(chat, who, null);
-    },
+    unpin: (chat, who, messageId) => take(chat, who, messageId ?? 'any'),
+    unpinAll: (chat, who) => take(chat, who, 'all'),
   };
 }

@@ -1,48 +1,98 @@
 /** The record of a post as scripts answer it: a list of names and values. */
+import { limits } from '../limits.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-export interface PostReaction {
+/** How many users an emoji has. */
+export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
-  /** external ids of the latest, newest first */
+  /** version of the first use */
+  readonly first: number;
+}
+
+/** By count, then by first use (behaviour §8). */
+export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
+
+export interface PostReaction extends EmojiCount {
+  /** external ids of the latest, newest first, at most `listed` */
   readonly users: readonly string[];
+  /** how many are shown at most: setting REACTORS_LISTED */
+  readonly listed: number;
 }
 
 const uuidBytes = 16;
+const uuidLength = 36;
 
 /** A UUID of its bytes. */
 export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-function uuids(list: Buffer): string[] {
-  const found: string[] = [];
-  for (let at = 0; at < list.length; at += uuidBytes) found.push(uuidText(list.subarray(at, at + uuidBytes)));
-  return found;
+const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
+/** Of each byte of a UUID, where its digits stand in the text. */
+const places = Array.from(
+  { length: uuidBytes },
+  (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
+);
+const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
+
+/** The first `max` of a list of UUIDs: all in one text, since this is most of what a much used post costs. */
+function uuids(list: Buffer, max: number): string[] {
+  const count = Math.min(Math.floor(list.length / uuidBytes), max);
+  for (let i = 0; i < count; i++) {
+    for (let n = 0; n < uuidBytes; n++) {
+      const digit = (list[i * uuidBytes + n] as number) * 2;
+      const at = i * uuidLength + (places[n] as number);
+      written[at] = digits[digit] as number;
+      written[at + 1] = digits[digit + 1] as number;
+    }
+  }
+  const text = written.toString('latin1', 0, count * uuidLength);
+  return Array.from({ length: count }, (_, i) => text.slice(i * uuidLength, (i + 1) * uuidLength));
 }
 
-/** Where a post stands, and its reactions by count, then by first use (behaviour §8). */
-export function readReactions(raw: unknown): {
+const nothing = Buffer.alloc(0);
+
+/** Of lists that stay the same over many changes. It only saves work, and forgets what was spelled first. */
+const spelled = new Map<string, readonly string[]>();
+const spelledMax = 512;
+
+function spelledOnce(list: Buffer): readonly string[] {
+  const key = list.toString('latin1');
+  const known = spelled.get(key);
+  if (known) return known;
+  const users = uuids(list, limits.reactors_listed_max);
+  if (spelled.size >= spelledMax) spelled.delete(spelled.keys().next().value as string);
+  spelled.set(key, users);
+  return users;
+}
+
+/** Where a post stands, and its reactions by use. `listed` is at most limits.reactors_listed_max. */
+export function readReactions(
+  raw: unknown,
+  listed: number,
+): {
   readonly chat: ChatRef;
   readonly messageId: number;
+  readonly version: number;
   readonly reactions: readonly PostReaction[];
 } {
-  const list = raw as Buffer[];
+  const pairs = raw as Buffer[];
   const fields = new Map<string, Buffer>();
-  for (let i = 0; i < list.length; i += 2) fields.set(String(list[i]), list[i + 1] as Buffer);
+  for (let i = 0; i < pairs.length; i += 2) fields.set(String(pairs[i]), pairs[i + 1] as Buffer);
   const number = (name: string) => Number(fields.get(name) ?? 0);
+  const list = (name: string) => fields.get(name) ?? nothing;
   const emoji = [...fields.keys()].flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
-  const found = emoji.map((each) => ({
+  const reactions = emoji.map((each) => ({
+    emoji: each,
+    count: number(`n:${each}`),
     first: number(`f:${each}`),
-    reaction: {
-      emoji: each,
-      count: number(`n:${each}`),
-      users: uuids(fields.get(`l:${each}`) ?? Buffer.alloc(0)),
-    },
+    users: [...uuids(list(`l:${each}`), listed), ...spelledOnce(list(`o:${each}`))].slice(0, listed),
+    listed,
   }));
-  found.sort((a, b) => b.reaction.count - a.reaction.count || a.first - b.first);
   return {
     chat: sharedChat(number('c')),
     messageId: number('m'),
-    reactions: found.map(({ reaction }) => reaction),
+    version: number('v'),
+    reactions: reactions.sort(byUse),
   };
 }

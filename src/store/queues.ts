@@ -5,6 +5,7 @@ import { defaultUpdateMask, type UpdateKind } from '../rules/update_kinds.js';
 import { type Profile, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 import { parseChat } from './keys.js';
+import { byUse, type EmojiCount } from './post_record.js';
 import { type StoredMessage, storedMessage } from './stored_message.js';
 
 /** An update as it waits in a queue. */
@@ -16,11 +17,14 @@ export interface UpdateEntry {
   readonly kind: UpdateKind;
   /** message id, or the id of a callback query */
   readonly id: string;
+  /** of reactions, its date alone */
   readonly message: StoredMessage;
   /** who sent, edited or pressed */
   readonly from: Profile;
   /** of a callback query */
   readonly press: PressExtra | null;
+  /** of the reactions on a post, by use */
+  readonly counts: readonly EmojiCount[] | null;
 }
 
 /** What a callback query carries besides its message. */
@@ -57,6 +61,11 @@ export function readEntry(raw: unknown): {
   return { id: String(id), fields };
 }
 
+const readCounts = (extra: unknown): EmojiCount[] =>
+  (extra as Array<[string, number, number]>)
+    .map(([emoji, count, first]) => ({ emoji, count, first }))
+    .sort(byUse);
+
 /** Reads an entry of a queue. In a direct chat the sender is the chat's other side, and is kept once. */
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
@@ -68,16 +77,19 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   const field = (name: string) => fields[name] as Buffer;
   const chat = parseChat(String(field('c')));
   const name = String(field('m'));
-  const press = field('x').length > 0 ? unpack<PressExtra>(field('x')) : null;
+  const kind = String(field('k')) as UpdateKind;
+  const extra = field('x').length > 0 ? unpack<unknown>(field('x')) : null;
+  const press = kind === 'callback_query' ? (extra as PressExtra) : null;
   const peer = field('p').length > 0 ? field('p') : field('f');
   return {
     updateId,
     shownId: fields.u === undefined ? updateId : Number(String(fields.u)),
-    kind: String(field('k')) as UpdateKind,
+    kind,
     id: name,
     message: storedMessage(chat, press?.message_id ?? Number(name), field('r'), peer, field('y')),
     from: unpack<Profile>(field('f')),
     press,
+    counts: kind === 'message_reaction_count' ? readCounts(extra) : null,
   };
 }
 

@@ -27,7 +27,7 @@ export function createRecords({ db, scripts, keys }: StoreContext): Records {
     const { rows } = await scripts.call(
       'messages/read_some',
       partition,
-      { message: keys.messages(chat) },
+      { meta: keys.meta(partition), message: keys.messages(chat) },
       { ids: ids.map(String) },
     );
     const hot = rows as ReadonlyArray<Buffer | null>;

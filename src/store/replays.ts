@@ -72,7 +72,11 @@ export function createReplays(
   queues: Queues,
   ring: (bot: number) => void,
 ): Replays {
-  async function push(bot: number, { id, updateIds, records }: dead.Replay): Promise<number> {
+  /** Nothing to do when another has done it. */
+  async function push(bot: number, id: number): Promise<void> {
+    const left = await dead.loadReplay(db, id);
+    if (left === null) return;
+    const { updateIds, records } = left;
     const partition = keys.partitions.of(bot);
     const at = {
       meta: keys.meta(partition),
@@ -81,19 +85,18 @@ export function createReplays(
       queue: keys.queue(bot),
       channel: keys.botChannel(bot),
       due: keys.webhooksDue(partition),
-      request: keys.request(partition, requestIdsOf(`replay.${id}`)()),
+      request: keys.request(partition, requestIdsOf(`replay.${id}`).draw()),
     };
     const updates = records.flatMap((record, i) => asked(updateIds[i] as number, record));
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('webhooks/replay', partition, at, { bot: String(bot), updates });
       if (result.status === 'ok') {
         if (result.ring) ring(bot);
-        await dead.finishReplay(db, id);
-        return result.queued;
+        return dead.finishReplay(db, id);
       }
       await queues.open(bot);
     }
-    return fail('unavailable', { retry_after: 1 });
+    fail('unavailable', { retry_after: 1 });
   }
 
   return {
@@ -114,15 +117,13 @@ export function createReplays(
       for (let next = from; queued < limits.replay_max; ) {
         const taken = await dead.takeReplay(db, bot, { from: next, to, delivered }, limits.replay_batch_max);
         if (taken === null) break;
-        queued += await push(bot, taken);
+        await push(bot, taken.id);
+        queued += taken.updateIds.length;
         next = (taken.updateIds.at(-1) as number) + 1;
       }
       return queued;
     },
-    async finish(bot, id) {
-      const left = await dead.loadReplay(db, id);
-      if (left !== null) await push(bot, left);
-    },
+    finish: push,
     async discard(bot) {
       let discarded = 0;
       for (;;) {

@@ -42,6 +42,7 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
     member_ticket: keys.ticket(member),
     message: keys.messages(chat),
     post: keys.postRoot(partition),
+    acted: keys.actedRoot(partition),
   };
 }
 

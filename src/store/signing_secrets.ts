@@ -1,7 +1,7 @@
 /** The secrets that sign what webhooks are sent, as owners read and rotate them (behaviour §10). */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import { ensureWebhook, rotateSigning, type WebhookRow } from '../postgres/webhooks.js';
+import { ensureWebhook, loadWebhook, rotateSigning, type WebhookRow } from '../postgres/webhooks.js';
 import type { Bots } from './bots.js';
 import type { StoreContext } from './context.js';
 import { newSigningSecret, sealedFor, type Webhooks } from './webhooks.js';
@@ -40,12 +40,13 @@ export function createSigningSecrets(
     },
     async rotate(owner, bot) {
       await bots.owned(owner, bot);
-      const row = await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms);
       // Ownership may have changed since it was looked at.
-      if (row === null) return fail('not_bot_owner');
+      if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
+        return fail('not_bot_owner');
       // A delivery that is under way reads the settings again when their version moves.
       await webhooks.refresh(bot, 0);
-      return shown(bot, row);
+      const row = await loadWebhook(db, bot);
+      return row ? shown(bot, row) : fail('bot_not_found');
     },
   };
 }

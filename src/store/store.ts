@@ -1,5 +1,5 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
-import type { Database } from '../postgres/sql.js';
+import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
@@ -18,10 +18,12 @@ import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
+import { createPostWatches } from './post_watches.js';
 import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
@@ -47,15 +49,21 @@ export interface Store {
   readonly idempotency: Idempotency;
   /**
    * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
-   * was applied by a former run is recognised by its script (law 4).
+   * was applied by a former run is recognised by its script (law 4). With `again`, when there may have been such a run,
+   * changes that are made from what has to be looked up first ask before the look whether they were applied.
    */
-  under(seed: string, origin?: CallOrigin): Store;
+  under(seed: string, again: boolean, origin?: CallOrigin): Store;
   readonly posts: Posts;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly attempts: Attempts;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  /**
+   * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
+   * checked: what was checked may have changed since, by the change itself.
+   */
+  unlessApplied(check: () => Promise<void>): Promise<void>;
 }
 
 export interface StoreOptions {
@@ -68,12 +76,14 @@ export interface StoreOptions {
   readonly hotTtlMs: number;
   /** Asks a worker to look at a bot that has a webhook; a hint, which a sweep makes good for. */
   readonly ring?: (bot: number) => void;
+  /** Setting REACTORS_LISTED. */
+  readonly reactorsListed: number;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
 export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
-  const shared: StoreContext = { ...context, requestId: uniqueText };
+  const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
@@ -84,35 +94,64 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
+  const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
-  const changing = (own: StoreContext) => ({
-    callbacks: createCallbacks(own, readBack, forwarder),
-    messages: { ...createMessages(own, readBack, forwarder), ...createBatches(own, readBack, forwarder) },
-    pins: createPins(own, readBack, forwarder),
-    posts: createPosts(own, { chats, control }, hints),
-  });
+  const changing = (own: StoreContext) => {
+    const repeats = createRepeats(own, chats, records);
+    return {
+      callbacks: createCallbacks(own, readBack, forwarder),
+      messages: {
+        ...createMessages(own, readBack, forwarder, repeats),
+        ...createBatches(own, readBack, forwarder, repeats),
+      },
+      pins: createPins(own, readBack, forwarder),
+      posts: createPosts(own, { chats, control }, watches, repeats),
+    };
+  };
+  const own = changing(shared);
   const store: Store = {
-    ...changing(shared),
+    ...own,
     auth,
     chats,
     queues,
     forwarder,
     history: createHistory(shared, chats, records),
     bots,
-    users: createUsers(shared, control, auth),
+    users: createUsers(shared, shared.db, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder, webhooks, replays }, onError),
+    sweep: createSweep(
+      shared,
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays },
+      onError,
+    ),
     idempotency: createIdempotency(shared),
     webhooks,
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
-    under: (seed, origin) => ({
-      ...store,
-      ...changing({ ...shared, requestId: requestIdsOf(seed, origin) }),
-    }),
+    async unlessApplied(check) {
+      await check();
+    },
+    under(seed, again, origin) {
+      const { draw, next } = requestIdsOf(seed, origin);
+      const db = appliedOnce(shared.db, draw);
+      const own = { ...shared, db, requestId: draw, again };
+      return {
+        ...store,
+        ...changing(own),
+        chats: createChats(own, control, forwarder),
+        bots: createBots(own, control, auth, queues),
+        webhooks: createWebhooks(own, control, queues, ring),
+        replays: createReplays(own, queues, ring),
+        signingSecrets: createSigningSecrets(own, bots, webhooks),
+        users: createUsers(own, shared.db, control, auth),
+        async unlessApplied(check) {
+          if (!again || !(await wasApplied(shared.db, next()))) await check();
+        },
+      };
+    },
   };
   return store;
 }

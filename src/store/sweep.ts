@@ -1,6 +1,6 @@
 /**
  * What a process that died left undone: Redis copies that a committed change still has to refresh, and updates that wait
- * in an outbox. Every step may be repeated, so that any number of nodes may sweep.
+ * in an outbox; and what comes due: counts of reactions. Every step may be repeated, so that any number of nodes may sweep.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type StaleRow, takeStale } from '../postgres/sql.js';
@@ -9,6 +9,7 @@ import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies, ControlSubject } from './control.js';
 import type { Forwarder } from './forwarder.js';
+import type { PostCounts } from './post_counts.js';
 import type { Replays } from './replays.js';
 import type { Webhooks } from './webhooks.js';
 
@@ -28,12 +29,13 @@ export function createSweep(
     readonly auth: Auth;
     readonly forwarder: Forwarder;
     readonly webhooks: Webhooks;
+    readonly posts: PostCounts;
     readonly replays: Replays;
   },
   onError: (error: unknown) => void,
 ): Sweep {
   const { db, keys } = context;
-  const { control, chats, auth, forwarder, webhooks, replays } = parts;
+  const { control, chats, auth, forwarder, webhooks, posts, replays } = parts;
 
   /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
@@ -59,10 +61,13 @@ export function createSweep(
     }
   }
 
-  async function sweepOutboxes(): Promise<void> {
-    const all = Array.from({ length: keys.partitions.count }, (_, partition) =>
-      forwarder.forwardAll(partition).catch(onError),
-    );
+  async function sweepPartition(partition: number): Promise<void> {
+    await posts.tellCounts(partition).catch(onError);
+    await forwarder.forwardAll(partition).catch(onError);
+  }
+
+  async function sweepPartitions(): Promise<void> {
+    const all = Array.from({ length: keys.partitions.count }, (_, partition) => sweepPartition(partition));
     // On a cluster one master may be away: what waits for it must not hold up the others' next round.
     await Promise.race([Promise.all(all), sleep(intervalMs)]);
   }
@@ -72,7 +77,7 @@ export function createSweep(
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await Promise.all([sweepCopies().catch(onError), sweepOutboxes()]);
+      await Promise.all([sweepCopies().catch(onError), sweepPartitions()]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }

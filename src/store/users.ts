@@ -1,6 +1,7 @@
 /** People and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../errors.js';
+import type { Database } from '../postgres/sql.js';
 import * as rows from '../postgres/users.js';
 import { makeToken } from '../rules/token.js';
 import type { Auth } from './auth.js';
@@ -18,9 +19,22 @@ export interface Users {
   removeTokens(id: number): Promise<void>;
 }
 
-export function createUsers(context: StoreContext, control: ControlCopies, auth: Auth): Users {
+/** `anew` is the database for what every run of a call does again. */
+export function createUsers(
+  context: StoreContext,
+  anew: Database,
+  control: ControlCopies,
+  auth: Auth,
+): Users {
   const { db, secrets } = context;
   const newToken = (id: number) => makeToken('user', id, randomBytes(32));
+  /** Each run of a call issues one of its own: nobody has that of a run that died. */
+  async function issue(id: number): Promise<string> {
+    const token = newToken(id);
+    if (!(await rows.addUserToken(anew, id, secrets.lookup(token)))) fail('user_not_found');
+    await control.refresh('user', id);
+    return token;
+  }
   return {
     find: (id) => control.read('user', id),
     async create(user) {
@@ -29,15 +43,12 @@ export function createUsers(context: StoreContext, control: ControlCopies, auth:
         token = newToken(made);
         return secrets.lookup(token);
       });
+      // A former run of the call made it, and its token is kept as a digest alone.
+      if (token === '') token = await issue(id);
       const created = await control.read('user', id);
       return { user: created as User, token };
     },
-    async addToken(id) {
-      const token = newToken(id);
-      if (!(await rows.addUserToken(db, id, secrets.lookup(token)))) fail('user_not_found');
-      await control.refresh('user', id);
-      return token;
-    },
+    addToken: issue,
     async removeTokens(id) {
       if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');
       await control.refresh('user', id);

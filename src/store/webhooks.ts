@@ -109,14 +109,20 @@ export function createWebhooks(
   }
 
   /** Commits, refreshes the copy, then switches: whoever takes a lease reads settings that are at least as new. */
-  async function change(bot: number, next: WebhookColumns, ask: WebhookAsk, only?: number) {
-    const signing = seal(bot, 'signing', newSigningSecret());
+  async function change(
+    bot: number,
+    next: WebhookColumns,
+    ask: WebhookAsk,
+    differs: (was: Webhook | null) => boolean,
+    only: number | null = null,
+  ): Promise<boolean> {
     const committed = await setWebhook(db, bot, next, {
-      signing,
+      signing: seal(bot, 'signing', newSigningSecret()),
       drop: ask.drop,
-      ...(only === undefined ? {} : { only }),
+      only,
+      differs: (was) => differs(was && opened(bot, sealedOf(was))),
     });
-    if (committed === null) return null;
+    if (committed === null) return false;
     const version = String(committed.version);
     await control.refresh('webhook', bot);
     await switchTo(bot, {
@@ -125,13 +131,13 @@ export function createWebhooks(
       drop: ask.drop ? version : '',
       mask: ask.mask === null ? '' : String(ask.mask),
     });
-    return committed.was && opened(bot, sealedOf(committed.was));
+    return committed.differed;
   }
 
   return {
-    async set(bot, settings, ask) {
+    set(bot, settings, ask) {
       const { url, secretToken, certificate, maxConnections, address } = settings;
-      const was = await change(
+      return change(
         bot,
         {
           url_box: seal(bot, 'url', url),
@@ -141,22 +147,21 @@ export function createWebhooks(
           ip_address: address,
         },
         ask,
-      );
-      return (
-        was?.url !== url ||
-        was.secretToken !== secretToken ||
-        was.certificate !== certificate ||
-        was.maxConnections !== maxConnections
+        (was) =>
+          was?.url !== url ||
+          was.secretToken !== secretToken ||
+          was.certificate !== certificate ||
+          was.maxConnections !== maxConnections,
       );
     },
     async remove(bot, drop) {
       if ((await loadWebhook(db, bot))?.url_box)
-        return (await change(bot, none, { drop, mask: null })) !== null;
+        return change(bot, none, { drop, mask: null }, (was) => was !== null);
       if (drop) await queues.dropPending(bot);
       return false;
     },
     async removeVersion(bot, version) {
-      await change(bot, none, { drop: false, mask: null }, version);
+      await change(bot, none, { drop: false, mask: null }, () => true, version);
     },
     async find(bot) {
       const sealed = await control.read('webhook', bot);

@@ -25,10 +25,22 @@ function viewMemberChange({ message, from }: UpdateEntry): Readonly<Record<strin
   };
 }
 
+/** A MessageReactionCountUpdated. */
+function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, unknown>> {
+  return {
+    chat: viewChat(message.peer),
+    message_id: message.id,
+    date: message.record.date,
+    reactions: counts?.map(({ emoji, count }) => ({ type: { type: 'emoji', emoji }, total_count: count })),
+  };
+}
+
 /** One update for its bot. */
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
     return { update_id: update.updateId, [update.kind]: viewMemberChange(update) };
+  if (update.kind === 'message_reaction_count')
+    return { update_id: update.updateId, [update.kind]: viewCounts(update) };
   const message = viewMessage(update.message, { isBot: true, bot });
   if (update.kind !== 'callback_query' || update.press === null) {
     return { update_id: update.updateId, [update.kind]: message };

@@ -221,6 +221,11 @@ test('a person blocks a bot and starts it again', async () => {
   expectEnvelope(await send(), 403, never);
   await service.openChat(person, bot);
   await resultOf(send());
+  const mine = await ok(person, 'POST', `/api/chats/${bot.id}/messages`, { text: 'mine' });
+  const inline_keyboard = [[{ text: 'd', callback_data: 'd' }]];
+  const asked = { chat_id: person.id, text: 'menu', reply_markup: { inline_keyboard } };
+  const menu = await resultOf(service.bot(bot, 'sendMessage', asked));
+  await ok(person, 'POST', `/api/chats/${bot.id}/pin`, { message_id: menu.message_id });
   await drop(bot);
   for (let again = 0; again < 2; again++) expect(await ok(person, 'POST', path)).toBe(true);
   const blocked = 'Forbidden: bot was blocked by the user';
@@ -229,6 +234,19 @@ test('a person blocks a bot and starts it again', async () => {
   expect(await ok(person, 'DELETE', path)).toBe(true);
   await resultOf(send());
   await ok(person, 'POST', path);
+  // Nor does the person write, edit, pin or press there: the bot would hear of it and could not answer.
+  const chat = `/api/chats/${bot.id}`;
+  for (const [verb, where, body] of [
+    ['POST', 'messages', { text: 'x' }],
+    ['POST', 'messages', { photo: 'https://example.org/a.jpg' }],
+    ['PATCH', `messages/${mine.message_id}`, { text: 'y' }],
+    ['POST', 'pin', { message_id: mine.message_id }],
+    ['POST', `messages/${menu.message_id}/callback`, { data: 'd' }],
+  ] as const)
+    expectEnvelope(await app(person, verb, `${chat}/${where}`, body), 403, 'Forbidden: you blocked this bot');
+  // What the bot does not hear of is left to the person.
+  await ok(person, 'DELETE', `${chat}/pin`);
+  await ok(person, 'DELETE', `${chat}/messages/${mine.message_id}`);
   await service.openChat(person, bot);
   await resultOf(send());
   const updates = await updatesOf(bot, 5);

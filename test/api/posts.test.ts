@@ -204,6 +204,30 @@ describe.each([
   });
 });
 
+test('a bot that asks hears how often each emoji stands on a post', async () => {
+  const chat = await newChannel();
+  const post = await newPost(chat);
+  const allowed_updates = ['message_reaction_count'];
+  await resultOf(service.bot(bot, 'getUpdates', { allowed_updates }));
+  await resultOf(service.bot(bot, 'deleteWebhook', { drop_pending_updates: true }));
+  await service.app(ann, 'POST', reactions(post), { emoji: '👍' });
+  let offset = 0;
+  for (let told: { chat: { id: number } } | undefined; told?.chat.id !== chat; ) {
+    const [update] = await resultOf(service.bot(bot, 'getUpdates', { offset, limit: 1, timeout: 10 }));
+    expect(update).toEqual({ update_id: expect.any(Number), message_reaction_count: expect.any(Object) });
+    told = update.message_reaction_count;
+    offset = update.update_id + 1;
+    if (told?.chat.id !== chat) continue;
+    expect(told).toEqual({
+      chat: { id: chat, type: 'channel', title: 'News' },
+      message_id: post.message_id,
+      date: expect.any(Number),
+      reactions: [{ type: { type: 'emoji', emoji: '👍' }, total_count: 1 }],
+    });
+  }
+  await service.bot(bot, 'getUpdates', { offset, allowed_updates: [] });
+});
+
 test('pages go through all who reacted, and posts of a channel are listed', async () => {
   const post = await newPost();
   for (const user of [ann, ben, owner]) await service.app(user, 'POST', reactions(post), { emoji: '👍' });

@@ -7,12 +7,12 @@ import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
 /** What moves by itself: leases, heartbeats, what the sweep repeats, and tickets, which expire in seconds. */
-const moves = /:(auth_nodes|auth_revoked|flushers|flush_lease)$|:ticket$/;
+const moves = /:(auth_nodes|auth_revoked|flushers|flush_lease)$|:ticket$|:doorbell:/;
 /** Copies of what Postgres holds may appear when they are first looked at; one that is there must not change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
 /** What earlier calls left for bots elsewhere is forwarded behind their answers. */
-const forwarded = (masters: readonly Redis[]) =>
+export const forwarded = (masters: readonly Redis[]) =>
   eventually(async () => {
     for (const redis of masters) {
       for (const key of await redis.keys('*:outbox')) expect(await redis.xlen(key)).toBe(0);
@@ -61,6 +61,8 @@ export interface Watch {
    * `Retry-After` of one second and for the others none, and the same Redis and Postgres as before.
    */
   refused(call: () => Promise<Answer>, code: number, description: string): Promise<void>;
+  /** Expects the same Redis and Postgres after the work as before. */
+  unchanged(work: () => Promise<void>): Promise<void>;
   readonly redis: Redis;
   close(): Promise<void>;
 }
@@ -81,19 +83,22 @@ export async function watch(service: Service): Promise<Watch> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   const dump = async () => ({ redis: await dumpRedis(masters), postgres: await dumpPostgres(client) });
+  async function unchanged(work: () => Promise<void>): Promise<void> {
+    await forwarded(masters);
+    const before = await dump();
+    await work();
+    const after = await dump();
+    const known = new Map([...after.redis].filter(([key]) => before.redis.has(key) || !copies.test(key)));
+    // The record of a request is forgotten after a minute.
+    const kept = new Map([...before.redis].filter(([key]) => known.has(key) || !/:req:/.test(key)));
+    expect(known).toEqual(kept);
+    expect(after.postgres).toEqual(before.postgres);
+  }
   return {
     redis,
-    async refused(call, code, description) {
-      await forwarded(masters);
-      const before = await dump();
-      expectEnvelope(await call(), code, description);
-      const after = await dump();
-      const known = new Map([...after.redis].filter(([key]) => before.redis.has(key) || !copies.test(key)));
-      // The record of a request is forgotten after a minute.
-      const kept = new Map([...before.redis].filter(([key]) => known.has(key) || !/:req:/.test(key)));
-      expect(known).toEqual(kept);
-      expect(after.postgres).toEqual(before.postgres);
-    },
+    unchanged,
+    refused: (call, code, description) =>
+      unchanged(async () => expectEnvelope(await call(), code, description)),
     async close() {
       for (const client of [redis, ...masters]) client.disconnect();
       await client.end();

@@ -42,7 +42,7 @@ test('messages, updates and chats of a bot', async () => {
     await call('sendChatAction', { chat_id, action: 'typing' });
     await call('getChat', { chat_id });
     await call('getChatMember', { chat_id, user_id: ann.id });
-    await call('getChatMemberCount', { chat_id });
+    for (const method of ['getChatMemberCount', 'getChatMembersCount']) await call(method, { chat_id });
     await call('deleteMessage', own);
     for (const path of [`/api/chats/${at}`, `/api/chats/${at}/messages`])
       await resultOf(service.app(ann, 'GET', path));
@@ -81,6 +81,70 @@ test('messages, updates and chats of a bot', async () => {
   await call('setMyCommands', { commands: [{ command: 'go', description: 'Goes' }] });
   expect(await call('getMyCommands')).toHaveLength(1);
   await call('deleteMyCommands');
+});
+
+test('media, pins, forwards and copies', async () => {
+  const ann = await service.newUser('ann');
+  const bot = await service.newBot(ann, 'media');
+  await service.openChat(ann, bot);
+  const chat_id = ann.id;
+  const call = (method: string, params = {}) => resultOf(service.bot(bot, method, { chat_id, ...params }));
+  const files = 'https://files.example/';
+  const caption = { caption: '<b>c</b>', parse_mode: 'HTML' };
+  for (const kind of ['video', 'audio', 'document', 'animation', 'voice'])
+    await call(`send${kind[0]?.toUpperCase()}${kind.slice(1)}`, { [kind]: `${files}${kind}`, ...caption });
+  const first = await call('sendPhoto', { photo: `${files}a.jpg`, ...caption });
+  const { message_id } = first;
+  await call('getFile', { file_id: first.photo[0].file_id });
+  const media = { type: 'photo', media: `${files}b.jpg` };
+  await call('sendMediaGroup', { media: [media, { ...media, type: 'video' }] });
+  await call('editMessageCaption', { message_id, caption: 'new' });
+  const other = await call('sendPhoto', { photo: `${files}c.jpg` });
+  await call('editMessageMedia', { message_id: other.message_id, media: { ...media, type: 'video' } });
+  for (const method of ['forwardMessage', 'copyMessage'])
+    await call(method, { from_chat_id: chat_id, message_id });
+  for (const method of ['forwardMessages', 'copyMessages'])
+    await call(method, { from_chat_id: chat_id, message_ids: [message_id, other.message_id] });
+  await call('pinChatMessage', { message_id });
+  await call('getChat');
+  await call('unpinChatMessage');
+  await call('unpinAllChatMessages');
+  const pin = `/api/chats/${bot.id}/pin`;
+  await resultOf(service.app(ann, 'POST', pin, { message_id }));
+  await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}`));
+  await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`));
+  await resultOf(service.app(ann, 'DELETE', pin));
+  await call('deleteMessages', { message_ids: [message_id, other.message_id] });
+  await call('getUpdates');
+});
+
+test('posts and reactions', async () => {
+  const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
+  const bot = await service.newBot(ann, 'poster');
+  const { id } = await resultOf(service.app(ann, 'POST', '/api/chats', { type: 'channel', title: 'News' }));
+  const member = {
+    status: 'administrator',
+    rights: { can_post_messages: true, can_edit_messages: true },
+  };
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${id}/members/${bot.id}`, member));
+  const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
+  const post = await call('createPost', { chat_id: id, text: 'news', reply_markup: keyboard });
+  const path = `/api/posts/${post.external_id}`;
+  const react = (verb: string, at: string, body?: object) => service.app(ben, verb, `${path}/${at}`, body);
+  for (const answer of [
+    await react('POST', 'reactions', { emoji: '🔥' }),
+    await react('POST', 'like'),
+    await react('DELETE', 'like'),
+    await react('DELETE', 'reactions?emoji=%F0%9F%91%8D'),
+  ])
+    expect(answer).toMatchObject({ status: 200, body: { my_reactions: expect.arrayContaining(['🔥']) } });
+  expect((await call('getPost', { post_id: post.id })).reactions).toHaveLength(1);
+  await resultOf(service.app(ben, 'GET', path));
+  await resultOf(service.app(ben, 'GET', `/api/chats/${id}/posts`));
+  const reactors = await resultOf(react('GET', 'reactions?emoji=%F0%9F%94%A5'));
+  expect(reactors.items).toHaveLength(1);
+  expect((await react('DELETE', 'reactions')).body).toMatchObject({ ok: true, my_reactions: [] });
+  await call('editPost', { post_id: post.id, text: 'newer' });
 });
 
 test('people, their bots and their chats', async () => {

@@ -318,6 +318,6 @@ describe('parameters', () => {
 
   test('the catalogue says nothing but statuses of the interface', () => {
     const codes = new Set(Object.values(catalogue).map(({ code }) => code));
-    expect([...codes].sort()).toEqual([400, 401, 403, 404, 405, 409, 413, 429, 500, 503]);
+    expect([...codes].sort()).toEqual([400, 401, 403, 404, 405, 409, 413, 416, 429, 500, 503]);
   });
 });

@@ -1,6 +1,7 @@
 /** One attempt against receivers of all manners: what arrives, what is read of the answer, and how long it may take. */
 import { createReadStream } from 'node:fs';
 import type { Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { createServer as createTls } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -45,6 +46,16 @@ test('user and password of the URL are sent; the name goes into SNI and Host', a
   expect(said(await senderFor(onTestFinished).send(to, headers, body))).toBe('answered 200');
   expect(shown).toEqual({ host: `localhost:${receiver.port}`, authorization: 'Basic YTpi' });
 });
+
+test.runIf(Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1')))(
+  'a receiver at an IPv6 address',
+  async ({ onTestFinished }) => {
+    const { receiver } = await receive(onTestFinished);
+    const to = receiverOf(`https://[::1]:${receiver.port}/`, certificate.cert);
+    const outcome = await senderFor(onTestFinished).send(to, headers, body);
+    expect(outcome).toMatchObject({ kind: 'answered', status: 200, address: '::1' });
+  },
+);
 
 test('10 MB arrive', async ({ onTestFinished }) => {
   let bytes = 0;

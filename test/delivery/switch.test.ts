@@ -109,6 +109,25 @@ test('dropping drops exactly what waited', async ({ onTestFinished }) => {
   await expect.poll(async () => (await front.store.queues.info(bot.id)).pending).toBe(0);
 });
 
+test('a receiver that does not answer keeps nothing back when its webhook is deleted', async ({
+  onTestFinished,
+}) => {
+  const books = await keepBooks(() => new Promise<number>(() => undefined));
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { bot, users, say } = await makeChats(front, 3);
+  await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await Promise.all(users.map((_, person) => say(person, 'a')));
+  await expect.poll(() => books.open).toBe(3);
+  await front.store.webhooks.remove(bot.id, false);
+  const began = performance.now();
+  // What is open may still be acknowledged: until then a poll would give it out twice.
+  expect(await poll(front, bot)).toEqual([]);
+  await expect.poll(async () => shown(await poll(front, bot)), { timeout: 5_000 }).toEqual(['a', 'a', 'a']);
+  expect(performance.now() - began).toBeLessThan(4_000);
+  await expect.poll(() => books.open).toBe(0);
+});
+
 test('a node that dies behind the commit leaves it to the sweep, which drops once', async () => {
   const { front } = world;
   const { queues, sweep, webhooks } = front.store;

@@ -1,4 +1,9 @@
 /** Whose answer is believed: uploaded certificates, public authorities, names, dates. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { receiverOf } from '../../src/delivery/send.js';
 import { readCertificate } from '../../src/delivery/trust.js';
@@ -126,6 +131,16 @@ test('without an uploaded certificate only public authorities count', async ({ o
   expect(await deliver(onTestFinished, self, undefined)).toEqual(refused('self-signed certificate'));
 });
 
+test('a certificate that was kept damaged lets nobody in', async ({ onTestFinished }) => {
+  const { receiver, target } = await receive(onTestFinished, undefined, self);
+  const sender = senderFor(onTestFinished);
+  for (const damaged of ['damaged', self.cert.slice(0, 300)])
+    expect(said(await sender.send(receiverOf(target.target.url, damaged), headers, body))).toMatch(
+      /^tls: SSL error: /,
+    );
+  expect(receiver.requests()).toBe(0);
+});
+
 test('an environment variable does not turn verification off', async ({ onTestFinished }) => {
   const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
@@ -149,6 +164,50 @@ test('two bots with one URL and two certificates share no connection', async ({ 
     expect(said(await sender.send(to, headers, body))).toMatch(/^tls: SSL error: /);
   expect(said(await sender.send(target, headers, body))).toBe('answered 200');
   expect([receiver.requests(), receiver.connections()]).toEqual([2, 3]);
+});
+
+/** Delivers from a process of its own: which authorities Node trusts is read when it starts. */
+async function deliverTrusting(extra: string, url: string, anchor: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-trust-'));
+  const file = join(folder, 'extra.pem');
+  writeFileSync(file, extra);
+  const script = `
+    const at = (file) => import(process.argv[1] + file);
+    const [{ makeGuard }, { makeResolver }, { makeSender, receiverOf }] =
+      await Promise.all([at('guard.js'), at('resolver.js'), at('send.js')]);
+    const sender = makeSender({ guard: makeGuard({ allow: ['127.0.0.0/8'], resolver: makeResolver() }) });
+    const to = receiverOf(process.argv[2], process.argv[3] || undefined);
+    const { status, message } = await sender.send(to, {}, Buffer.from('{}'));
+    process.stdout.write(message ?? String(status));
+    await sender.close();`;
+  const built = new URL('../../dist/delivery/', import.meta.url).href;
+  try {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module', '-e', script, built, url, anchor],
+      { env: { ...process.env, NODE_EXTRA_CA_CERTS: file } },
+    );
+    return stdout;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('an uploaded certificate takes the place of the authorities, those of the operator too', async ({
+  onTestFinished,
+}) => {
+  const issued = makeCertificate({ addresses: address, issuer: authority });
+  const { target } = await receive(onTestFinished, undefined, issued);
+  const deliveries = [
+    deliverTrusting(authority.cert, target.target.url, ''),
+    deliverTrusting(authority.cert, target.target.url, self.cert),
+    deliverTrusting(self.cert, target.target.url, authority.cert),
+  ];
+  expect(await Promise.all(deliveries)).toEqual([
+    '200',
+    'SSL error: unable to get local issuer certificate',
+    '200',
+  ]);
 });
 
 describe('reading a certificate', () => {

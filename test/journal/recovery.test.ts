@@ -212,7 +212,7 @@ describe('recovery', () => {
     const args = { expected: runId(), incarnation: 4, post: 0, high_water: highWater };
     expect(await node.runner.call('partition/recover', partition(), at, args)).toEqual({
       status: 'behind',
-      incarnation: 4,
+      highest: 4 * limits.versions_per_incarnation + 5,
     });
     expect(await meta()).toEqual(before);
   });

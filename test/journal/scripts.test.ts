@@ -76,7 +76,7 @@ const calls = {
 
 describe('partition/recover', () => {
   it('asks, applies, and knows its own run id', async () => {
-    expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', incarnation: 0 });
+    expect(await calls.recover(runId(), 0)).toEqual({ status: 'behind', highest: 0 });
     expect(await node.connection.client.exists(node.keys.meta(partition()))).toBe(0);
     expect(await calls.recover('another', 3)).toEqual({ status: 'moved' });
     expect(await calls.recover(runId(), 3)).toEqual({ status: 'ok' });

@@ -159,7 +159,7 @@ export async function openNode(redisUrl: string, postgresUrl: string, partitions
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
   let runner: ScriptRunner;
-  const recovery = createRecovery({ pool, keys, highWater, runner: () => runner });
+  const recovery = createRecovery({ pool, keys, connection, highWater, runner: () => runner });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(5_000);
   const flushers: Flusher[] = [];

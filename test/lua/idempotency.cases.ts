@@ -36,9 +36,21 @@ const settle = (what: string, more: More, args = {}): Case => ({
   ...more,
 });
 
+const request = keys.request(3, 'once.s.1');
+const recall = (what: string, more: More): Case => ({
+  ...{ script: 'idempotency/recall', what, keys: { request }, args: {} },
+  ...more,
+});
+
 export const idempotencyCases: Case[] = [
+  recall('a request that is new', { answer: ['unknown'] }),
+  recall('one that was applied', { seeds: [seeds.text(request, '8 7 0')], answer: ['ok', '8 7 0'] }),
+  recall('one that made a record, in which a line may end', {
+    seeds: [seeds.text(request, '8 7 0\na\nb')],
+    answer: ['ok', '8 7 0', 'a\nb'],
+  }),
   claim('a new key', {
-    answer: ['ok', 'new seed', null],
+    answer: ['ok', 'new seed', null, 0],
     changes: [claimName, liveName],
     after: async (client) => {
       expect(await client.hmget(at.claim, 'f', 's', 'h', 'a')).toEqual(['print', 'new seed', 'second', null]);
@@ -49,12 +61,12 @@ export const idempotencyCases: Case[] = [
   claim('a key that another run holds', { seeds: [known(held)], answer: ['pending'] }),
   claim('a key that the same run holds', {
     seeds: [known({ ...held, h: 'second' })],
-    answer: ['ok', 'seed', null],
+    answer: ['ok', 'seed', null, 1],
     changes: [claimName],
   }),
   claim('a key whose holder is gone', {
     seeds: [known({ ...held, u: Date.now() - 1 })],
-    answer: ['ok', 'seed', null],
+    answer: ['ok', 'seed', null, 1],
     changes: [claimName],
     after: async (client) => expect(await client.hget(at.claim, 'h')).toBe('second'),
   }),

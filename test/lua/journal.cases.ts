@@ -69,7 +69,34 @@ const recover = (what: string, more: More, args = {}): Case => ({
 });
 const before = seeds.open(home, { run: 'before', ver: base + 5 });
 
+const forget = (what: string, more: More, args = {}): Case => ({
+  ...{
+    script: 'partition/forget',
+    what,
+    keys: { ...at, lease: keys.forgetting(home), entities: [keys.message(direct, 1), keys.chat(direct)] },
+    args: { expected: run, owner: 'me', ...args },
+  },
+  ...more,
+});
+const something = [seeds.text(keys.message(direct, 1), 'old'), seeds.chat(direct)];
+
 export const journalCases: Case[] = [
+  forget('a closed partition', {
+    seeds: [before, ...something],
+    answer: ['ok'],
+    changes: ['forgetting', `msg:${chatText(direct)}:1`, chatName],
+    after: async (client) => expect(await client.exists(keys.message(direct, 1), keys.chat(direct))).toBe(0),
+  }),
+  forget('an open one', { seeds: [open, ...something], answer: ['open'] }),
+  forget('another forgets', {
+    seeds: [before, ...something, seeds.text(keys.forgetting(home), 'you')],
+    answer: ['taken'],
+  }),
+  forget(
+    'the connection reaches another Redis',
+    { seeds: [before, ...something], answer: ['moved'] },
+    { run: 'third' },
+  ),
   beat('a flusher lives', false, ['here', 'me']),
   beat('a flusher leaves', true, ['here']),
   {
@@ -146,10 +173,14 @@ export const journalCases: Case[] = [
       }),
   }),
   recover('is open', { seeds: [open], answer: ['ok'], changes: [] }),
-  recover('behind the counter', { seeds: [before], answer: ['behind', 95] }, { incarnation: '95' }),
+  recover(
+    'behind the counter',
+    { seeds: [before], answer: ['behind', `${base + 5}`] },
+    { incarnation: '95' },
+  ),
   recover('behind the last id of the journal', {
     seeds: [(client) => client.xadd(at.journal, `${97 * limits.versions_per_incarnation}-0`, 'k', 'x')],
-    answer: ['behind', 97],
+    answer: ['behind', `${97 * limits.versions_per_incarnation}`],
   }),
   recover('the connection reaches another Redis', { seeds: [before], answer: ['moved'] }, { run: 'third' }),
 ];

@@ -18,6 +18,7 @@ const at = (chat: ChatRef) => {
     ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
     due: keys.webhooksDue(partitionOf(direct)),
     ...{ member, member_ticket: keys.ticket(member), post: keys.postRoot(partition) },
+    acted: keys.actedRoot(partition),
   };
 };
 const tail = (text: string) =>
@@ -54,6 +55,7 @@ const groupReady = [open(group), seeds.chat(group, { b: `${bot},${user}` }), mem
 const inChannel = [open(group), seeds.chat(group, { t: 'channel', b: `${bot}` })];
 const firstPost = 42 * limits.partitions_max + partitionOf(group);
 const posts = [0, 1, 2].map((i) => firstPost + i * limits.partitions_max);
+const acted = (post: number, generation: number) => `${keys.acted(posts[post] as number)}${generation}`;
 
 const sends: Case[] = [
   sendDirect('messages of a user, in the order given', {
@@ -81,7 +83,7 @@ const sends: Case[] = [
       ]);
       const changes = await client.xrange(keys.changes(direct), '-', '+');
       expect(changes.map(([, fields]) => fields[1])).toEqual([`${base}`, `${base + 1}`, `${base + 2}`]);
-      expect(await client.get(at(direct).request)).toMatch(/^8 \d+$/);
+      expect(await client.get(at(direct).request)).toMatch(/^8 \d+ 0 3$/);
     },
   }),
   sendDirect(
@@ -123,7 +125,7 @@ const sends: Case[] = [
       expect(updates.map(([version, f]) => [version, f[1], f[3], f[9]])).toEqual(
         [8, 9, 10].map((id, i) => [`${base + 1 + i}-0`, `${bot}`, 'message', `${id}`]),
       );
-      expect(await client.get(at(group).request)).toMatch(/^8 \d+ 0$/);
+      expect(await client.get(at(group).request)).toMatch(/^8 \d+ 0 3$/);
     },
   }),
   sendShared('each message of a channel is a post', {
@@ -244,9 +246,12 @@ const removals: Case[] = [
     seeds: [
       ...[open(group), seeds.chat(group, { t: 'channel', pin: 5 }), member()],
       ...messages(group, { post: posts[0] as number }, { post: posts[1] as number }),
+      seeds.hash(keys.post(posts[0] as number), { c: `${group.id}`, m: 5, u: 2, g: 9, gp: 8 }),
+      ...[acted(0, 9), acted(0, 8), acted(1, 0)].map((key) => seeds.hash(key, { 1: 'x', n: 1, v: base })),
     ],
     answer: ['ok'],
     changes: [
+      ...[acted(0, 9), acted(0, 8), acted(1, 0)].map((key) => key.slice(key.indexOf('acted:'))),
       ...[...moved(group), ...messagesOf(group, 5, 6)],
       ...posts.slice(0, 2).map((post) => `post:${post}`),
     ],
@@ -260,6 +265,7 @@ const removals: Case[] = [
         [`${base + 5}-0`, 'pin:-100777', ''],
       ]);
       expect(await client.hget(keys.post(posts[1] as number), 'x')).toBe('1');
+      expect(await client.exists(acted(0, 9), acted(0, 8), acted(1, 0))).toBe(0);
       expect(await client.hmget(keys.chat(group), 'pin', 'v')).toEqual(['0', `${base + 5}`]);
       const changes = await client.xrange(keys.changes(group), '-', '+');
       expect(changes.map(([, [, before, , kind]]) => [before, kind])).toEqual([

@@ -1,4 +1,5 @@
 /** Calls of the scripts below messages/ and every status they can end in. */
+import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { messageFlags, messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/codec.js';
@@ -35,6 +36,7 @@ const at = (chat: ChatRef) => {
       member_ticket: keys.ticket(member),
       sibling: keys.messages(chat),
       post: keys.postRoot(partition),
+      acted: keys.actedRoot(partition),
     },
   };
 };
@@ -168,6 +170,10 @@ const sends: Case[] = [
     { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
     { from: '' },
   ),
+  sendDirect('a user who blocked the bot', {
+    seeds: [...ready, seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
   sendDirect('the first message of a fresh chat skips nothing', {
     seeds: [open(direct), seeds.chat(direct, { s: 0 }), seeds.queue()],
     answer: ['ok', 1],
@@ -205,6 +211,29 @@ const sends: Case[] = [
       seeds: [...ready, seeds.message(direct, 5)],
       answer: ['ok', 8],
       changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
+    },
+    { reply_to: '5' },
+  ),
+  sendDirect(
+    'a request that was applied, though what it answers was deleted and the user blocked the bot since',
+    {
+      seeds: [
+        ...ready,
+        seeds.chat(direct, { t: 'blocked' }),
+        seeds.message(direct, 5, deleted),
+        seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000'),
+      ],
+      answer: ['ok', '6', '1700000000'],
+      changes: [],
+    },
+    { reply_to: '5', from: '' },
+  ),
+  sendDirect(
+    'a request that was applied, and whose reply is cold',
+    {
+      seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
+      answer: ['ok', '6', '1700000000', expect.anything()],
+      changes: [],
     },
     { reply_to: '5' },
   ),
@@ -252,6 +281,19 @@ const sends: Case[] = [
     answer: ['ok', '6', '1700000000'],
     changes: [],
   }),
+  sendShared(
+    'a request that was applied, by one who left since',
+    {
+      seeds: [
+        ...groupReady,
+        member('left'),
+        seeds.text(keys.request(partitionOf(group), 'r'), '6 1700000000 0'),
+      ],
+      answer: ['ok', '6', '1700000000'],
+      changes: [],
+    },
+    { reply_to: '5' },
+  ),
   ...channelSends,
   sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
@@ -274,6 +316,7 @@ const sends: Case[] = [
   ),
 ];
 
+const onceKey = (chat: ChatRef) => keys.request(partitionOf(chat), 'once.s.1');
 const media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' } as const;
 
 const editArgs = (chat: ChatRef, editor: number, what: string, messageId: number) => ({
@@ -327,6 +370,43 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
       answer: ['ok'],
       changes: [],
     }),
+    ...(isDirect
+      ? [
+          edit('a user who blocked the bot', {
+            seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
+            answer: ['blocked'],
+          }),
+        ]
+      : []),
+    edit('a request that was applied to a message that was deleted since', {
+      seeds: [...on(deleted), seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
+      answer: ['not_found'],
+    }),
+    {
+      ...edit('under an idempotency key, which keeps what was made', { seeds: on(), answer: ['ok'] }),
+      keys: { ...at(chat), request: onceKey(chat) },
+      changes: changes.map((name) => (name === 'req:r' ? 'req:once.s.1' : name)),
+      async after(client: Redis) {
+        const kept = (await client.getBuffer(onceKey(chat))) as Buffer;
+        const made = (await client.getBuffer(keys.message(chat, id))) as Buffer;
+        expect(kept.equals(Buffer.concat([Buffer.from(`${chatText(chat)} ${id}\n`), made]))).toBe(true);
+        expect(limits.idempotency_ttl_ms - (await client.pttl(onceKey(chat)))).toBeLessThan(60_000);
+      },
+    },
+    {
+      ...edit('a request of an idempotency key that was applied, on what is neither hot nor theirs', {
+        seeds: [
+          ...base0.slice(0, 2),
+          seeds.text(
+            onceKey(chat),
+            Buffer.concat([Buffer.from(`${chatText(chat)} ${id}\n`), record({ content: { text: 'made' } })]),
+          ),
+        ],
+        answer: ['ok', expect.stringContaining('made')],
+        changes: [],
+      }),
+      keys: { ...at(chat), request: onceKey(chat) },
+    },
     {
       ...edit('another run', { seeds: on(), answer: ['stale_run'] }),
       args: { ...editArgs(chat, user, 'text', id), from: '', run: 'other' },
@@ -495,7 +575,11 @@ const removals: Case[] = [
 
 const fillKeys = { message: keys.message(direct, id), ticket: keys.ticket(keys.message(direct, id)) };
 const fillArgs = { token: 'T', record: record(), ttl_ms: '60000' };
-const rangeKeys = { chat: keys.chat(direct), message: keys.messages(direct) };
+const rangeKeys = {
+  meta: keys.meta(partitionOf(direct)),
+  chat: keys.chat(direct),
+  message: keys.messages(direct),
+};
 
 export const messageCases: Case[] = [
   ...sends,
@@ -545,7 +629,11 @@ export const messageCases: Case[] = [
       args: { before: '0', limit: '2' },
     },
     ...{
-      seeds: [seeds.chat(direct), seeds.text(keys.message(direct, 6), 'six')],
+      seeds: [
+        seeds.open(partitionOf(direct)),
+        seeds.chat(direct),
+        seeds.text(keys.message(direct, 6), 'six'),
+      ],
       answer: ['ok', 7, expect.anything(), 7, [null, Buffer.from('six')]],
     },
     changes: [],
@@ -553,9 +641,13 @@ export const messageCases: Case[] = [
   {
     script: 'messages/read_some',
     what: 'in the order of the ids, with a hole',
-    keys: { message: keys.messages(direct) },
+    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
     args: { ids: ['7', '6', '5'] },
-    seeds: [seeds.text(keys.message(direct, 5), 'five'), seeds.text(keys.message(direct, 7), 'seven')],
+    seeds: [
+      seeds.open(partitionOf(direct)),
+      seeds.text(keys.message(direct, 5), 'five'),
+      seeds.text(keys.message(direct, 7), 'seven'),
+    ],
     answer: ['ok', [Buffer.from('seven'), null, Buffer.from('five')]],
     changes: [],
   },
@@ -564,6 +656,23 @@ export const messageCases: Case[] = [
     what: 'a cold chat',
     keys: rangeKeys,
     args: { before: '0', limit: '2' },
+    seeds: [seeds.open(partitionOf(direct))],
     answer: ['chat_missing'],
+  },
+  {
+    script: 'messages/read_range',
+    what: 'another run',
+    keys: rangeKeys,
+    args: { run: 'other', before: '0', limit: '2' },
+    seeds: [seeds.open(partitionOf(direct)), seeds.chat(direct)],
+    answer: ['stale_run'],
+  },
+  {
+    script: 'messages/read_some',
+    what: 'another run',
+    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
+    args: { run: 'other', ids: ['5'] },
+    seeds: [seeds.open(partitionOf(direct))],
+    answer: ['stale_run'],
   },
 ];

@@ -37,7 +37,7 @@ function pinOf(chat: ChatRef, who = user) {
 
 const unpin = (chat: ChatRef, what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
   ...{ script: 'messages/unpin', what, keys: at(chat) },
-  args: { chat: chatText(chat), message_id: '', direct: chat === direct, token: 'T', ...args },
+  args: { chat: chatText(chat), message_id: '', all: false, direct: chat === direct, token: 'T', ...args },
   ...more,
 });
 
@@ -87,7 +87,12 @@ function common(chat: ChatRef, ready: readonly Seed[]): Case[] {
     pin('what is pinned', {
       seeds: [...ready, seeds.chat(chat, { pin: id })],
       answer: ['ok'],
-      changes: [],
+      changes: ['req:r'],
+    }),
+    pin('what is pinned, while the journal is full', {
+      seeds: [...ready, ...full(chat), seeds.chat(chat, { pin: id })],
+      answer: ['ok'],
+      changes: ['req:r'],
     }),
     pin('a request that was applied', {
       seeds: [...ready, seeds.text(keys.request(partitionOf(chat), 'r'), '1')],
@@ -142,6 +147,10 @@ const pins: Case[] = [
     },
   }),
   pinOf(direct, bot)('a bot that the user blocked', {
+    seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
+  pinOf(direct)('a user who blocked the bot', {
     seeds: [...directReady, seeds.chat(direct, { t: 'blocked' })],
     answer: ['blocked'],
   }),
@@ -222,6 +231,13 @@ const unpins: Case[] = [
   ),
   unpin(group, 'another than is pinned', { seeds: withPin, answer: ['not_found'] }, { message_id: '6' }),
   unpin(group, 'where none is pinned', { seeds: groupReady, answer: ['not_found'] }),
+  unpin(
+    group,
+    'all where none is pinned',
+    { seeds: groupReady, answer: ['ok'], changes: ['req:r'] },
+    { all: true },
+  ),
+  unpin(group, 'all', { seeds: withPin, answer: ['ok'], changes: changesOf(group) }, { all: true }),
   unpin(group, 'a request that was applied', {
     seeds: [...withPin, seeds.text(at(group).request, '1')],
     answer: ['ok'],

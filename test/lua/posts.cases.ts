@@ -1,40 +1,35 @@
-/** Calls of the scripts below posts/ and every status they can end in. */
+/** Calls of the scripts below posts/ that react and read, and every status they can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { pack } from '../../src/store/codec.js';
-import { postId, sharedChat } from '../../src/store/keys.js';
 import type { Case } from './cases.js';
-import { base, incarnation, keys, partitionOf, type Seed, seeds, user } from './world.js';
-
-const channel = sharedChat(-100_778);
-const partition = partitionOf(channel);
-const post = postId(partition, 12);
-const key = keys.post(post);
-const heart = '\u2764';
-const external = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
-const other = Buffer.from('ffeeddccbbaa99887766554433221100', 'hex');
-const actedKey = (generation: string | number) => `${keys.acted(post)}${generation}`;
-const userTicket = keys.ticket(actedKey(user));
-
-const at = {
-  ...{
-    meta: keys.meta(partition),
-    journal: keys.journal(partition),
-    post: key,
-    post_ticket: keys.ticket(key),
-  },
-  ...{ user_ticket: userTicket, channel: keys.postChannel(post) },
-  ...{ acted: keys.acted(post), chat: keys.chatRoot(partition), member: keys.memberRoot(partition) },
-};
-const open = seeds.open(partition);
-const chat = (fields = {}) => seeds.chat(channel, { t: 'channel', ...fields });
-const fresh = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 0 });
-const one = { [`n:${heart}`]: 1, [`f:${heart}`]: base, [`l:${heart}`]: other };
-const used = seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 1, g: 5, gt: Date.now(), ...one });
-const closed = chat({ t: 'private' });
-const member = (status: string): Seed =>
-  seeds.text(keys.member(channel.id, user), pack([9, incarnation, status, {}, false]));
-const full = [seeds.open(partition, { hw: 1 }), seeds.stream(keys.journal(partition), 1)];
+import {
+  actedKey,
+  at,
+  channel,
+  chat,
+  closed,
+  crowded,
+  dueAt,
+  external,
+  fresh,
+  full,
+  heart,
+  key,
+  latest,
+  many,
+  member,
+  older,
+  onceKey,
+  one,
+  open,
+  other,
+  partition,
+  post,
+  used,
+  userTicket,
+} from './post_world.js';
+import { base, keys, seeds, user } from './world.js';
 
 const react = (
   what: string,
@@ -68,10 +63,83 @@ const reactCases: readonly Case[] = [
       expect(entries.map(([, fields]) => fields[1]?.split(':')[0])).toEqual(['react', 'tally']);
     },
   }),
+  react('bots are to be told in a second, and what is due already stays', {
+    seeds: [open, chat({ b: '8' }), fresh, dueAt(Date.now() + 3_600_000, '1001')],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`, 'counts_due'],
+    after: async (client) => {
+      const due = Number(await client.zscore(keys.countsDue(partition), `${post}`));
+      expect(Math.abs(due - Date.now() - limits.counts_interval_ms_min)).toBeLessThan(900);
+    },
+  }),
+  react('a post that is due already is due no later', {
+    seeds: [open, chat({ b: '8' }), fresh, dueAt(5)],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`],
+  }),
   react('what is set already changes nothing', {
     seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
     answer: ['ok', 0],
   }),
+  {
+    ...react('under an idempotency key it is remembered', {
+      seeds: [open, chat(), fresh],
+      answer: ['ok', 1],
+      changes: [...written, `acted:${post}:0`, 'req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('under an idempotency key, set already', {
+      seeds: [open, chat(), used, seeds.hash(actedKey(5), { [user]: heart, n: 1, v: base })],
+      answer: ['ok', 0],
+      changes: ['req:once.s.1'],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  {
+    ...react('a request of an idempotency key that was applied, and taken back since', {
+      seeds: [open, chat(), fresh, seeds.text(onceKey, `${channel.id} 7`)],
+      answer: ['ok', 0, ''],
+      changes: [],
+    }),
+    keys: { ...at, request: onceKey },
+  },
+  react('the latest reactors make room, and the oldest of all are let go', {
+    seeds: [open, chat(), crowded],
+    answer: ['ok', 1],
+    changes: [...written, `acted:${post}:0`],
+    after: async (client) => {
+      const kept = [external, latest, older].map((list) => list.toString('hex')).join('');
+      const [l, o] = await client.hmgetBuffer(key, `l:${heart}`, `o:${heart}`);
+      expect(l?.length).toBe(0);
+      expect(o?.toString('hex')).toBe(kept.slice(0, limits.reactors_kept_max * 32));
+    },
+  }),
+  react(
+    'one of those before the latest takes it back',
+    {
+      seeds: [
+        ...[
+          open,
+          chat(),
+          seeds.hash(key, { c: `${channel.id}`, m: 7, v: base, u: 3, gt: Date.now(), ...many }),
+        ],
+        seeds.hash(key, { [`l:${heart}`]: other, [`o:${heart}`]: Buffer.concat([other, external]) }),
+        seeds.hash(actedKey(0), { [user]: heart, n: 3, v: base }),
+      ],
+      answer: ['ok', 1, ''],
+      changes: [...written, `acted:${post}:0`],
+      after: async (client) => {
+        const fields = [`n:${heart}`, `l:${heart}`, `o:${heart}`] as const;
+        expect((await client.hmgetBuffer(key, ...fields)).map(String)).toEqual([
+          '159',
+          ...[other, other].map(String),
+        ]);
+      },
+    },
+    { change: 'remove' },
+  ),
   react(
     'an absent one is not removed',
     { seeds: [open, chat(), fresh], answer: ['ok', 0, ''] },
@@ -232,6 +300,19 @@ export const postCases: readonly Case[] = [
   fill('the ticket has gone', { seeds: [open], answer: ['ok', 0] }),
   fill('the post is back already', { seeds: [open, ticket, fresh], answer: ['ok', 0] }),
   fill('another Redis', { seeds: [open, ticket], answer: ['stale_run'] }, { run: 'other' }),
+  {
+    ...{
+      script: 'posts/versions',
+      what: 'hot, deleted and cold ones',
+      keys: { post: keys.postRoot(partition) },
+    },
+    args: { posts: [`${post}`, '1001', '2001'] },
+    seeds: [
+      used,
+      seeds.hash(keys.postRoot(partition).concat('1001'), { c: `${channel.id}`, m: 8, x: 1, v: base }),
+    ],
+    answer: ['ok', [`${base}`, '0', '0'].map((version) => Buffer.from(version))],
+  },
   refill('leaves a ticket', {
     seeds: [used],
     answer: ['ok', 'T', 0],
@@ -244,7 +325,7 @@ export const postCases: readonly Case[] = [
       answer: ['ok', 'T', 2],
       changes: [`post:${post}`],
       after: async (client) =>
-        expect(await client.hgetBuffer(key, `l:${heart}`)).toEqual(Buffer.concat([other, external])),
+        expect(await client.hmgetBuffer(key, `l:${heart}`, `o:${heart}`)).toEqual([other, external]),
     },
     back,
   ),

@@ -11,6 +11,7 @@ import { journalCases } from './journal.cases.js';
 import { messageBatchCases } from './message_batches.cases.js';
 import { messageCases } from './messages.cases.js';
 import { pinCases } from './pins.cases.js';
+import { postCountCases } from './post_counts.cases.js';
 import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
 import { webhookReplayCases } from './webhook_replays.cases.js';
@@ -31,6 +32,7 @@ const cases: readonly Case[] = [
   ...idempotencyCases,
   ...postCases,
   ...webhookCases,
+  ...postCountCases,
   ...webhookReplayCases,
 ];
 beforeAll(async () => {

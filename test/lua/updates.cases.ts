@@ -288,6 +288,10 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
     press("a person's message", { seeds: on({ sender: user }), answer: ['no_button'] }),
     ...(isDirect
       ? [
+          press('a user who blocked the bot', {
+            seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
+            answer: ['blocked'],
+          }),
           press('no queue', {
             seeds: [open(partition), chatSeed, seeds.message(chat, 7, { markup: keyboard('go') })],
             answer: ['queue_missing'],

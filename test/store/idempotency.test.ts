@@ -1,8 +1,7 @@
 /** Runs of one call under an idempotency key, stopped and taken over at each step between nodes. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createDispatch, type DispatchOptions } from '../../src/api/dispatch.js';
-import type { ApiRequest } from '../../src/api/request.js';
 import { limits } from '../../src/limits.js';
+import { dieAt, call as keyedCall, outwait as outwaitOn } from '../support/keyed.js';
 import {
   makeDirect,
   type Person,
@@ -26,70 +25,12 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** No call of these tests names a file. */
-const noFiles = {} as DispatchOptions['files'];
-
-/** The reply of a node to a call of the bot; rejects with what the handler throws. */
-function call(
-  node: TestNode,
-  method: string,
-  params: object,
-  key: string,
-): Promise<{ status: number; body: string }> {
-  const handler = createDispatch({
-    store: node.store,
-    files: noFiles,
-    receivers: {} as DispatchOptions['receivers'],
-    adminToken: undefined,
-    own: {},
-  });
-  return new Promise((resolve, reject) => {
-    const request: ApiRequest = {
-      ...{ method: 'POST', path: `/bot${bot.token}/${method}`, query: '', contentType: 'application/json' },
-      ...{
-        authorization: '',
-        lastEventId: '',
-        idempotencyKey: key,
-        ...{ range: '', ifRange: '', ifNoneMatch: '' },
-        remoteAddress: '127.0.0.1',
-        aborted: false,
-      },
-      body: Buffer.from(JSON.stringify(params)),
-      onAbort: () => undefined,
-      reply: (status, body) => resolve({ status, body: body.toString() }),
-      replyWith: () => reject(new Error('no JSON')),
-      replyStream: () => reject(new Error('no JSON')),
-      openStream: () => {
-        throw new Error('no stream');
-      },
-    };
-    Promise.resolve(handler(request)).catch(reject);
-  });
-}
-
-const never = new Promise<never>(() => undefined);
-const heldKeys = () => one.connection.client.keys('*:idempotency:*');
-
-/** Lets the holds of dead nodes end, as time would. */
-async function outwait(): Promise<void> {
-  for (const key of await heldKeys())
-    if (await one.connection.client.hexists(key, 'u')) await one.connection.client.hset(key, 'u', 0);
-}
+const call = (node: TestNode, method: string, params: object, key: string) =>
+  keyedCall(node, bot, method, params, key);
+const outwait = () => outwaitOn(one);
 
 const newest = async () => (await one.store.chats.find({ id: bot.id, user: user.id }))?.newest;
 const journal = () => one.connection.client.xlen(cluster.keys.journal(cluster.keys.partitions.of(bot.id)));
-
-/** Makes a node stop for good at a script, before or after it ran; true once it has. */
-function dieAt(node: TestNode, script: string, when: 'before' | 'after') {
-  const state = { died: false };
-  node.hooks.call = async (name, run) => {
-    if (name !== script) return run();
-    if (when === 'after') await run();
-    state.died = true;
-    return never;
-  };
-  return state;
-}
 
 test.each([
   ['sendMessage', 'messages/send_direct', 'before'],

@@ -3,9 +3,13 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import type { User } from '../../src/store/control.js';
 import { sharedChat } from '../../src/store/keys.js';
 import { eventually } from '../journal/support.js';
+import { expectSameRows } from '../support/rows.js';
 import {
+  chatKeys,
+  evict,
   makeBot,
   makeDirect,
   makeUser,
@@ -43,6 +47,17 @@ async function loseTail(): Promise<void> {
 }
 
 const send = (value: string) => node.store.messages.send(made.chat, made.user.sender, text(value));
+const edit = (id: number, value: string) =>
+  node.store.messages.edit(made.chat, made.user.sender, id, {
+    what: 'text',
+    content: { text: value },
+    markup: null,
+  });
+const reactor = (n: number): User => ({
+  id: 7_000_000_000 + n,
+  externalId: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+  ...{ firstName: 'P', lastName: null, username: null, languageCode: null, tokens: [] },
+});
 const partition = () => cluster.keys.partitions.of(made.bot.id);
 const version = async () => Number(await node.connection.client.hget(cluster.keys.meta(partition()), 'ver'));
 const skip = limits.incarnation_sequence_skip + 1;
@@ -77,12 +92,78 @@ test('ids that had reached Postgres do not come twice either', async () => {
   await cluster.flush();
   await loseTail();
   const { id } = await send('again');
-  expect(id).toBe(1 + skip);
+  expect(id).toBe(2 + skip);
   await cluster.flush();
   const rows = await node.db.query<{ message_id: number; version: number }>(
     'select message_id, version from messages order by version',
   );
-  expect(rows.map((row) => row.message_id)).toEqual([1, 2, 1 + skip]);
+  expect(rows.map((row) => row.message_id)).toEqual([1, 2, 2 + skip]);
+});
+
+test('what had reached Postgres is there again: messages, edits, deletions, pins and reactions', async () => {
+  const { chat, user } = made;
+  const channel = await node.store.chats.create('channel', 'News', user.id);
+  const post = (await node.store.messages.send(channel, user.sender, text('post'))).record.post;
+  const [early, late] = [reactor(1), reactor(2)];
+  await node.store.posts.react(post, early, { what: 'set', emoji: '👍' });
+  const [first, second, third] = [await send('first'), await send('second'), await send('third')];
+  await node.store.pins.pin(chat, user.sender, first.id, false);
+  await cluster.flush();
+  remember();
+  await edit(second.id, 'second, edited');
+  await node.store.messages.remove(chat, user.sender, third.id);
+  await send('lost');
+  await node.store.pins.pin(chat, user.sender, second.id, false);
+  await node.store.posts.react(post, late, { what: 'set', emoji: '👍' });
+  await cluster.flush();
+  await loseTail();
+
+  // A look comes first: no change has raised the incarnation.
+  const shownNow = async () =>
+    (await node.store.history.list(chat, 0, 10))?.map(({ record }) => record.content.text ?? 'service');
+  expect(await shownNow()).toEqual(['service', 'lost', 'service', 'second, edited', 'first']);
+  const state = await node.store.chats.find(chat);
+  expect(state?.pinned).toBe(second.id);
+  await expect(node.store.messages.remove(chat, user.sender, third.id)).rejects.toMatchObject({
+    kind: 'message_to_delete_not_found',
+  });
+  // Who reacted can take it back, and the counts of others stay exact.
+  expect((await node.store.posts.find(post, { id: 1, isBot: true })).reactions).toMatchObject([{ count: 2 }]);
+  const taken = await node.store.posts.react(post, late, { what: 'remove', emoji: '👍' });
+  expect(taken.reactions).toMatchObject([{ count: 1, users: [early.externalId] }]);
+  await cluster.flush();
+  await expectSameRows(node);
+});
+
+test('what had not reached Postgres stays after a restart that lost nothing', async () => {
+  await send('kept');
+  await cluster.flush();
+  await send('in the journal alone');
+  await node.store.pins.pin(made.chat, made.user.sender, 1, false);
+  remember();
+  await loseTail();
+  const listed = await node.store.history.list(made.chat, 0, 10);
+  expect(listed?.map(({ record }) => record.content.text)).toEqual([
+    undefined,
+    'in the journal alone',
+    'kept',
+  ]);
+  expect((await node.store.chats.find(made.chat))?.pinned).toBe(1);
+});
+
+test('an id that was lost is not given out after an edit under the new incarnation, and a rest in Postgres', async () => {
+  const { id } = await send('kept');
+  await cluster.flush();
+  remember();
+  expect((await send('lost')).id).toBe(2);
+  await loseTail();
+  await edit(id, 'edited');
+  await cluster.flush();
+  await evict(node, ...chatKeys(cluster.keys, made.chat, id));
+  expect((await send('again')).id).toBe(1 + skip);
+  await cluster.flush();
+  await evict(node, ...chatKeys(cluster.keys, made.chat, id, 1 + skip));
+  expect((await send('and again')).id).toBe(2 + skip);
 });
 
 test('a chat that is made after a loss skips nothing', async () => {

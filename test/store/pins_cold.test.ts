@@ -127,10 +127,15 @@ test('interface §5.11, §5.12: in a channel can_edit_messages pins and edits; b
   await b.store.messages.edit(channel, editor.sender, id, edit);
   const kinds = async (bot: typeof editor) => (await poll(a, bot)).map(({ kind }) => kind);
   await eventually(async () =>
-    expect(await kinds(listener)).toEqual(['channel_post', 'channel_post', 'edited_channel_post']),
+    expect(await kinds(listener)).toEqual([
+      'my_chat_member',
+      'channel_post',
+      'channel_post',
+      'edited_channel_post',
+    ]),
   );
-  // Its own pin, and not its own edit.
-  expect(await kinds(editor)).toEqual(['channel_post', 'channel_post']);
+  // Its own pin, and not its own edit; it was promoted twice.
+  expect(await kinds(editor)).toEqual(['my_chat_member', 'channel_post', 'my_chat_member', 'channel_post']);
   const [service] = (await b.store.history.list(channel, 0, 1)) ?? [];
   expect(service?.record).toMatchObject({ post: 0, origin: { service: { pinned: id } } });
 });

@@ -138,3 +138,38 @@ test('an offset confirms below it; one past the next update confirms nothing; -N
   expect(await poll(a, made.bot, id + 4)).toEqual([]);
   expect(await b.store.queues.info(made.bot.id)).toMatchObject({ pending: 0 });
 });
+
+test('keeping more than waits does not read what waits', async () => {
+  const { bot } = await makeDirect(a);
+  await poll(a, bot);
+  const { client } = a.connection;
+  const queue = cluster.keys.queue(bot.id);
+  const fill = `for i = 1, 5000 do
+    redis.call('XADD', KEYS[1], (10 ^ 9 + i) .. '-0', 'k', 'message', 't', ARGV[1], 'c', '1.1', 'm', i, 'r', ARGV[2], 'f', '', 'p', '', 'y', '', 'x', '')
+  end`;
+  await client.eval(fill, 1, queue, Date.now(), 'x'.repeat(2_000));
+  await client.hset(cluster.keys.queueState(bot.id), 'seq', 10 ** 9 + 5_000);
+  const look = (offset: string, limit: number) =>
+    a.runner.call(
+      'updates/poll',
+      cluster.keys.partitions.of(bot.id),
+      {
+        meta: cluster.keys.meta(cluster.keys.partitions.of(bot.id)),
+        journal: cluster.keys.journal(cluster.keys.partitions.of(bot.id)),
+        state: cluster.keys.queueState(bot.id),
+        queue,
+        channel: cluster.keys.botChannel(bot.id),
+      },
+      { bot: String(bot.id), poll: 'p', first: true, offset, limit, mask: '' },
+    );
+  const timed = async (work: () => Promise<unknown>) => {
+    const begun = performance.now();
+    for (let n = 0; n < 5; n++) await work();
+    return performance.now() - begun;
+  };
+  const whole = await timed(() => client.eval("return #redis.call('XRANGE', KEYS[1], '-', '+')", 1, queue));
+  expect(await timed(() => look('-100000', 1))).toBeLessThan(whole / 5);
+  expect(await client.xlen(queue)).toBe(5_000);
+  await look('-2', 1);
+  expect(await client.xlen(queue)).toBe(2);
+});

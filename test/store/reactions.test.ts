@@ -1,8 +1,12 @@
 /** Reactions under load and in bulk: exact counts, what one costs, and lists that grow short. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { watchReactions } from '../../src/api/post_stream.js';
+import { viewReactions } from '../../src/api/posts.js';
 import { limits } from '../../src/limits.js';
 import type { User } from '../../src/store/control.js';
 import { partitionOfPost, postNumber } from '../../src/store/keys.js';
+import { eventually } from '../journal/support.js';
 import { evict, makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 
 let cluster: TestCluster;
@@ -95,6 +99,62 @@ test('a list that removals made short gets those before them again', async () =>
     .reverse()
     .map((user) => user.externalId);
   expect(entry?.users.slice(0, 100)).toEqual(expected.slice(0, 100));
+});
+
+test('one more reaction on a post with many writes little more than on a post with few', async () => {
+  const [few, many] = await Promise.all([makePost(), makePost()]);
+  const written = async () => {
+    const info = await a.connection.client.info('persistence');
+    return Number(/aof_current_size:(\d+)/.exec(info)?.[1]);
+  };
+  const perReaction = async (post: number, from: number) => {
+    const before = await written();
+    await inBatches(people(50, from), (user) => a.store.posts.react(post, user, set('👍')));
+    return ((await written()) - before) / 50;
+  };
+  await inBatches(people(400, 20_000), (user) => a.store.posts.react(many, user, set('👍')));
+  const first = await perReaction(few, 21_000);
+  expect(first).toBeGreaterThan(300);
+  expect((await perReaction(many, 22_000)) - first).toBeLessThan(300);
+});
+
+test('as many are told as the setting says, the caller first, and the count stays exact', async () => {
+  const post = await makePost();
+  const brief = await cluster.node(3);
+  const users = people(5, 30_000);
+  for (const user of users) await a.store.posts.react(post, user, set('👍'));
+  const [first, ...others] = users.map((user) => user.externalId);
+  const state = await brief.store.posts.react(post, users[0] as User, set('🔥'));
+  const latest = others.slice(-2).reverse();
+  expect(viewReactions(state, users[0] as User)).toEqual([
+    { emoji: '👍', count: 5, user_ids: [first, ...latest], user_ids_truncated: true },
+    { emoji: '🔥', count: 1, user_ids: [first] },
+  ]);
+  expect(viewReactions(await a.store.posts.find(post, viewer), null)[0]).toMatchObject({
+    user_ids: [...others.reverse(), first],
+  });
+});
+
+test('who looks at a post sees a change whose hint was lost, and each change once', async () => {
+  const post = await makePost();
+  const [first, second] = people(2, 40_000) as [User, User];
+  const seen: string[] = [];
+  const watching = await cluster.node();
+  const end = await watchReactions(watching.store, first, post, (data) =>
+    seen.push((data as { reactions: { count: number }[] }).reactions.map(({ count }) => count).join()),
+  );
+  await a.store.posts.react(post, first, set('👍'));
+  await eventually('hinted', () => seen.length === 2);
+  watching.hooks.hint = () => false;
+  await a.store.posts.react(post, second, set('👍'));
+  await eventually('looked', () => seen.length === 3);
+  await sleep(limits.poll_tick_ms * 2 + limits.post_stream_interval_ms);
+  expect(seen).toEqual(['', '1', '2']);
+  end();
+  watching.hooks.hint = () => true;
+  await a.store.posts.react(post, second, remove('👍'));
+  await sleep(limits.poll_tick_ms + limits.post_stream_interval_ms);
+  expect(seen).toEqual(['', '1', '2']);
 });
 
 test('a reaction takes at most 100 bytes', async () => {

@@ -16,8 +16,8 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** Accepts on all local addresses of both families, since any of them might be dialled. */
-const everywhere = { host: '::', port: 0 };
+/** With no host named, all local addresses of both families accept, since any of them might be dialled. */
+const everywhere = { port: 0 };
 
 function counted(server: ReturnType<typeof createTcp>) {
   const sockets = new Set<Socket>();

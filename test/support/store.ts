@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { createRecovery } from '../../src/journal/recovery.js';
+import { limits } from '../../src/limits.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
@@ -45,7 +46,7 @@ export interface TestNode {
 export interface TestCluster {
   readonly redis: RedisServer;
   readonly keys: Keys;
-  node(): Promise<TestNode>;
+  node(reactorsListed?: number): Promise<TestNode>;
   /** Writes every journal to Postgres; what was written may be evicted from then on. */
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -62,7 +63,12 @@ const open: Hooks = {
   ring: () => undefined,
 };
 
-async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Promise<TestNode> {
+async function openNode(
+  redisUrl: string,
+  databaseUrl: string,
+  keys: Keys,
+  reactorsListed: number,
+): Promise<TestNode> {
   const hooks = { ...open };
   const errors: unknown[] = [];
   const pool = createPool({ url: databaseUrl, max: 4, name: 'test' });
@@ -74,7 +80,7 @@ async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Prom
   };
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const hints = createHints(redisUrl, 'test', () => undefined);
-  const recovery = createRecovery({ pool, keys, highWater: 10_000, runner: () => runner });
+  const recovery = createRecovery({ pool, keys, connection, highWater: 10_000, runner: () => runner });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
   const store = createStore({
     db,
@@ -94,6 +100,7 @@ async function openNode(redisUrl: string, databaseUrl: string, keys: Keys): Prom
     secrets: createSecrets(pepper, keyRing),
     hotTtlMs,
     ring: (bot) => hooks.ring(bot),
+    reactorsListed,
     onError: (error) => errors.push(error),
   });
   await connection.ready(5_000);
@@ -117,8 +124,8 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
   await migrate(database.url);
   const keys = makeKeys(partitions);
   const nodes: TestNode[] = [];
-  const node = async () => {
-    const made = await openNode(redis.url, database.url, keys);
+  const node = async (reactorsListed: number = limits.reactors_listed_max) => {
+    const made = await openNode(redis.url, database.url, keys, reactorsListed);
     nodes.push(made);
     return made;
   };

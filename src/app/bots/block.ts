@@ -18,7 +18,7 @@ async function setBlocked(store: Store, username: string, user: number, blocked:
 export const blockBot = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Blocks a bot that the caller started.',
+  summary: 'Blocks a bot that the caller started: neither writes to the other until it is unblocked.',
   params,
   errors: ['bot_not_found'],
   result: done,

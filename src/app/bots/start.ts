@@ -18,7 +18,7 @@ const payload = z
 export const startBot = defineEndpoint({
   verb: 'POST',
   path: '/api/bots/{username}/start',
-  summary: 'Opens the direct chat with a bot and sends /start.',
+  summary: 'Opens the direct chat with a bot, unblocks it, and sends /start.',
   params: z.object({ username: z.string(), payload: optional(payload) }),
   errors: ['bot_not_found', 'too_many_chats'],
   result: message,

@@ -10,7 +10,13 @@ export const pressButton = defineEndpoint({
   path: '/api/chats/{chat_id}/messages/{message_id}/callback',
   summary: 'Presses an inline button; the answer comes on the stream.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
-  errors: ['chat_not_found', 'not_chat_member', 'message_not_found', 'button_not_found'],
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'bot_blocked_by_you',
+    'message_not_found',
+    'button_not_found',
+  ],
   result: pressedQuery,
   handler: async ({ user, store }, p) => ({
     callback_query_id: await store.callbacks.press(

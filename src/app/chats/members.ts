@@ -1,5 +1,6 @@
 /** Who is in a group or channel (behaviour §3, §11). */
 import { z } from 'zod';
+import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, pageSize, userId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
@@ -32,7 +33,7 @@ async function managedChat(store: Store, user: User, chatId: number) {
   const { status, rights: own } = await store.chats.member(chat, user.id);
   const may = status === 'creator' || (status === 'administrator' && own.can_invite_users === true);
   if (!may) fail('not_enough_rights');
-  return { chat, creator: status === 'creator' };
+  return { creator: status === 'creator' };
 }
 
 export const listMembers = defineEndpoint({
@@ -69,7 +70,9 @@ export const putMember = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
-    status: optional(z.enum(['administrator', 'member'], { error: 'one of: administrator, member' })),
+    status: optional(
+      z.enum(['administrator', 'member'], { error: 'one of: administrator, member' }),
+    ).describe('`member` if absent; needed with `rights`'),
     rights: optional(json(rights)),
   }),
   errors: [
@@ -83,12 +86,17 @@ export const putMember = defineEndpoint({
   ],
   result: chatMember,
   handler: async ({ user, store }, p) => {
-    const { chat, creator } = await managedChat(store, user, p.chat_id);
+    const chat = chatOfUser(user.id, p.chat_id);
+    // What an administrator may do is said with the status, which would else be taken away.
+    if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
-    const present = await store.chats.member(chat, p.member_id);
-    if (present.status === 'creator') fail('not_enough_rights');
-    if (!creator && (status === 'administrator' || present.status === 'administrator'))
-      fail('not_enough_rights');
+    await store.unlessApplied(async () => {
+      const { creator } = await managedChat(store, user, p.chat_id);
+      const present = await store.chats.member(chat, p.member_id);
+      if (present.status === 'creator') fail('not_enough_rights');
+      if (!creator && (status === 'administrator' || present.status === 'administrator'))
+        fail('not_enough_rights');
+    });
     const bot = await store.bots.find(p.member_id);
     const profile = bot
       ? botProfile(bot, user.languageCode)
@@ -113,12 +121,16 @@ export const removeMember = defineEndpoint({
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
   result: done,
   handler: async ({ user, store }, p) => {
-    const { chat, creator } = await managedChat(store, user, p.chat_id);
-    const present = await store.chats.member(chat, p.member_id);
-    if (!['administrator', 'member'].includes(present.status))
-      fail(present.status === 'creator' ? 'not_enough_rights' : 'user_not_found');
-    if (!creator && present.status === 'administrator') fail('not_enough_rights');
-    await store.chats.putMember(chat, { id: p.member_id, is_bot: present.isBot }, 'kicked', {}, user.id);
+    const chat = chatOfUser(user.id, p.chat_id);
+    await store.unlessApplied(async () => {
+      const { creator } = await managedChat(store, user, p.chat_id);
+      const { status } = await store.chats.member(chat, p.member_id);
+      if (!['administrator', 'member'].includes(status))
+        fail(status === 'creator' ? 'not_enough_rights' : 'user_not_found');
+      if (!creator && status === 'administrator') fail('not_enough_rights');
+    });
+    const { isBot } = await store.chats.member(chat, p.member_id);
+    await store.chats.putMember(chat, { id: p.member_id, is_bot: isBot }, 'kicked', {}, user.id);
     return true;
   },
 });

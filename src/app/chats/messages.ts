@@ -45,6 +45,7 @@ export const postMessage = defineEndpoint({
   errors: [
     'chat_not_found',
     'not_chat_member',
+    'bot_blocked_by_you',
     'text_empty',
     'text_too_long',
     'caption_too_long',
@@ -72,12 +73,14 @@ export const postMessage = defineEndpoint({
       return viewMessage(sent, await personViewer(store, chat, user));
     }
     const words = await captionContent(store, { caption: p.text, parse_mode: p.parse_mode });
-    const taken = await takeMedia(context, 'photo', 'photo', p.photo);
-    const sent = await withMedia(context, [taken], () =>
-      store.messages.send(chat, sender, {
-        content: { ...words, media: mediaOf(files, taken.file) },
-        ...rest,
-      }),
+    const sent = await withMedia(
+      context,
+      () => takeMedia(context, 'photo', 'photo', p.photo),
+      (take) =>
+        store.messages.send(chat, sender, async () => ({
+          content: { ...words, media: mediaOf(files, (await take()).file) },
+          ...rest,
+        })),
     );
     return viewMessage(sent, await personViewer(store, chat, user));
   },
@@ -96,6 +99,7 @@ export const editMessage = defineEndpoint({
   }),
   errors: [
     'chat_not_found',
+    'bot_blocked_by_you',
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_text_to_edit',

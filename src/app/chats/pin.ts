@@ -20,6 +20,7 @@ export const pinMessage = defineEndpoint({
   errors: [
     'chat_not_found',
     'not_chat_member',
+    'bot_blocked_by_you',
     'pin_not_allowed',
     'message_to_pin_not_found',
     'service_cant_be_pinned',

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { botId, pageSize } from '../../api/fields.js';
+import { botId, numberCursor, pageSize } from '../../api/fields.js';
 import { optional } from '../../api/schema.js';
 import { deadLetterPage, discardedCount } from '../../api/webhook_results.js';
 import { limits } from '../../limits.js';
 import { botProfile } from '../../store/bots.js';
 import { viewDeadLetter } from '../../view/deliveries.js';
-import { numberCursor } from './deliveries.js';
 
 const path = '/api/me/bots/{bot_id}/webhook/dead_letters';
 

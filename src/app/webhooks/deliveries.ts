@@ -1,15 +1,10 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { botId, pageSize } from '../../api/fields.js';
+import { botId, numberCursor, pageSize } from '../../api/fields.js';
 import { integer, optional, text } from '../../api/schema.js';
 import { attemptPage } from '../../api/webhook_results.js';
 import { limits } from '../../limits.js';
 import { viewAttempt } from '../../view/deliveries.js';
-
-const cursorError = 'a cursor of an earlier answer';
-export const numberCursor = optional(
-  text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
-).describe('`next_cursor` of the page before');
 
 const statusError = 'delivered, failed or a status of HTTP';
 const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError })).describe(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { botChat } from '../../api/bot_chats.js';
+import { chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { done } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
@@ -19,8 +20,11 @@ export const leaveChat = defineMethod({
   ],
   result: done,
   handler: async ({ bot, store }, p) => {
-    const { chat } = await botChat(store, bot, p.chat_id);
-    if (isDirect(chat)) fail('private_chat_members');
+    const chat = chatOfBot(bot.id, p.chat_id);
+    await store.unlessApplied(async () => {
+      await botChat(store, bot, p.chat_id);
+      if (isDirect(chat)) fail('private_chat_members');
+    });
     await store.chats.putMember(chat, { id: bot.id, is_bot: true }, 'left', {});
     return true;
   },

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
+import {
+  botSender,
+  captionContent,
+  chatErrors,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+} from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { message } from '../../api/results.js';
 import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
@@ -21,8 +28,7 @@ export const editMessageCaption = defineMethod({
     reply_markup: replyMarkup,
   }),
   errors: [
-    'chat_id_empty',
-    'chat_not_found',
+    ...chatErrors,
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_caption_to_edit',
@@ -30,7 +36,7 @@ export const editMessageCaption = defineMethod({
     'caption_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   result: message,
   handler: async ({ bot, store }, p) => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard } from '../../api/compose.js';
+import { botSender, chatErrors, chatOfBot, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { message } from '../../api/results.js';
 import { chatId, messageId, replyMarkup } from '../../api/schema.js';
@@ -11,12 +11,11 @@ export const editMessageReplyMarkup = defineMethod({
   summary: 'Replaces the inline keyboard of a message.',
   params: z.object({ chat_id: chatId, message_id: messageId, reply_markup: replyMarkup }),
   errors: [
-    'chat_id_empty',
-    'chat_not_found',
+    ...chatErrors,
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'message_not_modified',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   result: message,
   handler: async ({ bot, store }, p) => {

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
+import {
+  botSender,
+  chatErrors,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+  textContent,
+} from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { message } from '../../api/results.js';
 import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../api/schema.js';
@@ -18,8 +25,7 @@ export const editMessageText = defineMethod({
     reply_markup: replyMarkup,
   }),
   errors: [
-    'chat_id_empty',
-    'chat_not_found',
+    ...chatErrors,
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_text_to_edit',
@@ -28,7 +34,7 @@ export const editMessageText = defineMethod({
     'text_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
-    'button_data_invalid',
+    ...keyboardErrors,
   ],
   result: message,
   handler: async ({ bot, store }, p) => {

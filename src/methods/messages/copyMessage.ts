@@ -56,18 +56,19 @@ export const copyMessage = defineMethod({
     const caption = p.caption ?? undefined;
     const words = caption === undefined ? null : await captionContent(store, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
-    const [source] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
-    if (!source) return fail('message_to_copy_not_found');
-    const { media } = source.record.content;
-    const overrides: Overrides = {
-      ...(words === null || media === undefined ? {} : { content: { ...words, media } }),
-      ...(markup === undefined ? {} : { markup }),
-      replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
-      allowMissingReply:
-        p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
-    };
-    const message = resend(bot, 'copy', source, p, overrides);
-    const { id } = await store.messages.send(chatOfBot(bot.id, p.chat_id), botSender(bot), message);
+    const { id } = await store.messages.send(chatOfBot(bot.id, p.chat_id), botSender(bot), async () => {
+      const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
+      const source = found ?? fail('message_to_copy_not_found');
+      const { media } = source.record.content;
+      const overrides: Overrides = {
+        ...(words === null || media === undefined ? {} : { content: { ...words, media } }),
+        ...(markup === undefined ? {} : { markup }),
+        replyTo: p.reply_parameters?.message_id ?? p.reply_to_message_id ?? 0,
+        allowMissingReply:
+          p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
+      };
+      return resend(bot, 'copy', source, p, overrides);
+    });
     return { message_id: id };
   },
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { botSender, chatOfBot } from '../../api/compose.js';
+import { botSender, chatErrors, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { done } from '../../api/results.js';
 import { chatId, messageId } from '../../api/schema.js';
@@ -9,7 +9,7 @@ export const deleteMessage = defineMethod({
   name: 'deleteMessage',
   summary: 'Deletes a message.',
   params: z.object({ chat_id: chatId, message_id: messageId }),
-  errors: ['chat_id_empty', 'chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  errors: [...chatErrors, 'message_to_delete_not_found', 'message_cant_be_deleted'],
   result: done,
   handler: async ({ bot, store }, p) => {
     await store.messages.remove(chatOfBot(bot.id, p.chat_id), botSender(bot), p.message_id);

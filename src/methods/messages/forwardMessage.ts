@@ -22,10 +22,10 @@ export const forwardMessage = defineMethod({
   result: message,
   handler: async ({ bot, store }, p) => {
     const sender = botSender(bot);
-    const [source] = await readSources({ bot, store }, 'forward', p.from_chat_id, [p.message_id]);
-    if (!source) return fail('message_to_forward_not_found');
-    const made = resend(bot, 'forward', source, p);
-    const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, made);
+    const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, async () => {
+      const [source] = await readSources({ bot, store }, 'forward', p.from_chat_id, [p.message_id]);
+      return resend(bot, 'forward', source ?? fail('message_to_forward_not_found'), p);
+    });
     return viewMessage(sent, { isBot: true, bot: sender.profile });
   },
 });

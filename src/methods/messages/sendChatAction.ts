@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chatOfBot } from '../../api/compose.js';
+import { chatErrors, chatOfBot } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { done } from '../../api/results.js';
 import { answer, chatId } from '../../api/schema.js';
@@ -23,7 +23,7 @@ export const sendChatAction = defineMethod({
   name: 'sendChatAction',
   summary: 'Shows that the bot is typing or at other work.',
   params: z.object({ chat_id: chatId, action: z.enum(actions, { error: answer('chat_action_invalid') }) }),
-  errors: ['chat_id_empty', 'chat_not_found', 'cant_initiate', 'not_group_member', 'chat_action_invalid'],
+  errors: [...chatErrors, 'bot_blocked', 'chat_action_invalid'],
   result: done,
   handler: async ({ bot, store }, p) => {
     await store.chats.showAction(chatOfBot(bot.id, p.chat_id), bot.id, p.action);

@@ -63,21 +63,19 @@ export const sendMediaGroup = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     checkAlbum(p.media);
     const words = await Promise.all(p.media.map((one) => captionContent(store, one)));
-    const taken = await takeAll(
-      context,
-      p.media.map((one) => takeMedia(context, one.type, 'media', one.media, one)),
-    );
     const sending = { ...sendingOf(p), markup: null, origin: { group: newGroup() } };
-    const sent = await withMedia(context, taken, () =>
-      store.messages.sendMany(
-        chat,
-        sender,
-        taken.map(({ file }, i) => ({
-          content: { ...words[i], media: mediaOf(files, file, p.media[i]?.has_spoiler) },
-          ...sending,
-        })),
-      ),
+    const takes = () => p.media.map((one) => takeMedia(context, one.type, 'media', one.media, one));
+    const { messages } = await withMedia(
+      context,
+      () => takeAll(context, takes()),
+      (take) =>
+        store.messages.sendMany(chat, sender, async () =>
+          (await take()).map(({ file }, i) => ({
+            content: { ...words[i], media: mediaOf(files, file, p.media[i]?.has_spoiler) },
+            ...sending,
+          })),
+        ),
     );
-    return sent.map((message) => viewMessage(message, { isBot: true, bot: sender.profile }));
+    return messages.map((message) => viewMessage(message, { isBot: true, bot: sender.profile }));
   },
 });

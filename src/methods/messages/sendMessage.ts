@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
+import {
+  botSender,
+  chatErrors,
+  chatOfBot,
+  keyboard,
+  keyboardErrors,
+  textContent,
+} from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { message } from '../../api/results.js';
 import {
@@ -33,19 +40,14 @@ export const sendMessage = defineMethod({
     protect_content: optional(boolean),
   }),
   errors: [
-    'chat_id_empty',
-    'chat_not_found',
-    'cant_initiate',
-    'not_group_member',
+    ...chatErrors,
+    'bot_blocked',
+    'posting_not_allowed',
     'text_empty',
     'text_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
-    'keyboard_unparsable',
-    'keyboard_too_large',
-    'button_data_invalid',
-    'button_text_empty',
-    'button_type_invalid',
+    ...keyboardErrors,
     'reply_not_found',
   ],
   result: message,

@@ -1,17 +1,10 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard, textContent } from '../../api/compose.js';
+import { botSender, chatOfBot, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
 import { viewPost } from '../../api/posts.js';
-import {
-  boolean,
-  chatId,
-  entities,
-  messageText,
-  optional,
-  parseMode,
-  replyMarkup,
-} from '../../api/schema.js';
+import { boolean, chatId, optional, replyMarkup } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { messageFlags } from '../../store/codec.js';
 import { isDirect } from '../../store/keys.js';
@@ -22,9 +15,7 @@ export const createPost = defineMethod({
   summary: 'Publishes a post in a channel.',
   params: z.object({
     chat_id: chatId,
-    text: messageText,
-    parse_mode: parseMode,
-    entities,
+    ...postContentParams,
     reply_markup: replyMarkup,
     disable_notification: optional(boolean),
   }),
@@ -34,25 +25,30 @@ export const createPost = defineMethod({
     'chat_not_found',
     'not_channel_member',
     'posting_not_allowed',
-    'text_empty',
-    'text_too_long',
-    'parse_mode_unsupported',
-    'entities_unparsable',
-    'keyboard_unparsable',
-    'button_data_invalid',
+    ...postContentErrors,
+    ...keyboardErrors,
   ],
-  handler: async ({ bot, store }, p) => {
-    const chat = await chatOfBot(bot.id, p.chat_id);
+  handler: async (context, p) => {
+    const { bot, store } = context;
+    const chat = chatOfBot(bot.id, p.chat_id);
     const found = isDirect(chat) ? null : await store.chats.find(chat);
     if (found?.kind !== 'channel' && found?.kind !== 'private') fail('chat_not_found');
-    const message = await store.messages.send(chat, botSender(bot), {
-      content: await textContent(store, p),
-      markup: keyboard(p.reply_markup),
-      flags: p.disable_notification ? messageFlags.silent : 0,
-      replyTo: 0,
-      allowMissingReply: false,
-    });
-    const state = { post: message.record.post, chat, messageId: message.id, reactions: [], own: [] };
+    const markup = keyboard(p.reply_markup);
+    const message = await withPostContent(context, p, (make) =>
+      store.messages.send(chat, botSender(bot), async () => {
+        const { what, content } = await make();
+        return {
+          // A caption is a caption of something.
+          content: what === 'caption' ? fail('text_empty') : content,
+          markup,
+          flags: p.disable_notification ? messageFlags.silent : 0,
+          replyTo: 0,
+          allowMissingReply: false,
+        };
+      }),
+    );
+    const at = { post: message.record.post, chat, messageId: message.id };
+    const state = { ...at, version: 0, reactions: [], own: [] };
     return viewPost(store, message, state, null);
   },
 });

@@ -1,20 +1,26 @@
 import { z } from 'zod';
-import { botSender, keyboard, textContent } from '../../api/compose.js';
+import { botSender, keyboard, keyboardErrors } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
+import {
+  type PostContent,
+  postContentErrors,
+  postContentParams,
+  withPostContent,
+} from '../../api/post_content.js';
 import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
-import { entities, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
-import { fail } from '../../errors.js';
+import { replyMarkup } from '../../api/schema.js';
+import { ApiError } from '../../errors.js';
+import { partitionOfPost } from '../../store/keys.js';
+import type { PostState } from '../../store/posts.js';
 
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
 export const editPost = defineMethod({
   name: 'editPost',
-  summary: 'Replaces the text of a post, or its inline keyboard.',
+  summary: 'Replaces the text of a post, its media or their caption, or its inline keyboard.',
   params: z.object({
     ...postFields,
-    text: optional(text).describe('The new text; absent to change the keyboard alone'),
-    parse_mode: parseMode,
-    entities,
+    ...postContentParams,
     reply_markup: replyMarkup,
   }),
   result: post,
@@ -23,25 +29,32 @@ export const editPost = defineMethod({
     'message_cant_be_edited',
     'no_text_to_edit',
     'message_not_modified',
-    'text_empty',
-    'text_too_long',
-    'parse_mode_unsupported',
-    'entities_unparsable',
-    'button_data_invalid',
+    'no_caption_to_edit',
+    'media_cant_be_edited',
+    ...postContentErrors,
+    ...keyboardErrors,
   ],
-  handler: async ({ bot, store }, p) => {
-    const who = { id: bot.id, isBot: true };
-    const state = await store.posts.find(postOf(store, botPostName(p)), who);
+  handler: async (context, p) => {
+    const { bot, store } = context;
+    const post = postOf(store, botPostName(p));
     const markup = keyboard(p.reply_markup);
-    if (p.text === undefined && p.reply_markup === undefined) fail('text_empty');
-    const edited = await store.messages.edit(
-      state.chat,
-      botSender(bot),
-      state.messageId,
-      p.text === undefined
-        ? { what: 'markup', markup }
-        : { what: 'text', content: await textContent(store, { ...p, text: p.text }), markup },
-    );
+    const find = () => store.posts.find(post, { id: bot.id, isBot: true });
+    let state: PostState | undefined;
+    const edit = (make: () => Promise<PostContent | { readonly what: 'markup' }>) =>
+      store.messages.editFound(partitionOfPost(post), botSender(bot), async () => {
+        state = await find();
+        return { ...state, edit: { ...(await make()), markup } };
+      });
+    const keyboardAlone =
+      p.reply_markup !== undefined && [p.text, p.media, p.caption].every((given) => given == null);
+    const edited = keyboardAlone
+      ? await edit(async () => ({ what: 'markup' }))
+      : await withPostContent(context, p, edit);
+    state ??= await find().catch((error) => {
+      // Made by a former run of the call; the post is gone by now.
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, chat: edited.chat, messageId: edited.id, version: 0, reactions: [], own: [] };
+    });
     return viewPost(store, edited, state, null);
   },
 });

@@ -73,12 +73,24 @@ export function formatText(
 
 function parseText(source: string, mode: string, entities: readonly EntityInput[]): FormattedText {
   if (mode === '' || mode === 'none') {
-    return { text: source, entities: entities.length === 0 ? nothing : checkedEntities(source, entities) };
+    const given = entities.length === 0 ? nothing : checkedEntities(source, entities);
+    return { text: source, entities: withoutLongLanguages(given) };
   }
   const parse = Object.hasOwn(parsers, mode) ? parsers[mode] : undefined;
   if (!parse) fail('parse_mode_unsupported');
   const { text, entities: found } = parse(source);
-  return { text, entities: bounded(found) };
+  return { text, entities: withoutLongLanguages(bounded(found)) };
+}
+
+/** The name of a language is no part of the text, whose length is bounded. One that is too long is none. */
+function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
+  const long = ({ language = '' }: Entity) => language.length > limits.code_language_length_max;
+  if (!entities.some(long)) return entities;
+  return entities.map((entity) => {
+    if (!long(entity)) return entity;
+    const { language: _, ...rest } = entity;
+    return rest;
+  });
 }
 
 /** More than a text can keep even after styles were joined; bounds the work on a text that is too long anyway. */

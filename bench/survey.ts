@@ -1,0 +1,17 @@
+/** What is counted once instead of timed in rounds: each finding stands beside its goal. */
+import type { RedisWatch } from './redis_watch.js';
+import type { Sizes } from './scenario.js';
+import type { Site } from './site.js';
+
+export interface Finding {
+  readonly proof: string;
+  readonly what: string;
+  readonly measured: string;
+  readonly goal: string;
+  readonly met: boolean;
+}
+
+export interface Survey {
+  readonly name: string;
+  run(site: Site, watch: RedisWatch, sizes: Sizes): Promise<Finding[]>;
+}

@@ -1,0 +1,191 @@
+/** What garbage is thrown at: a world in which the callers have every right, and one in which they have no part. */
+import type { Redis } from 'ioredis';
+import pg from 'pg';
+import { expect, vi } from 'vitest';
+import { openMasters } from '../support/cluster.js';
+import { png } from '../support/samples.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { field, post } from '../support/uploads.js';
+import type { Callers, Target } from './garbage_calls.js';
+import type { Hints, Json } from './garbage_values.js';
+import { forwarded } from './refused.js';
+
+interface Corner {
+  readonly owner: TestUser;
+  readonly bot: TestBot;
+  readonly group: number;
+  readonly channel: number;
+  readonly posts: readonly string[];
+  readonly fileId: string;
+}
+
+const rights = {
+  can_pin_messages: true,
+  can_edit_messages: true,
+  can_post_messages: true,
+  can_delete_messages: true,
+};
+
+/** An owner, a bot that is administrator everywhere, and in each chat texts, media, buttons, a pin, reactions. */
+async function furnish(service: Service, name: string): Promise<Corner> {
+  const owner = await service.newUser(name);
+  const bot = await service.newBot(owner, name);
+  const app = (verb: string, path: string, body?: object) => resultOf(service.app(owner, verb, path, body));
+  const call = (method: string, params: object) => resultOf(service.bot(bot, method, { ...params }));
+  await service.openChat(owner, bot);
+  const group = await service.newGroup(owner, `${name}'s group`, [bot]);
+  const { id: channel } = await app('POST', '/api/chats', { type: 'channel', title: name, private: true });
+  for (const chat of [group, channel])
+    await app('PUT', `/api/chats/${chat}/members/${bot.id}`, { status: 'administrator', rights });
+  const keyboard = { inline_keyboard: [[{ text: 'a', callback_data: 'a' }]] };
+  let fileId = '';
+  for (const chat_id of [owner.id, group, channel]) {
+    const seen = chat_id === owner.id ? bot.id : chat_id;
+    for (const text of ['one', 'two', 'three']) await app('POST', `/api/chats/${seen}/messages`, { text });
+    for (const text of ['four', 'five']) await call('sendMessage', { chat_id, text, reply_markup: keyboard });
+    const sent = await resultOf(
+      post(`${service.fronts[0].url}/bot${bot.token}/sendPhoto`, [
+        ...[field('chat_id', chat_id), field('caption', 'six')],
+        { head: 'Content-Disposition: form-data; name="photo"; filename="p.png"', body: png(8, 8) },
+      ]),
+    );
+    fileId = sent.photo[0].file_id;
+    await call('pinChatMessage', { chat_id, message_id: sent.message_id });
+  }
+  const posts = await app('GET', `/api/chats/${channel}/posts`);
+  for (const { id } of posts) await app('POST', `/api/posts/${id}/reactions`, { emoji: '❤' });
+  await call('setMyCommands', { commands: [{ command: 'a', description: 'b' }] });
+  await call('setMyDescription', { description: 'says', language_code: 'ru' });
+  const names = posts.flatMap((post: { id: number; external_id: string }) => [
+    String(post.id),
+    post.external_id,
+  ]);
+  return { owner, bot, group, channel, posts: names, fileId };
+}
+
+/** All that the owner and the bot can see: chats, members, texts, pins, reactions, what the bot says of itself, pending updates. */
+async function observe(service: Service, { owner, bot, group, channel }: Corner): Promise<unknown> {
+  const app = (path: string) => resultOf(service.app(owner, 'GET', path));
+  const call = (method: string, params = {}) => resultOf(service.bot(bot, method, params));
+  return Promise.all([
+    ...[
+      '/api/me',
+      '/api/chats',
+      '/api/me/bots',
+      `/api/me/bots/${bot.id}`,
+      `/api/me/bots/${bot.id}/token`,
+    ].map(app),
+    ...[bot.id, group, channel].flatMap((chat) =>
+      ['', '/messages?limit=100'].map((path) => app(`/api/chats/${chat}${path}`)),
+    ),
+    ...[group, channel].map((chat) => app(`/api/chats/${chat}/members`)),
+    app(`/api/chats/${channel}/posts`),
+    app(`/api/bots/${bot.username}`),
+    call('getUpdates', { limit: 100 }),
+    call('getWebhookInfo'),
+    call('getMyCommands'),
+  ]);
+}
+
+/** Waits for the sweep that repeats what control operations left to do: it may write a copy once more, as it stands. */
+async function copiesSettled(service: Service): Promise<void> {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  try {
+    await vi.waitFor(
+      async () => expect((await client.query('select 1 from control_outbox')).rowCount).toBe(0),
+      { timeout: 30_000, interval: 100 },
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+export interface GarbageWorld {
+  readonly callers: Callers;
+  /** Whatever may not stand in a log. */
+  readonly secrets: readonly string[];
+  /** Ids of what is there: of both corners, or of that of the callers alone. */
+  hints(target: Target, of?: 'both' | 'own'): Hints;
+  /** The corner that the callers have no part in. */
+  watched(): Promise<unknown>;
+  /** Puts back what wild calls may take from the callers' own corner, so that the next find something to spoil. */
+  mend(): Promise<void>;
+  close(): void;
+}
+
+export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
+  const own = await furnish(service, 'ann');
+  const foreign = await furnish(service, 'olga');
+  // Whose token may be taken away: not that of a caller.
+  const spare = await service.newBot(own.owner, 'spare');
+  const victim = await service.newUser('vic');
+  await copiesSettled(service);
+  const masters: readonly Redis[] = openMasters(service.redis);
+  const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
+  const messageIds: Json[] = Array.from({ length: 24 }, (_, i) => i + 1);
+
+  /** Of the callers' corner three times as often. */
+  const often = <T extends Json>(pick: (corner: Corner) => readonly T[], of: 'both' | 'own'): Json[] => [
+    ...[own, own, own].flatMap(pick),
+    ...(of === 'both' ? pick(foreign) : []),
+  ];
+
+  function hints({ caller }: Target, of: 'both' | 'own' = 'both'): Hints {
+    // Operators could take the tokens of the callers away, and whoever manages a chat may bring anyone in.
+    const people =
+      caller === 'admin'
+        ? [victim.id]
+        : often(({ owner, bot }) => [owner.id, bot.id], caller === 'bot' ? of : 'own');
+    const chats = often(
+      ({ owner, bot, group, channel }) => [caller === 'bot' ? owner.id : bot.id, group, channel],
+      of,
+    );
+    const posts = often((corner) => corner.posts, of);
+    const media = [...often(({ fileId }) => [fileId], of), 'https://example.org/x.png', 'attach://x'];
+    return {
+      ...{ chat_id: chats, from_chat_id: chats },
+      ...{ message_id: messageIds, reply_to_message_id: messageIds },
+      ...{ user_id: people, member_id: people, id: people },
+      bot_id: [spare.id, foreign.bot.id],
+      // Starting a bot or blocking it is anyone's right.
+      username: [...newNames.map(() => own.bot.username), ...newNames],
+      ...{ post: posts, post_id: posts, external_id: posts },
+      emoji: ['❤', '👍', '🔥', 'x'],
+      parse_mode: ['HTML', 'MarkdownV2', 'Markdown', ''],
+      ...{ file_id: media, media, photo: media, video: media, audio: media, document: media },
+      ...{ animation: media, voice: media },
+      text: ['words', '<b>bold</b>', '*bold* \\.', '👍'],
+      name: ['ann'],
+      ...{ description: ['a description'], short_description: ['short'], command: ['a', 'b_2'] },
+      ...{ callback_query_id: ['12345678901004'], callback_data: ['a'], data: ['a'] },
+      language_code: ['ru', 'en', 'kk', ''],
+      url: ['https://example.org/'],
+      timeout: [0],
+    };
+  }
+
+  async function mend(): Promise<void> {
+    await service.openChat(own.owner, own.bot);
+    for (const chat of [own.group, own.channel]) {
+      const path = `/api/chats/${chat}/members/${own.bot.id}`;
+      await resultOf(service.app(own.owner, 'PUT', path, { status: 'administrator', rights }));
+    }
+    await forwarded(masters);
+  }
+
+  const tokens = [own.bot, foreign.bot, own.owner, foreign.owner, victim].map(({ token }) => token);
+  return {
+    callers: { bot: own.bot.token, user: own.owner.token, admin: service.adminToken },
+    secrets: [...tokens, service.adminToken].map((token) => token.slice(token.indexOf(':') + 1)),
+    hints,
+    async watched() {
+      await forwarded(masters);
+      return observe(service, foreign);
+    },
+    mend,
+    close: () => {
+      for (const master of masters) master.disconnect();
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** Lists of people's chats page by page (behaviour §11). */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+let owner: TestUser;
+let bot: TestBot;
+let group: number;
+
+beforeAll(async () => {
+  service = await startService();
+  owner = await service.newUser('olga');
+  bot = await service.newBot(owner, 'pages');
+  group = await service.newGroup(owner, 'Pages', [bot]);
+});
+afterAll(() => service?.stop());
+
+const get = (path: string, who = owner) => service.app(who, 'GET', `/api/chats/${group}/${path}`);
+
+test('members: every one once, in the order of ids, whatever the size of a page', async () => {
+  const joined = await Promise.all(['a', 'b', 'c', 'd'].map((name) => service.newUser(`member_${name}`)));
+  for (const { id } of joined)
+    await resultOf(service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, { status: 'member' }));
+  const all = [owner.id, bot.id, ...joined.map(({ id }) => id)].sort((a, b) => a - b);
+  for (const limit of [1, 2, 4, 100]) {
+    const seen: number[] = [];
+    let cursor = '';
+    for (let page = 0; page < 8; page++) {
+      const { items, next_cursor } = await resultOf(get(`members?limit=${limit}&cursor=${cursor}`));
+      expect(items.length).toBeLessThanOrEqual(limit);
+      seen.push(...items.map(({ user }: { user: { id: number } }) => user.id));
+      if (next_cursor === undefined) break;
+      cursor = next_cursor;
+    }
+    expect(seen).toEqual(all);
+  }
+  const { items } = await resultOf(get('members'));
+  expect(items).toHaveLength(all.length);
+  expect(items.find(({ user }: { user: { id: number } }) => user.id === owner.id)).toMatchObject({
+    user: { external_id: expect.any(String), is_bot: false },
+    status: 'creator',
+  });
+  expect((await resultOf(get('members?limit=0'))).items).toHaveLength(1);
+  for (const [query, what] of [
+    ['cursor=x', '"cursor" must be an integer'],
+    ['limit=x', '"limit" must be an integer'],
+  ]) {
+    const refused = await get(`members?${query}`);
+    expect([refused.status, refused.body.description]).toEqual([400, `Bad Request: parameter ${what}`]);
+  }
+});
+
+test('rights without a status are refused rather than taken from an administrator', async () => {
+  const path = `/api/chats/${group}/members/${bot.id}`;
+  const rights = { can_pin_messages: true };
+  await resultOf(service.app(owner, 'PUT', path, { status: 'administrator', rights }));
+  const refused = await service.app(owner, 'PUT', path, { rights: { can_edit_messages: true } });
+  expect([refused.status, refused.body.description]).toEqual([
+    400,
+    'Bad Request: parameter "status" is required',
+  ]);
+  const { items } = await resultOf(get('members'));
+  expect(items.find(({ user }: { user: { id: number } }) => user.id === bot.id)).toMatchObject({
+    status: 'administrator',
+    rights,
+  });
+});
+
+test('messages: newest first, below `before`, 1 to 100 of them and 50 if not said', async () => {
+  const sent: number[] = [];
+  for (let n = 0; n < limits.page_size_default + 2; n++) {
+    const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: `${n}` }));
+    sent.unshift(message_id);
+  }
+  const ids = async (query: string) =>
+    (await resultOf(get(`messages?${query}`))).map(({ message_id }: { message_id: number }) => message_id);
+  expect(await ids('')).toEqual(sent.slice(0, limits.page_size_default));
+  expect(await ids(`before=${sent[2]}&limit=3`)).toEqual(sent.slice(3, 6));
+  expect(await ids('limit=0')).toEqual(sent.slice(0, 1));
+  expect((await ids('limit=1000')).slice(0, sent.length)).toEqual(sent);
+  expect(await ids('before=1')).toEqual([]);
+});
+
+test('who is not in the chat reads neither', async () => {
+  const eve = await service.newUser('eve');
+  for (const path of ['members', 'messages']) {
+    const refused = await get(path, eve);
+    expect([refused.status, refused.body.description]).toEqual([
+      403,
+      'Forbidden: user is not a member of the chat',
+    ]);
+  }
+});

@@ -1,0 +1,49 @@
+/** Methods document what their parameters can be refused for: whoever takes the same parameter lists the same refusals. */
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Method } from '../../src/api/method.js';
+import { methods } from '../../src/api/registry.js';
+import type { ErrorName } from '../../src/errors.js';
+
+const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
+
+/** Methods that put something into a chat. */
+const sends = ({ name }: Method) => /^(send|forward|copy)/.test(name) && name !== 'sendChatAction';
+const edits = ({ name }: Method) => name.startsWith('editMessage');
+const inChat = (method: Method) => takes(method, 'chat_id');
+
+const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readonly ErrorName[]]> = [
+  ['takes chat_id', inChat, ['chat_id_empty', 'chat_not_found']],
+  // A post is published in a channel; a bot's commands are for chats that it need not be in.
+  [
+    'looks into a chat',
+    (method) => inChat(method) && method.name !== 'createPost',
+    ['not_group_member', 'not_channel_member'],
+  ],
+  ['sends', sends, ['cant_initiate', 'bot_blocked', 'posting_not_allowed']],
+  ['edits', edits, ['message_to_edit_not_found', 'message_cant_be_edited', 'message_not_modified']],
+  [
+    'takes a keyboard',
+    (method) => takes(method, 'reply_markup'),
+    [
+      ...(['keyboard_unparsable', 'keyboard_too_large', 'button_data_invalid'] as const),
+      ...(['button_text_empty', 'button_type_invalid'] as const),
+    ],
+  ],
+  [
+    'takes formatted text',
+    (method) => takes(method, 'parse_mode'),
+    ['parse_mode_unsupported', 'entities_unparsable'],
+  ],
+  ['answers a message', (method) => takes(method, 'reply_parameters'), ['reply_not_found']],
+];
+
+describe.each(rules)('whoever %s', (_, concerns, refusals) => {
+  const own = methods.filter(concerns);
+
+  test('is someone', () => expect(own.length).toBeGreaterThan(1));
+
+  test.each(own.map((method) => [method.name, method] as const))('%s', (__, method) => {
+    expect(refusals.filter((name) => !method.errors.includes(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,45 @@
+/** One table of steps, done with grammY and with Telegraf, both unmodified: only the address of the service is changed. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { png } from '../support/samples.js';
+import { type Service, startService } from '../support/service.js';
+import { type Balancer, startBalancer } from './balancer.js';
+import { chatSteps } from './chat_steps.js';
+import { grammy } from './grammy_bot.js';
+import { mediaSteps } from './media_steps.js';
+import { messageSteps } from './message_steps.js';
+import { openPlace, type Place } from './step.js';
+import { telegraf } from './telegraf_bot.js';
+
+let service: Service;
+let balancer: Balancer;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  // Each call and each poll meets another front than the one before.
+  balancer = await startBalancer(service.fronts);
+});
+afterAll(async () => {
+  await balancer?.close();
+  await service?.stop();
+});
+
+describe.each([
+  ['grammY', grammy],
+  ['Telegraf', telegraf],
+])('%s', (_name, library) => {
+  let place: Place;
+  beforeAll(async () => {
+    place = await openPlace(service, library, balancer.url, png(16, 16));
+  });
+  afterAll(() => place?.bot.stop());
+
+  for (const { name, run } of [...messageSteps, ...mediaSteps, ...chatSteps]) test(name, () => run(place));
+
+  test('every kind of update was heard once, in order', () => {
+    const ids = place.bot.heard.map(({ update_id }) => update_id);
+    expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
+    const kinds = new Set(place.bot.heard.flatMap((update) => Object.keys(update)));
+    for (const kind of ['message', 'callback_query', 'channel_post', 'edited_channel_post', 'chat_member'])
+      expect(kinds).toContain(kind);
+  });
+});

@@ -1,0 +1,91 @@
+/** Where the steps take place: people, chats, and one bot written with a client library, which polls. */
+import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { eventually } from './event_source.js';
+import type { Library, LibraryBot } from './library.js';
+
+export type Json = Answer['body'];
+
+export interface Place {
+  readonly service: Service;
+  /** Opened the bot's direct chat; made the group and the channel. */
+  readonly user: TestUser;
+  /** In no chat at first. */
+  readonly friend: TestUser;
+  readonly made: TestBot;
+  /** Another bot of the user, a member of the group. */
+  readonly other: TestBot;
+  readonly bot: LibraryBot;
+  /** The bot is a member. */
+  readonly group: number;
+  /** The bot may post, edit and delete. */
+  readonly channel: number;
+  readonly picture: Buffer;
+  /** The result of a person's call. */
+  app(verb: string, path: string, body?: object, who?: TestUser): Promise<Json>;
+  /** A message of the user; `chat` as people name it: a direct chat by its bot. */
+  say(chat: number, text: string): Promise<Json>;
+  /** The newest message that another than the user wrote, once it comes after message `after` and matches. */
+  answered(chat: number, after: number, matches?: (message: Json) => boolean): Promise<Json>;
+  /** As the user is shown it. */
+  shown(chat: number, messageId: number): Promise<Json>;
+  /** The first update of this kind that the bot's middleware gets and that matches. */
+  heard(kind: string, matches: (content: Json) => boolean): Promise<Json>;
+}
+
+/** What either library must do; steps stand by themselves. */
+export interface Step {
+  readonly name: string;
+  run(place: Place): Promise<void>;
+}
+
+export async function openPlace(
+  service: Service,
+  library: Library,
+  root: string,
+  picture: Buffer,
+): Promise<Place> {
+  const user = await service.newUser('ann');
+  const friend = await service.newUser('fred');
+  const made = await service.newBot(user, 'steps');
+  const other = await service.newBot(user, 'other');
+  await service.openChat(user, made);
+  const app = (verb: string, path: string, body?: object, who = user) =>
+    resultOf(service.app(who, verb, path, body, 1));
+  const group = await service.newGroup(user, 'Team', [made, other]);
+  const { id: channel } = await app('POST', '/api/chats', { type: 'channel', title: 'News' });
+  const rights = { can_post_messages: true, can_edit_messages: true, can_delete_messages: true };
+  await app('PUT', `/api/chats/${channel}/members/${made.id}`, { status: 'administrator', rights });
+  const bot = await library.start(made, root, picture);
+  const newest = (chat: number) => app('GET', `/api/chats/${chat}/messages?limit=50`);
+  return {
+    ...{ service, user, friend, made, other, bot, group, channel, picture, app },
+    say: (chat, text) => app('POST', `/api/chats/${chat}/messages`, { text }),
+    answered: (chat, after, matches = () => true) =>
+      eventually(async () => {
+        const found = (await newest(chat)).find(
+          (message: Json) => message.message_id > after && message.from?.id !== user.id && matches(message),
+        );
+        if (!found) throw new Error('not answered');
+        return found;
+      }),
+    async shown(chat, messageId) {
+      const found = (await newest(chat)).find(({ message_id }: Json) => message_id === messageId);
+      if (!found) throw new Error(`message ${messageId} is not shown`);
+      return found;
+    },
+    heard: (kind, matches) =>
+      eventually(() => {
+        const update = bot.heard.find((each) => each[kind] !== undefined && matches(each[kind]));
+        if (!update) throw new Error(`${kind} not heard; last: ${JSON.stringify(bot.heard.slice(-2))}`);
+        return update[kind];
+      }),
+  };
+}
+
+/** The texts of refusals, as either library hands them on. */
+export const badRequest = (method: string, text: string) => ({
+  error_code: 400,
+  description: `Bad Request: ${text}`,
+  method,
+  retry_after: undefined,
+});

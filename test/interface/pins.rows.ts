@@ -1,0 +1,306 @@
+/** Rows of interface §3 on pins, §4.3 on the methods that set them, and §6 on the service message. */
+import { expect } from 'vitest';
+import type { Bot, Case, Direct } from './case.js';
+import { bad, ok, type Row, row } from './row.js';
+import {
+  botMessage,
+  botUser,
+  channelChat,
+  groupChat,
+  known,
+  number,
+  person,
+  personMessage,
+  privateChat,
+  texts,
+} from './shapes.js';
+
+interface Pinned extends Direct {
+  /** Two messages of the bot, in this order. */
+  readonly a: number;
+  readonly b: number;
+}
+
+/** A direct chat with two messages, of which these were pinned one after the other; nothing waits for the bot. */
+const chatWith =
+  (...pinned: ReadonlyArray<'a' | 'b'>) =>
+  async (c: Case): Promise<Pinned> => {
+    const at = await c.direct();
+    const both = { a: await c.send(at.bot, at.chat, 'A'), b: await c.send(at.bot, at.chat, 'B') };
+    for (const which of pinned)
+      await c.result(at.bot, 'pinChatMessage', { chat_id: at.chat, message_id: both[which] });
+    await c.drop(at.bot);
+    return { ...at, ...both };
+  };
+
+/** The pinned message as the bot and Ann see it; undefined for none. */
+async function pinned(c: Case, { bot, chat }: Direct): Promise<object | undefined> {
+  const { pinned_message: shown } = await c.result(bot, 'getChat', { chat_id: chat });
+  const { pinned_message: seen } = await c.appResult(c.ann, 'GET', `/api/chats/${bot.id}`);
+  expect(seen?.message_id).toBe(shown?.message_id);
+  return shown;
+}
+
+const pinnedA = ({ bot, a }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, a), text: 'A' });
+const pinnedB = ({ bot, b }: Pinned, c: Case) => ({ ...botMessage(bot, c.ann, b), text: 'B' });
+
+/** What the bot hears of its own pin, and Ann finds in the chat. */
+async function serviceMessage(c: Case, at: Pinned, of: object): Promise<void> {
+  const told = { ...botMessage(at.bot, c.ann), pinned_message: of };
+  expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: told }]);
+  const [newest] = await c.history(c.ann, at.bot.id);
+  expect(newest).toMatchObject({ from: botUser(at.bot), pinned_message: { text: expect.any(String) } });
+}
+
+const nothingHeard = async (c: Case, { bot }: Direct) => expect(await c.updates(bot, 0)).toEqual([]);
+
+/** A call of the bot in its direct chat. */
+const call = (method: string, more: (at: Pinned) => object) => (c: Case, at: Pinned) =>
+  c.call(at.bot, method, { chat_id: at.chat, ...more(at) });
+
+const pinB = call('pinChatMessage', ({ b }) => ({ message_id: b }));
+const done = () => ok(true);
+
+const transitions: readonly Row[] = [
+  row({
+    title: '§3 Chat pin: none pinned, pinChatMessage → pinned, with a service message',
+    arrange: chatWith(),
+    ...{ act: pinB, answer: done },
+    async after(c, at) {
+      expect(await pinned(c, at)).toEqual(pinnedB(at, c));
+      await serviceMessage(c, at, pinnedB(at, c));
+    },
+  }),
+  row({
+    title: '§3 Chat pin: none pinned, pinChatMessage of a message of the user → pinned',
+    async arrange(c) {
+      const at = await c.direct();
+      return { ...at, message_id: await c.say(c.ann, at.bot.id, 'mine') };
+    },
+    act: (c, { bot, chat, message_id }) => c.call(bot, 'pinChatMessage', { chat_id: chat, message_id }),
+    answer: done,
+    async after(c, at) {
+      const mine = { ...personMessage(c.ann, privateChat(c.ann), at.message_id), text: 'mine' };
+      expect(await pinned(c, at)).toEqual(mine);
+    },
+  }),
+  row({
+    title: '§3 Chat pin: A pinned, pinChatMessage B → B pinned, A unpinned',
+    arrange: chatWith('a'),
+    ...{ act: pinB, answer: done },
+    async after(c, at) {
+      expect(await pinned(c, at)).toEqual(pinnedB(at, c));
+      await serviceMessage(c, at, pinnedB(at, c));
+      // Only B was left to unpin.
+      expect((await call('unpinChatMessage', ({ a }) => ({ message_id: a }))(c, at)).status).toBe(400);
+    },
+  }),
+  row({
+    title: '§3 Chat pin: B pinned, pinChatMessage B → B pinned, and nothing else happens',
+    arrange: chatWith('b'),
+    ...{ act: pinB, answer: done },
+    async after(c, at) {
+      expect(await pinned(c, at)).toEqual(pinnedB(at, c));
+      await nothingHeard(c, at);
+    },
+  }),
+  row({
+    title: '§3 Chat pin: pinned, unpinChatMessage with message_id → that message unpinned',
+    arrange: chatWith('b'),
+    act: call('unpinChatMessage', ({ b }) => ({ message_id: b })),
+    answer: done,
+    after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
+  }),
+  row({
+    title: '§3 Chat pin: A pinned, unpinChatMessage with the message_id of B → refused, A stays',
+    arrange: chatWith('a'),
+    act: call('unpinChatMessage', ({ b }) => ({ message_id: b })),
+    answer: () => bad(texts.noUnpin),
+    after: async (c, at) => expect(await pinned(c, at)).toEqual(pinnedA(at, c)),
+  }),
+  row({
+    title:
+      '§3 Chat pin: pinned, §4.3.4 unpinChatMessage without message_id → the currently pinned one unpinned',
+    arrange: chatWith('a', 'b'),
+    act: call('unpinChatMessage', () => ({})),
+    answer: done,
+    // One pin a chat: A does not come back.
+    after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
+  }),
+  row({
+    title: '§3 Chat pin: none pinned, unpinChatMessage without message_id → refused',
+    arrange: chatWith(),
+    act: call('unpinChatMessage', () => ({})),
+    answer: () => bad(texts.noUnpin),
+  }),
+  row({
+    title: '§3 Chat pin: pinned, unpinAllChatMessages → none pinned',
+    arrange: chatWith('a', 'b'),
+    act: call('unpinAllChatMessages', () => ({})),
+    answer: done,
+    async after(c, at) {
+      expect(await pinned(c, at)).toBeUndefined();
+      await nothingHeard(c, at);
+    },
+  }),
+  row({
+    title: '§3 Chat pin: none pinned, unpinAllChatMessages → none pinned',
+    arrange: chatWith(),
+    act: call('unpinAllChatMessages', () => ({})),
+    answer: done,
+    after: async (c, at) => expect(await pinned(c, at)).toBeUndefined(),
+  }),
+  row({
+    title: '§3 Chat pin: none pinned, pinChatMessage of no message → refused',
+    arrange: chatWith(),
+    act: call('pinChatMessage', ({ b }) => ({ message_id: b + 1 })),
+    answer: () => bad(texts.noPin),
+  }),
+];
+
+/** §4.3: fields that are not optional. */
+const required = (method: string, missing: string, description: string) =>
+  row({
+    title: `§4.3 POST ${method} without ${missing} → refused`,
+    arrange: chatWith('a'),
+    act(c, { bot, chat, b }) {
+      const { [missing]: _, ...given }: Record<string, number> = { chat_id: chat, message_id: b };
+      return c.call(bot, method, given);
+    },
+    answer: () => bad(description),
+  });
+const requirements = [
+  required('pinChatMessage', 'chat_id', 'chat_id is empty'),
+  required('pinChatMessage', 'message_id', 'parameter "message_id" is required'),
+  required('unpinChatMessage', 'chat_id', 'chat_id is empty'),
+  required('unpinAllChatMessages', 'chat_id', 'chat_id is empty'),
+];
+
+/** §3 "caller has the right": bots in groups and channels, by kind of chat. */
+const places = [
+  { kind: 'group', right: 'can_pin_messages', other: 'can_edit_messages', shape: groupChat },
+  { kind: 'channel', right: 'can_edit_messages', other: 'can_pin_messages', shape: channelChat },
+] as const;
+
+interface Place {
+  readonly bot: Bot;
+  readonly chat: number;
+  readonly message_id: number;
+}
+
+const rightRows = places.flatMap(({ kind, right, other, shape }) => {
+  /** The owner's message in the chat, pinned by the owner where asked. */
+  const place = (rights: Readonly<Record<string, boolean>> | undefined, pin: boolean) => async (c: Case) => {
+    const bot = await c.bot();
+    const chat = await (kind === 'group' ? c.group : c.newChannel)([bot], rights);
+    const message_id = await c.say(c.owner, chat, 'of the owner');
+    if (pin) await c.appResult(c.owner, 'POST', `/api/chats/${chat}/pin`, { message_id });
+    // In shared chats updates come a moment after the answer.
+    await c.updates(bot, pin ? 2 : 1);
+    return { bot, chat, message_id };
+  };
+  const now = async (c: Case, { bot, chat }: Place) =>
+    (await c.result(bot, 'getChat', { chat_id: chat })).pinned_message;
+  const methods = [
+    { method: 'pinChatMessage', needs: false, more: (at: Place) => ({ message_id: at.message_id }) },
+    { method: 'unpinChatMessage', needs: true, more: () => ({}) },
+    { method: 'unpinAllChatMessages', needs: true, more: () => ({}) },
+  ];
+  return methods.flatMap(({ method, needs, more }) => {
+    const act = (c: Case, at: Place) => c.call(at.bot, method, { chat_id: at.chat, ...more(at) });
+    const refused = (who: string, rights: Readonly<Record<string, boolean>> | undefined) =>
+      row({
+        title: `§3 Chat pin: ${method} in a ${kind} by ${who} → refused`,
+        ...{ arrange: place(rights, needs), act, answer: () => bad(texts.noPinRight) },
+        after: async (c, at) =>
+          expect((await now(c, at))?.message_id).toBe(needs ? at.message_id : undefined),
+      });
+    return [
+      row({
+        title: `§3 Chat pin: ${method} in a ${kind} by an administrator with ${right} → done`,
+        ...{ arrange: place({ [right]: true }, needs), act, answer: done },
+        async after(c, at) {
+          const from = kind === 'group' ? personMessage(c.owner, shape(at.chat), at.message_id) : undefined;
+          const post = {
+            ...{ message_id: at.message_id, from: person(c.owner), sender_chat: shape(at.chat) },
+            ...{ chat: shape(at.chat), date: number },
+          };
+          const shown = { ...(from ?? post), text: 'of the owner' };
+          expect(await now(c, at)).toEqual(needs ? undefined : shown);
+        },
+      }),
+      refused(`an administrator with ${other} alone`, { [other]: true }),
+      ...(kind === 'group' ? [refused('a member', undefined)] : []),
+    ];
+  });
+});
+
+/** §6, and the optional field of the method in §4.3. */
+const loud = (title: string, given: object, notify: boolean) =>
+  row({
+    title,
+    arrange: chatWith(),
+    act: call('pinChatMessage', ({ b }) => ({ message_id: b, ...given })),
+    answer: done,
+    async after(c, at) {
+      const ofThis = ({ data }: { data: { chat?: { id?: number }; pinned_message?: object } }) =>
+        data.chat?.id === at.bot.id && data.pinned_message !== undefined;
+      const { data } = await c.events.heard((each) => each.event === 'message' && ofThis(each));
+      const bot = botUser(at.bot);
+      const chat = {
+        ...{ id: at.bot.id, type: 'private', first_name: at.bot.name, username: at.bot.username },
+      };
+      expect(data).toEqual({
+        ...{ message_id: number, from: bot, chat, date: number, notify },
+        pinned_message: { message_id: at.b, from: bot, chat, date: number, text: 'B' },
+      });
+      await serviceMessage(c, at, pinnedB(at, c));
+    },
+  });
+
+const events: readonly Row[] = [
+  loud('§6 pinned_message: in the chat, and users get a push notification', {}, true),
+  loud(
+    '§6 pinned_message: disable_notification false → a push notification',
+    { disable_notification: false },
+    true,
+  ),
+  loud(
+    '§6 pinned_message: disable_notification true → in the chat without a push notification',
+    { disable_notification: true },
+    false,
+  ),
+  row({
+    title: '§6 pinned_message: the user pins → the bot hears of it, from the user',
+    arrange: chatWith(),
+    act: (c, at) => c.app(c.ann, 'POST', `/api/chats/${at.bot.id}/pin`, { message_id: at.b }),
+    answer: done,
+    async after(c, at) {
+      const told = { ...personMessage(c.ann, privateChat(c.ann)), pinned_message: pinnedB(at, c) };
+      expect(await c.updates(at.bot, 1)).toEqual([{ update_id: number, message: told }]);
+      const [newest] = await c.history(c.ann, at.bot.id);
+      expect(newest.from).toEqual(known(c.ann));
+    },
+  }),
+  row({
+    title: '§6 pinned_message: in a group every bot hears of it',
+    async arrange(c) {
+      const [bot, other] = [await c.bot(), await c.bot()];
+      const chat = await c.group([bot, other], { can_pin_messages: true });
+      const message_id = await c.send(bot, chat, 'A');
+      await c.updates(other, 1);
+      for (const each of [bot, other]) await c.drop(each);
+      return { bot, other, chat, message_id };
+    },
+    act: (c, { bot, chat, message_id }) => c.call(bot, 'pinChatMessage', { chat_id: chat, message_id }),
+    answer: done,
+    async after(c, { bot, other, chat, message_id }) {
+      const sent = { from: botUser(bot), chat: groupChat(chat), date: number };
+      const told = { message_id: number, ...sent, pinned_message: { message_id, ...sent, text: 'A' } };
+      for (const each of [bot, other])
+        expect(await c.updates(each, 1)).toEqual([{ update_id: number, message: told }]);
+    },
+  }),
+];
+
+export const pinRows: readonly Row[] = [...transitions, ...requirements, ...rightRows, ...events];

@@ -1,0 +1,14 @@
+/** The whole table: interface §§2-4 and 6-8. */
+import { fieldRows } from './fields.rows.js';
+import { forwardingRows } from './forwarding.rows.js';
+import { methodRows } from './methods.rows.js';
+import { pinRows } from './pins.rows.js';
+import { reactionRows } from './reactions.rows.js';
+import { refusalRows } from './refusals.rows.js';
+import type { Row } from './row.js';
+import { tokenRows } from './tokens.rows.js';
+
+export const rows: readonly Row[] = [
+  ...[...fieldRows, ...reactionRows, ...pinRows, ...tokenRows],
+  ...[...methodRows, ...forwardingRows, ...refusalRows],
+];

@@ -1,0 +1,100 @@
+/** What the wire shows of whom and what, as whole objects. */
+import { expect } from 'vitest';
+import type { Bot, People, Person, Post } from './case.js';
+
+/** Unix seconds or an id, of which only the kind is known. */
+export const number = expect.any(Number);
+export const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+export const heart = '\u2764';
+
+/** A person as bots see them. */
+export const person = ({ id, first_name, username }: Person) => ({ id, is_bot: false, first_name, username });
+
+/** A person as people see them. */
+export const known = (one: Person) => ({ ...person(one), external_id: one.external_id });
+
+export const botUser = ({ id, name, username }: Bot) => ({ id, is_bot: true, first_name: name, username });
+
+/** A direct chat by its other side. */
+export const privateChat = ({ id, first_name, username }: Person) => ({
+  ...{ id, type: 'private', first_name, username },
+});
+
+export const groupChat = (id: number) => ({ id, type: 'group', title: 'The group' });
+export const channelChat = (id: number) => ({ id, type: 'channel', title: 'The channel' });
+
+/** A message of a bot to Ann, as the bot is shown it. */
+export const botMessage = (bot: Bot, ann: Person, message_id: unknown = number) => ({
+  message_id,
+  from: botUser(bot),
+  chat: privateChat(ann),
+  date: number,
+});
+
+/** A message of a person, as bots of the chat are shown it. */
+export const personMessage = (from: Person, chat: object, message_id: unknown = number) => ({
+  message_id,
+  from: person(from),
+  chat,
+  date: number,
+});
+
+/** A post of the channel that is there. */
+export const post = (
+  { press, channel }: People,
+  { id, external_id, message_id }: Post,
+  all: readonly object[] = [],
+  liked_by_me = false,
+) => ({
+  ...{ id, external_id, message_id },
+  chat: channelChat(channel),
+  author: botUser(press),
+  ...{ date: number, text: 'A post', reactions: all, liked_by_me },
+});
+
+/** An element of `reactions`: the users of an emoji, in the order in which they are listed. */
+export const reaction = (emoji: string, ...users: Person[]) => ({
+  emoji,
+  count: users.length,
+  user_ids: users.map(({ external_id }) => external_id),
+});
+
+/** What the reactions endpoints answer. */
+export const reactions = (all: readonly object[], my_reactions: readonly string[]) => ({
+  ok: true,
+  reactions: all,
+  my_reactions,
+});
+
+/** An inline keyboard of one button. */
+export const keyboard = (text: string, callback_data = 'data') => ({
+  inline_keyboard: [[{ text, callback_data }]],
+});
+
+export const photoUrl = 'https://example.org/picture.jpg';
+export const videoUrl = 'https://example.org/film.mp4';
+
+const file = { file_id: expect.any(String), file_unique_id: expect.any(String) };
+
+/** A photo by URL: its size is not known. */
+export const photo = [{ ...file, width: 0, height: 0 }];
+export const video = { ...file, width: 0, height: 0, duration: 0 };
+
+const notModified =
+  'message is not modified: specified new message content and reply markup are exactly the same as a current ' +
+  'content and reply markup of the message';
+
+/** The texts of refusals, behind `Bad Request: `. */
+export const texts = {
+  notModified,
+  cantEdit: "message can't be edited",
+  noEdit: 'message to edit not found',
+  noText: 'there is no text in the message to edit',
+  noCaption: 'there is no caption in the message to edit',
+  noMedia: "message media can't be edited",
+  noPin: 'message to pin not found',
+  noUnpin: 'message to unpin not found',
+  noPinRight: 'not enough rights to manage pinned messages in the chat',
+  cantForward: "message has protected content and can't be forwarded",
+  cantCopy: "message has protected content and can't be copied",
+} as const;

@@ -1,0 +1,80 @@
+/** Runs every row of the table on one kind of Redis, on hot data and on data that Redis has let go. */
+import { Agent } from 'undici';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { FreshRedis } from '../support/servers.js';
+import { type Service, startService } from '../support/service.js';
+import { type Case, createCase, makePeople, type People, type World } from './case.js';
+import { type Eviction, openEviction } from './eviction.js';
+import type { Row } from './row.js';
+import { rows } from './rows.js';
+
+type Cool = () => Promise<void>;
+
+/** Rows that run at once: many wait for the second between two edits, or for a token to end on every node. */
+const concurrent = 24;
+
+const attemptsMax = 20;
+
+async function run(row: Row, c: Case, cool: Cool, attempt = 1): Promise<void> {
+  const { holds_ms = Number.POSITIVE_INFINITY } = row;
+  const at = await row.arrange(c);
+  const arranged = performance.now();
+  const expected = row.answer(at, c);
+  const code = (expected as { readonly error_code?: number }).error_code;
+  const before = code === undefined ? null : await c.state();
+  await cool();
+  if (performance.now() - arranged > holds_ms && attempt < attemptsMax) return run(row, c, cool, attempt + 1);
+  const given = await row.act(c, at);
+  expect(given.body).toEqual(expected);
+  expect(given.status).toBe(code ?? 200);
+  expect(given.headers['content-type']).toBe('application/json');
+  expect(given.headers['retry-after']).toBe(code === 429 ? '1' : undefined);
+  if (before === null && row.after === undefined) return;
+  await cool();
+  if (before !== null) expect(await c.state()).toEqual(before);
+  await row.after?.(c, at, given);
+}
+
+/** The whole table on a Redis of this kind: one service for all rows, and people for each temperature. */
+export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): void {
+  vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
+  let service: Service;
+  let eviction: Eviction;
+  let world: World;
+  /** Nobody is in two rows at once: who is evicted for one would be cold for the other. */
+  const free: People[] = [];
+
+  beforeAll(async () => {
+    service = await startService({ fronts: 2, redis: await startRedis() });
+    eviction = await openEviction(service);
+    let named = 0;
+    world = { service, eviction, agent: new Agent({ connections: 64 }), count: () => ++named };
+  });
+  afterAll(async () => {
+    for (const { events } of free) events.cut();
+    await world?.agent.destroy();
+    await eviction?.close();
+    await service?.stop();
+  });
+
+  describe.each(['hot', 'cold'])(`on ${kind}, with %s data`, (temperature) => {
+    const add = (row: Row) =>
+      test(row.title, async () => {
+        const people = free.pop() ?? (await makePeople(world));
+        const c = createCase(world, people);
+        // A row for which nothing goes would be hot twice.
+        let evicted = 0;
+        const evict = async () => {
+          evicted += await c.evict();
+          expect(evicted).toBeGreaterThan(0);
+        };
+        const cool = temperature === 'cold' ? evict : async () => undefined;
+        await run(row, c, cool).finally(() => free.push(people));
+      });
+    describe.concurrent('', () => {
+      for (const row of rows) if (row.holds_ms === undefined) add(row);
+    });
+    // One by one, so that they are in time.
+    for (const row of rows) if (row.holds_ms !== undefined) add(row);
+  });
+}

@@ -1,0 +1,52 @@
+/** Purging what was part of deleted entities: it goes first, in bounded steps, and nothing else goes with it. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { purgeTombstones } from '../../src/journal/purge.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
+import { freshDatabase } from '../support/servers.js';
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let pool: Pool;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  await migrate(database.url);
+  pool = createPool({ url: database.url, max: 2, name: 'test' });
+});
+afterAll(async () => {
+  await pool?.close();
+  await database?.drop();
+});
+
+let statements = 0;
+const run = (text: string) => pool.query(statement(`test_${++statements}`, text));
+const rest = () => run("delete from installation where name = 'tombstones_purged_at'");
+
+async function left(table: string): Promise<number[][]> {
+  const text = `select partition, number, count(*) as rows from ${table} group by 1, 2 order by 1, 2`;
+  return (await run(text)).rows.map((row) => Object.values(row as object).map(Number));
+}
+
+const others = (rows: number) => [
+  [1, 8, rows],
+  [1, 9, rows],
+  [2, 7, rows],
+];
+
+test('the reactions and counts of deleted posts go before the posts, and those of no others', async () => {
+  await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),
+    (1, 8, 1, null, now() - interval '23 hours'), (1, 9, 1, 'x', null), (2, 7, 1, 'x', null)`);
+  await run(`insert into post_reactions
+    select partition, number, u, 5, u, 'r', null from posts, generate_series(1, 60000) u
+    where u <= 1000 or (partition, number) = (1, 7)`);
+  await run("insert into post_tallies select partition, number, 5, 1, 't', null from posts");
+  // One purge is bounded, and the tombstone stays until nothing is left of the post.
+  expect(await purgeTombstones(pool)).toBe(50_001);
+  expect(await left('post_reactions')).toEqual([[1, 7, 10_000], ...others(1_000)]);
+  expect(await left('posts')).toEqual([[1, 7, 1], ...others(1)]);
+  await rest();
+  expect(await purgeTombstones(pool)).toBe(10_001);
+  expect(await left('post_reactions')).toEqual(others(1_000));
+  expect(await left('post_tallies')).toEqual(others(1));
+  expect(await left('posts')).toEqual(others(1));
+});

@@ -1,0 +1,320 @@
+/**
+ * Calls that run again under their idempotency key, because the node of the first run died before it noted the answer, and
+ * after what they are about has changed: they change nothing and answer as the first run would have.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DispatchOptions } from '../../src/api/dispatch.js';
+import { newKey } from '../../src/files/blob_store.js';
+import { createFileIds } from '../../src/files/file_id.js';
+import { purgeTombstones } from '../../src/journal/purge.js';
+import { limits } from '../../src/limits.js';
+import type { MediaType } from '../../src/store/codec.js';
+import type { User } from '../../src/store/control.js';
+import type { ChatRef } from '../../src/store/keys.js';
+import { call, dieUnnoted, type Upload } from '../support/keyed.js';
+import {
+  evict,
+  makeDirect,
+  makeUser,
+  type Person,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+  uniqueName,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let one: TestNode;
+let two: TestNode;
+let user: Person;
+let bot: Person;
+let chat: { readonly id: number; readonly user: number };
+
+beforeAll(async () => {
+  cluster = await startCluster();
+  [one, two] = [await cluster.node(), await cluster.node()];
+  await Promise.all([one.store.auth.start(), two.store.auth.start()]);
+  ({ user, bot, chat } = await makeDirect(one));
+});
+afterAll(() => cluster?.close());
+
+interface Shown {
+  readonly caption: string;
+  readonly media_group_id: string;
+  readonly photo: ReadonlyArray<{ readonly file_id: string }>;
+}
+
+let keys = 0;
+
+/** Runs a call whose node dies, then `meanwhile`, then the call again on another node; returns that answer's result. */
+async function again(
+  method: string,
+  params: object,
+  meanwhile: () => Promise<unknown>,
+  caller: Person = bot,
+  upload: Upload = {},
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+): Promise<any> {
+  const key = `again ${++keys}`;
+  await dieUnnoted(one, () => call(one, caller, method, params, key, upload));
+  await meanwhile();
+  const reply = await call(two, caller, method, params, key, upload);
+  expect(reply).toMatchObject({ status: 200 });
+  const { ok, result, ...flat } = JSON.parse(reply.body);
+  expect(ok).toBe(true);
+  return result ?? flat;
+}
+
+const send = async (value = 'x') => (await one.store.messages.send(chat, bot.sender, text(value))).id;
+const newest = async () => (await one.store.chats.find(chat))?.newest as number;
+const pinned = async () => (await one.store.chats.find(chat))?.pinned;
+
+/** A group of the person in which the bot is a member. */
+async function newGroup(type: 'group' | 'channel' = 'group', rights = {}): Promise<ChatRef> {
+  const made = await one.store.chats.create(type, 'Group', user.id);
+  const status = type === 'channel' ? 'administrator' : 'member';
+  await one.store.chats.putMember(made, { id: bot.id, is_bot: true }, status, rights, user.id);
+  return made;
+}
+
+test('behaviour §5: a pin of what was pinned does not pin it again over what was pinned since', async () => {
+  const [a, b] = [await send(), await send()];
+  await one.store.pins.pin(chat, bot.sender, a, true);
+  const result = await again('pinChatMessage', { chat_id: user.id, message_id: a }, () =>
+    one.store.pins.pin(chat, bot.sender, b, true),
+  );
+  expect([result, await pinned()]).toEqual([true, b]);
+});
+
+test('behaviour §5: unpinning all where none was leaves what was pinned since', async () => {
+  const message = await send();
+  await one.store.pins.unpinAll(chat, bot.sender);
+  const result = await again('unpinAllChatMessages', { chat_id: user.id }, () =>
+    one.store.pins.pin(chat, bot.sender, message, true),
+  );
+  expect([result, await pinned()]).toEqual([true, message]);
+});
+
+test('behaviour §1: what a sent message answers was deleted, and the bot blocked', async () => {
+  const target = await send();
+  const params = { chat_id: user.id, text: 'an answer', reply_to_message_id: target };
+  const before = await newest();
+  const result = await again('sendMessage', params, async () => {
+    await one.store.messages.remove(chat, bot.sender, target);
+    await one.store.chats.setBlocked(bot.id, user.id, true);
+  });
+  await one.store.chats.setBlocked(bot.id, user.id, false);
+  expect(result).toMatchObject({ message_id: before + 1, text: 'an answer' });
+  expect(result.reply_to_message).toBeUndefined();
+  expect(await newest()).toBe(before + 1);
+});
+
+test('behaviour §1: a message to a group that the bot was removed from', async () => {
+  const group = await newGroup();
+  const result = await again('sendMessage', { chat_id: group.id, text: 'hello' }, () =>
+    one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'kicked', {}, user.id),
+  );
+  expect(result).toMatchObject({ chat: { id: group.id }, text: 'hello' });
+});
+
+test.each(['direct', 'group'])(
+  'behaviour §7: a message of a %s that was edited, then deleted',
+  async (kind) => {
+    const at = kind === 'direct' ? chat : await newGroup();
+    const id = (await one.store.messages.send(at, bot.sender, text('first'))).id;
+    const params = { chat_id: kind === 'direct' ? user.id : at.id, message_id: id, text: 'second' };
+    const result = await again('editMessageText', params, async () => {
+      await one.store.messages.remove(at, bot.sender, id);
+      await cluster.flush();
+      await evict(one, cluster.keys.message(at, id));
+    });
+    expect(result).toMatchObject({ message_id: id, text: 'second', edit_date: expect.any(Number) });
+  },
+);
+
+test('behaviour §7: a message that was edited again since answers as the first edit left it', async () => {
+  const id = await send('first');
+  const edit = { chat_id: user.id, message_id: id, text: 'second' };
+  const result = await again('editMessageText', edit, async () => {
+    await sleep(limits.edit_interval_ms_min + 20);
+    const content = { text: 'third' };
+    await one.store.messages.edit(chat, bot.sender, id, { what: 'text', content, markup: null });
+  });
+  expect(result.text).toBe('second');
+});
+
+const otherGroup = async () => {
+  const group = await newGroup();
+  return { group, id: (await one.store.messages.send(group, bot.sender, text('original'))).id };
+};
+
+test.each(['forwardMessage', 'copyMessage', 'forwardMessages', 'copyMessages'])(
+  'behaviour §6: %s of what was deleted since, from a chat that the bot was removed from',
+  async (method) => {
+    const { group, id } = await otherGroup();
+    const ids = method.endsWith('s') ? { message_ids: [id] } : { message_id: id };
+    const before = await newest();
+    const result = await again(method, { chat_id: user.id, from_chat_id: group.id, ...ids }, async () => {
+      await one.store.messages.remove(group, bot.sender, id);
+      await one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'kicked', {}, user.id);
+    });
+    expect([result].flat()[0]).toMatchObject({ message_id: before + 1 });
+    if (method === 'forwardMessage')
+      expect(result).toMatchObject({ text: 'original', forward_origin: { type: 'user' } });
+    expect(await newest()).toBe(before + 1);
+  },
+);
+
+test('behaviour §6: a forward whose source and which itself were deleted', async () => {
+  const { group, id } = await otherGroup();
+  const before = await newest();
+  const params = { chat_id: user.id, from_chat_id: group.id, message_id: id };
+  const result = await again('forwardMessage', params, async () => {
+    await one.store.messages.remove(group, bot.sender, id);
+    await one.store.messages.remove(chat, bot.sender, before + 1);
+  });
+  expect(result).toMatchObject({ message_id: before + 1, text: 'original' });
+});
+
+test('behaviour §8: a post that was edited, then deleted', async () => {
+  const channel = await newGroup('channel', { can_post_messages: true });
+  const sent = await one.store.messages.send(channel, bot.sender, text('post'));
+  const params = { post_id: sent.record.post, text: 'edited' };
+  const result = await again('editPost', params, () =>
+    one.store.messages.remove(channel, bot.sender, sent.id),
+  );
+  expect(result).toMatchObject({ id: sent.record.post, text: 'edited', reactions: [] });
+});
+
+test('behaviour §4: an upload is stored once, and an album is answered as it was sent', async () => {
+  const kept: string[] = [];
+  const files = {
+    ...createFileIds('pepper of this test'),
+    keep: async (type: MediaType) => {
+      kept.push(type);
+      return { type, key: newKey(), size: 3 };
+    },
+    discard: async () => undefined,
+  } as unknown as DispatchOptions['files'];
+  const media = ['a', 'b'].map((name) => ({ type: 'photo', media: `attach://${name}`, caption: name }));
+  const upload = { files, parts: { a: 'one', b: 'two' } };
+  const before = await newest();
+  const album = await again(
+    'sendMediaGroup',
+    { chat_id: user.id, media },
+    async () => undefined,
+    bot,
+    upload,
+  );
+  const stored = (await one.store.messages.readMany(chat, bot.sender, [before + 1, before + 2])).map(
+    (message) => message?.record,
+  );
+  expect(kept).toEqual(['photo', 'photo']);
+  expect(
+    album.map((message: Shown) => [message.caption, message.media_group_id, message.photo[0]?.file_id]),
+  ).toEqual(stored.map((record) => [record?.content.text, record?.origin.group, record?.content.media?.id]));
+  const photo = { chat_id: user.id, photo: 'attach://a' };
+  const single = await again('sendPhoto', photo, async () => undefined, bot, upload);
+  const edit = { chat_id: user.id, message_id: single.message_id, media: media[1] };
+  const edited = await again('editMessageMedia', edit, () => send(), bot, upload);
+  expect(kept).toHaveLength(4);
+  const [now] = await one.store.messages.readMany(chat, bot.sender, [single.message_id]);
+  expect(edited.photo[0].file_id).toBe(now?.record.content.media?.id);
+});
+
+const member = async (group: ChatRef, who: Person) => (await one.store.chats.member(group, who.id)).status;
+
+test('behaviour §4: a bot that left and was let in again stays', async () => {
+  const group = await newGroup();
+  const stay = () => one.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {}, user.id);
+  expect(await again('leaveChat', { chat_id: group.id }, stay)).toBe(true);
+  expect(await member(group, bot)).toBe('member');
+  // Without a change in between it is no refusal either.
+  expect(await again('leaveChat', { chat_id: group.id }, async () => undefined)).toBe(true);
+  expect(await member(group, bot)).toBe('left');
+});
+
+test('behaviour §11: members that were put, removed or left, and what became of them since', async () => {
+  const group = await newGroup();
+  const ann = await makeUser(one);
+  const path = `/api/chats/${group.id}`;
+  const set = (status: 'member' | 'left' | 'kicked') =>
+    one.store.chats.putMember(group, { id: ann.id, is_bot: false }, status, {}, user.id);
+  const put = await again(`PUT ${path}/members/${ann.id}`, {}, () => set('kicked'), user);
+  expect([put.status, await member(group, ann)]).toEqual(['member', 'kicked']);
+  await set('member');
+  expect(await again(`DELETE ${path}/members/${ann.id}`, {}, () => set('member'), user)).toBe(true);
+  expect(await member(group, ann)).toBe('member');
+  expect(await again(`POST ${path}/leave`, {}, () => set('kicked'), ann)).toBe(true);
+  expect(await member(group, ann)).toBe('kicked');
+});
+
+test('behaviour §11: chats, bots and tokens are made once', async () => {
+  const title = uniqueName();
+  const made = await again('POST /api/chats', { type: 'group', title }, async () => undefined, user);
+  const titled = await one.db.query('select id from chats where title = $1', [title]);
+  expect(titled).toEqual([{ id: made.id }]);
+
+  const bots = { username: `${uniqueName()}_bot`, name: 'Made' };
+  const created = await again('POST /api/me/bots', bots, async () => undefined, user);
+  expect(await one.store.bots.token(user.id, created.id)).toBe(created.token);
+  const renew = `POST /api/me/bots/${created.id}/regenerate_token`;
+  let since = '';
+  const renewed = await again(
+    renew,
+    {},
+    async () => {
+      since = (await one.store.bots.regenerateToken(user.id, created.id)).token;
+    },
+    user,
+  );
+  expect([renewed.token, await one.store.bots.token(user.id, created.id)]).toEqual([since, since]);
+});
+
+test('behaviour §2, §4: a name and commands that were changed since stay', async () => {
+  await again('setMyName', { name: 'first' }, () =>
+    one.store.bots.setTexts(bot.id, { name: { '': 'second' } }),
+  );
+  expect((await one.store.bots.find(bot.id))?.name).toBe('second');
+  const commands = (command: string) => [{ command, description: 'd' }];
+  await again('setMyCommands', { commands: commands('first') }, () =>
+    one.store.bots.setCommands(bot.id, 'default|', commands('second')),
+  );
+  expect((await one.store.bots.commands(bot.id))['default|']).toEqual(commands('second'));
+});
+
+test('behaviour §8: a reaction that was taken back since, or whose post is gone', async () => {
+  const channel = await newGroup('channel', { can_post_messages: true });
+  const sent = await one.store.messages.send(channel, bot.sender, text('post'));
+  const { post } = sent.record;
+  const person = (await one.store.users.find(user.id)) as User;
+  const clear = () => one.store.posts.react(post, person, { what: 'clear' });
+  const path = `POST /api/posts/${post}`;
+  const none = { reactions: [], my_reactions: [] };
+  expect(await again(`${path}/reactions`, { emoji: '👍' }, clear, user)).toEqual(none);
+  expect(await again(`${path}/like`, {}, clear, user)).toEqual(none);
+  const gone = async () => {
+    await one.store.messages.remove(channel, bot.sender, sent.id);
+    await cluster.flush();
+    await evict(one, cluster.keys.post(post));
+  };
+  expect(await again(`${path}/reactions`, { emoji: '👍' }, gone, user)).toEqual(none);
+});
+
+test('a start that was made is made once, and what is noted of requests ends with their keys', async () => {
+  const eve = await makeUser(one);
+  const { username } = (await one.store.bots.find(bot.id)) as { username: string };
+  const start = `POST /api/bots/${username}/start`;
+  const block = () => one.store.chats.setBlocked(bot.id, eve.id, true);
+  expect(await again(start, {}, block, eve)).toMatchObject({ text: '/start', message_id: 1 });
+  expect((await one.store.chats.find({ id: bot.id, user: eve.id }))?.kind).toBe('blocked');
+
+  await one.db.query("update control_requests set created_at = now() - interval '25 hours'");
+  await one.db.query("insert into control_requests (request) values ('fresh')");
+  // Another test may have purged within the minute.
+  await one.db.query("delete from installation where name = 'tombstones_purged_at'");
+  await purgeTombstones(one.pool);
+  expect(await one.db.query('select request from control_requests')).toEqual([{ request: 'fresh' }]);
+});

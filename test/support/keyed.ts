@@ -1,0 +1,109 @@
+/** Runs of one call under an idempotency key on nodes of this process: stopped at a step, and taken over by another. */
+import { createDispatch, type DispatchOptions } from '../../src/api/dispatch.js';
+import type { ApiRequest } from '../../src/api/request.js';
+import { type TestNode, within } from './store.js';
+
+/** Who calls: a bot its method, a person an endpoint as `POST /api/chats`. */
+export interface Caller {
+  readonly token: string;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Parts of a call by their names, and how they are kept; without them a call names no file. */
+export interface Upload {
+  readonly files?: DispatchOptions['files'];
+  readonly parts?: Readonly<Record<string, string>>;
+}
+
+const boundary = 'part';
+
+/** Parameters in a multipart body, nested ones as JSON text, and the parts as files. */
+function multipart(params: object, parts: Readonly<Record<string, string>>): Buffer {
+  const head = (name: string, more = '') =>
+    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n`;
+  const fields = Object.entries(params).map(
+    ([name, value]) => `${head(name)}${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`,
+  );
+  const files = Object.entries(parts).map(
+    ([name, bytes]) => `${head(name, `; filename="${name}.jpg"`)}${bytes}\r\n`,
+  );
+  return Buffer.from(`${fields.join('')}${files.join('')}--${boundary}--\r\n`);
+}
+
+const noFiles = {} as DispatchOptions['files'];
+
+/** The reply of a node; rejects with what the handler throws. */
+export function call(
+  node: TestNode,
+  caller: Caller,
+  method: string,
+  params: object,
+  key: string,
+  { files = noFiles, parts }: Upload = {},
+): Promise<Reply> {
+  const handler = createDispatch({
+    store: node.store,
+    files,
+    receivers: {} as DispatchOptions['receivers'],
+    adminToken: undefined,
+    own: {},
+  });
+  const [verb, path] = method.includes(' ') ? method.split(' ') : ['POST', `/bot${caller.token}/${method}`];
+  return new Promise((resolve, reject) => {
+    const request: ApiRequest = {
+      ...{ method: verb as string, path: path as string, query: '' },
+      contentType: parts ? `multipart/form-data; boundary=${boundary}` : 'application/json',
+      ...{
+        authorization: `Bearer ${caller.token}`,
+        lastEventId: '',
+        idempotencyKey: key,
+        ...{ range: '', ifRange: '', ifNoneMatch: '' },
+        remoteAddress: '127.0.0.1',
+        aborted: false,
+      },
+      body: parts ? multipart(params, parts) : Buffer.from(JSON.stringify(params)),
+      onAbort: () => undefined,
+      reply: (status, body) => resolve({ status, body: body.toString() }),
+      replyWith: () => reject(new Error('no JSON')),
+      replyStream: () => reject(new Error('no JSON')),
+      openStream: () => {
+        throw new Error('no stream');
+      },
+    };
+    Promise.resolve(handler(request)).catch(reject);
+  });
+}
+
+const never = new Promise<never>(() => undefined);
+
+/** Lets the holds of dead nodes end, as time would. */
+export async function outwait({ connection: { client } }: TestNode): Promise<void> {
+  for (const key of await client.keys('*:idempotency:*'))
+    if (await client.hexists(key, 'u')) await client.hset(key, 'u', 0);
+}
+
+/** Makes a node stop for good at a script, before or after it ran; true once it has. */
+export function dieAt(node: TestNode, script: string, when: 'before' | 'after') {
+  const state = { died: false };
+  node.hooks.call = async (name, run) => {
+    if (name !== script) return run();
+    if (when === 'after') await run();
+    state.died = true;
+    return never;
+  };
+  return state;
+}
+
+/** Makes a node stop when a call has done its work and is about to note the answer; afterwards the node is well again. */
+export async function dieUnnoted(node: TestNode, run: () => Promise<unknown>): Promise<void> {
+  const state = dieAt(node, 'idempotency/settle', 'before');
+  const running = run();
+  for (let waited = 0; !state.died && waited < 5_000; waited += 10) await within(10, running);
+  node.hooks.call = (_, next) => next();
+  if (!state.died) throw new Error('the call did not come to its answer');
+  await outwait(node);
+}
