@@ -122,3 +122,16 @@ export function rotateSigning(
     return true;
   });
 }
+
+/** Bots with a webhook behind an id, in the order of their ids. */
+export function listWebhooks(
+  sql: Sql,
+  after: number,
+  limit: number,
+): Promise<Array<{ readonly id: number; readonly username: string }>> {
+  return sql.query(
+    `select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
+      where w.url_box is not null and w.bot_id > $1 order by w.bot_id limit $2`,
+    [after, limit],
+  );
+}

@@ -1,11 +1,16 @@
 /** What owners see of the webhooks of their bots, and what they can have done again (behaviour §10, §11). */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/keys.js';
 import { makeCertificate } from '../support/certificates.js';
 import { openAnywhere } from '../support/cluster.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 interface Shown {
   readonly updateId: number;
@@ -269,4 +274,44 @@ test('discard dead letters, which then come back by nothing', async () => {
     { dead: 'expired', status: null, error: 'The update is too old', answer: '' },
     { dead: 'expired' },
   ]);
+});
+
+describe('the person who runs the service', () => {
+  const run = promisify(execFile);
+  const petrel = (...args: string[]) =>
+    run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });
+
+  test('lists, shows, replays and discards', async () => {
+    const ids = await die('one', 'two', 'three');
+    answer = () => [503, ''];
+    const listed = await petrel('list');
+    const host = `127.0.0.1:${receiver.port}`;
+    expect(listed.stdout).toMatch(
+      new RegExp(`^${bot.id}  @${bot.username}  ${host}  0 waiting  3 dead$`, 'm'),
+    );
+    answer = () => [200, ''];
+    const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);
+    expect(one.stdout).toBe('1 queued\n');
+    await arrived('one');
+    await expect.poll(async () => (await attempts('?status=delivered')).length).toBe(1);
+    const shownText = (await petrel('show', `@${bot.username}`)).stdout;
+    expect(shownText).toMatch(/^attempts {5}1 delivered, 0 failed, 3 given up$/m);
+    expect(shownText).toMatch(/^dead letters 2$/m);
+    expect(shownText).toMatch(new RegExp(`  ${ids[0]}  try 1  delivered with 200  \\d+ ms$`, 'm'));
+    for (const secret of [secretPath, 'told-to-nobody', 'whsec_', bot.token])
+      expect(listed.stdout + shownText).not.toContain(secret);
+    const rest = await petrel('replay', `${bot.id}`, '--dead-letters');
+    expect(rest.stdout).toBe('2 queued\n');
+    await arrived('one', 'two', 'three');
+    expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
+  }, 60_000);
+
+  test('is told what is wrong', async () => {
+    await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
+      ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },
+    });
+    await expect(petrel('replay', `${bot.id}`)).rejects.toMatchObject({
+      stdout: expect.stringContaining('--from and --to, or --dead-letters'),
+    });
+  }, 30_000);
 });
