@@ -7,8 +7,9 @@ import { reactionRows } from './reactions.rows.js';
 import { refusalRows } from './refusals.rows.js';
 import type { Row } from './row.js';
 import { tokenRows } from './tokens.rows.js';
+import { webhookRows } from './webhooks.rows.js';
 
 export const rows: readonly Row[] = [
   ...[...fieldRows, ...reactionRows, ...pinRows, ...tokenRows],
-  ...[...methodRows, ...forwardingRows, ...refusalRows],
+  ...[...methodRows, ...forwardingRows, ...refusalRows, ...webhookRows],
 ];
