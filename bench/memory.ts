@@ -18,7 +18,7 @@ async function settledBytes(site: Site, watch: RedisWatch): Promise<number> {
   await untilFlushed(watch, site.signal);
   await watch.forgetRequests();
   // Deadlines are set in the step that empties the journal; Redis then lets go of buffers in its own time.
-  await sleep(300);
+  await sleep(300, undefined, { signal: site.signal });
   return watch.dataBytes();
 }
 

@@ -1,10 +1,11 @@
 /** P5: what a front asks of Redis for a call on hot data, counted by Redis itself. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { limits } from '../src/limits.js';
 import { answerOf, call, expect, makePair } from './client.js';
+import { openMonitor } from './monitor.js';
 import { makeMessages, makePeople, makePosts, type Person, type Post, text } from './population.js';
+import type { RedisWatch } from './redis_watch.js';
 import type { Site } from './site.js';
 import type { Finding, Survey } from './survey.js';
 
@@ -25,29 +26,25 @@ interface Seen {
 }
 
 /** Follows everything that Redis is told, and tells apart who asks. */
-async function watchFront(url: string) {
-  const client = new Redis(url);
-  const monitor = await client.monitor();
+async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client']) {
   let seen: Seen = { asked: [], inside: 0 };
   let front: ReadonlySet<string> = new Set();
   let ours = false;
-  let heard: string | undefined;
-  monitor.on('monitor', (_time: string, args: string[], source: string) => {
+  let heard = '';
+  const close = await openMonitor(redisUrl, ({ source, command, args }) => {
     if (source === 'lua') {
-      // Follows the call of its script at once.
       if (ours) seen.inside++;
       return;
     }
-    const [command = '', word] = args;
-    if (command.toLowerCase() === 'echo') heard = word;
+    if (command === 'echo') heard = args;
     // The lease on what a front remembers is renewed three times a second, whatever is called.
-    ours = front.has(source) && !args.some((arg) => arg.endsWith(':auth_nodes'));
-    if (ours) seen.asked.push(command.toLowerCase());
+    ours = front.has(source) && !args.includes(':auth_nodes"');
+    if (ours) seen.asked.push(command);
   });
   /** Waits until all that was sent before has been heard of. */
   async function settle(mark: string): Promise<void> {
     await client.echo(mark);
-    while (heard !== mark) await sleep(1);
+    while (heard !== `"${mark}"`) await sleep(1, undefined, { signal });
   }
   let marks = 0;
   return {
@@ -62,9 +59,7 @@ async function watchFront(url: string) {
       await settle(`end ${marks}`);
       return seen;
     },
-    close() {
-      for (const each of [monitor, client]) each.disconnect();
-    },
+    close,
   };
 }
 
@@ -113,9 +108,9 @@ async function kindsOf(site: Site): Promise<Kind[]> {
 
 export const trips: Survey = {
   name: 'trips',
-  async run(site): Promise<Finding[]> {
+  async run(site, watch): Promise<Finding[]> {
     const kinds = await kindsOf(site);
-    const follow = await watchFront(site.redisUrl);
+    const follow = await watchFront(site, watch.client);
     const findings: Finding[] = [];
     try {
       for (const { name, goal, make } of kinds) {

@@ -101,6 +101,17 @@ export const limits = {
   doorbell_shards: 8,
   dead_update_age_ms_max: 7 * 24 * 3_600_000,
   dead_updates_per_bot_max: 10_000,
+  delivery_attempt_age_ms_max: 7 * 24 * 3_600_000,
+  delivery_successes_kept: 100,
+  delivery_failures_kept: 10_000,
+  delivery_answer_kept_bytes: 1_024,
+  delivery_record_kept_bytes_max: 64 * 1024,
+  delivery_attempts_waiting_max: 5_000,
+  delivery_records_waiting_bytes_max: 32 * 1024 * 1024,
+  delivery_attempts_flush_ms: 500,
+  replay_batch_max: 100,
+  replay_max: 10_000,
+  webhook_answer_calls_max: 100,
 
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
@@ -125,6 +136,7 @@ export const limits = {
   partitions_max: 1_000,
 
   request_id_ttl_ms: 60_000,
+  answer_request_ttl_ms: 10 * 60_000,
   fill_ticket_ttl_ms: 5_000,
   idempotency_key_length_max: 255,
   idempotency_ttl_ms: 24 * 3_600_000,
@@ -192,6 +204,10 @@ assert(
 assert(
   limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
   'one receiver may not have more connections than all have',
+);
+assert(
+  limits.replay_max <= limits.queue_length_max / 2,
+  'what is delivered again must not push out what waits',
 );
 assert(
   limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,

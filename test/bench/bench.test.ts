@@ -60,9 +60,8 @@ test('counts round trips and bytes, and sets the service beside its floor', asyn
   expect(measured).toHaveLength(1);
   for (const round of [reactions.base, reactions.subject]) {
     expect(round.rate).toBeGreaterThan(0);
-    // One for the call, few for the flusher.
+    // One for the call; the flusher's, by the rate, come on top.
     expect(round.scripts).toBeGreaterThanOrEqual(1);
-    expect(round.scripts).toBeLessThan(3);
   }
   for (const text of ['P2 reactions: ', 'P5  round trips of getMe', 'P7  a hot message'])
     expect(ended.output).toContain(text);
