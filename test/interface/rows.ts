@@ -1,4 +1,5 @@
 /** The whole table: interface §§2-4 and 6-8. */
+import { deliveryRows } from './deliveries.rows.js';
 import { fieldRows } from './fields.rows.js';
 import { forwardingRows } from './forwarding.rows.js';
 import { methodRows } from './methods.rows.js';
@@ -11,5 +12,5 @@ import { webhookRows } from './webhooks.rows.js';
 
 export const rows: readonly Row[] = [
   ...[...fieldRows, ...reactionRows, ...pinRows, ...tokenRows],
-  ...[...methodRows, ...forwardingRows, ...refusalRows, ...webhookRows],
+  ...[...methodRows, ...forwardingRows, ...refusalRows, ...webhookRows, ...deliveryRows],
 ];
