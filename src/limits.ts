@@ -68,6 +68,7 @@ export const limits = {
   webhook_answer_head_bytes_max: 16 * 1024,
   webhook_interim_answers_max: 8,
   webhook_receiver_connections_max: 1_000,
+  webhook_receiver_dials_max: 16,
   webhook_connections_max: 8_000,
   webhook_connection_idle_ms: 4_000,
   webhook_connection_idle_ms_max: 60_000,
