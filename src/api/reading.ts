@@ -14,14 +14,10 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
   const chat = chatOfUser(user.id, chatId);
   if (!isDirect(chat)) {
     const { status } = await store.chats.member(chat, user.id);
-<<<<<<< HEAD
-    if (!isPresent(status)) fail((await store.chats.find(chat)) ? 'not_chat_member' : 'chat_not_found');
-=======
-    if (!present.includes(status)) {
+    if (!isPresent(status)) {
       const found = await store.chats.find(chat);
       return found ? notMember({ isBot: false }, found.kind) : fail('chat_not_found');
     }
->>>>>>> a84bc835750c191ae193eac7a8e38c53b1f48639
   }
   return chat;
 }
