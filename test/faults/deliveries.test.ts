@@ -65,8 +65,8 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
-/** What a worker may have sent without having told it, each time it dies: of each chat one batch. */
-const sentUntold = 3 * 4 * limits.webhook_chat_batch_max;
+/** What a worker may have sent without having told it, when it dies: of four chats of three bots, one open and one answered. */
+const sentUntold = 3 * 4 * 2;
 
 test('workers that are killed in turn under load lose nothing and reorder nothing', async ({
   onTestFinished,
@@ -76,7 +76,7 @@ test('workers that are killed in turn under load lose nothing and reorder nothin
   onTestFinished(() => void close());
   const ended = new AbortController();
   const loading = world.load({
-    ...{ count: Number.POSITIVE_INFINITY, restMs: 100, signal: ended.signal },
+    ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
     front: (lane, tries) => (lane + tries) % 2,
   });
   const kills = Math.round(3 * scale);
@@ -92,7 +92,7 @@ test('workers that are killed in turn under load lose nothing and reorder nothin
   const verdict = await world.settled();
   report('worker killed', { kills, longestQuietMs: longestQuiet(), ...verdict });
   expect(verdict).toMatchObject(nothingWrong);
-  expect(verdict.acknowledged).toBeGreaterThan(500);
+  expect(verdict.acknowledged).toBeGreaterThan(300);
   expect(verdict.redelivered).toBeGreaterThan(0);
   expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUntold);
   expect(longestQuiet()).toBeLessThan(10_000);
@@ -108,7 +108,7 @@ test('a worker that freezes for longer than its lease changes nothing when it go
   onTestFinished(() => void close());
   const ended = new AbortController();
   const loading = world.load({
-    ...{ count: Number.POSITIVE_INFINITY, restMs: 100, signal: ended.signal },
+    ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
     front: (lane, tries) => (lane + tries) % 2,
   });
   await second.start();
