@@ -4,6 +4,7 @@
 export const limits = {
   text_length_max: 4096,
   caption_length_max: 1024,
+  markup_length_max: 256 * 1024,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
   keyboard_bytes_max: 64 * 1024,
@@ -102,10 +103,23 @@ export const limits = {
   doorbell_shards: 8,
   dead_update_age_ms_max: 7 * 24 * 3_600_000,
   dead_updates_per_bot_max: 10_000,
+  delivery_attempt_age_ms_max: 7 * 24 * 3_600_000,
+  delivery_successes_kept: 100,
+  delivery_failures_kept: 10_000,
+  delivery_answer_kept_bytes: 1_024,
+  delivery_record_kept_bytes_max: 64 * 1024,
+  delivery_attempts_waiting_max: 5_000,
+  delivery_records_waiting_bytes_max: 32 * 1024 * 1024,
+  delivery_attempts_flush_ms: 500,
+  replay_batch_max: 100,
+  replay_max: 10_000,
+  webhook_answer_calls_max: 100,
 
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  json_values_max: 10_000,
+  bodies_bytes_max: 1024 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
@@ -126,6 +140,7 @@ export const limits = {
   partitions_max: 1_000,
 
   request_id_ttl_ms: 60_000,
+  answer_request_ttl_ms: 10 * 60_000,
   fill_ticket_ttl_ms: 5_000,
   idempotency_key_length_max: 255,
   idempotency_ttl_ms: 24 * 3_600_000,
@@ -158,6 +173,7 @@ export const limits = {
   changes_log_ttl_ms: 10 * 60_000,
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
+  streams_per_user_max: 32,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
@@ -179,6 +195,10 @@ assert(
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(
+  limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
+  'several uploads must fit beside each other',
+);
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(
   limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
@@ -193,6 +213,10 @@ assert(
 assert(
   limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
   'one receiver may not have more connections than all have',
+);
+assert(
+  limits.replay_max <= limits.queue_length_max / 2,
+  'what is delivered again must not push out what waits',
 );
 assert(
   limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,

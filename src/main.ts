@@ -13,6 +13,7 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import type { Role } from './roles/role.js';
+import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
 
 type Starter = (backends: Backends) => Role | Promise<Role>;
@@ -126,5 +127,41 @@ program
       await runDoctor(backends).finally(() => backends.close());
     }),
   );
+
+const webhooks = program
+  .command('webhooks')
+  .description('deliveries to webhooks, for the person who runs it');
+/** A task of an operator, on the stores of the installation. */
+const withBackends = (work: (backends: Backends) => Promise<void>) =>
+  task('webhooks', async (config, log) => {
+    log.level = 'warn';
+    const backends = await openBackends(config, 'webhooks', log);
+    await work(backends).finally(() => backends.close());
+  });
+webhooks
+  .command('list')
+  .description('bots with a webhook: host, updates that wait, dead letters, last error')
+  .addHelpText('after', `\n${settings}`)
+  .action(() => withBackends(listAll));
+webhooks
+  .command('show')
+  .description('one webhook and its last attempts')
+  .argument('<bot>', 'id or username')
+  .action((bot: string) => withBackends((backends) => show(backends, bot)));
+webhooks
+  .command('replay')
+  .description('delivers updates again, under the same update_id')
+  .argument('<bot>', 'id or username')
+  .option('--dead-letters', 'dead letters alone; without a range, all of them')
+  .option('--from <update_id>', 'the first of a range')
+  .option('--to <update_id>', 'the last of it')
+  .action((bot: string, options: ReplayOptions) =>
+    withBackends((backends) => replay(backends, bot, options)),
+  );
+webhooks
+  .command('discard')
+  .description('discards all dead letters of a bot')
+  .argument('<bot>', 'id or username')
+  .action((bot: string) => withBackends((backends) => discard(backends, bot)));
 
 await program.parseAsync();

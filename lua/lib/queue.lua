@@ -28,8 +28,9 @@ local function bury(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
   q.bytes = q.bytes - entry_bytes(fields)
+  -- A replay is dead under the id that receivers know.
+  local update_id = fields[20] or entry[1]:match('^%d+')
   for _, told in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = told end
-  local update_id = entry[1]:match('^%d+')
   journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
@@ -54,19 +55,26 @@ local function fall_due(q, at, now_ms)
 end
 
 -- Appends an update of one kind. `at` names the queue's keys and its bot, and gets `ring`; `version` is the change's. Fields of an entry
--- in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat, y replied record, x extra.
-local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra)
+-- in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat, y replied record, x extra, and of
+-- an update that is delivered again u the id it had.
+local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)
   local step = (q.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
   q.seq, q.inc = q.seq + step, inc
-  local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra
+  local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra + #(former or '')
   q.bytes = q.bytes + size
   if q.bytes > LIMITS.queue_bytes_max or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= LIMITS.queue_length_max then
     bury_beyond_bounds(q, at, now_ms)
   end
-  redis.call('XADD', at.queue, ('%.0f-0'):format(q.seq), 'k', kind, 't', ('%.0f'):format(now_ms), 'c', chat, 'm', id,
-    'r', record, 'f', from, 'p', peer, 'y', reply, 'x', extra)
+  local entry, made = ('%.0f-0'):format(q.seq), ('%.0f'):format(now_ms)
+  if former then
+    redis.call('XADD', at.queue, entry, 'k', kind, 't', made, 'c', chat, 'm', id, 'r', record, 'f', from, 'p', peer, 'y', reply,
+      'x', extra, 'u', former)
+  else
+    redis.call('XADD', at.queue, entry, 'k', kind, 't', made, 'c', chat, 'm', id, 'r', record, 'f', from, 'p', peer, 'y', reply,
+      'x', extra)
+  end
   redis.call('HSET', at.state, 'seq', q.seq, 'inc', q.inc, 'bytes', q.bytes)
   redis.call('SPUBLISH', at.channel, 'u')
   if q.hook and q.leased <= now_ms then fall_due(q, at, now_ms) end

@@ -7,13 +7,13 @@ import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
-import { namesChat, withChatIds } from './chat_names.js';
+import { methodNamed, runMethod } from './bot_calls.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
 import { noFiles, parseParams } from './params.js';
-import { endpoints, methods } from './registry.js';
+import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
 
@@ -28,8 +28,6 @@ export interface DispatchOptions {
   /** Hears the outcome of each bot call. */
   readonly onCall?: (method: string, status: number) => void;
 }
-
-const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
 function envelope(result: unknown): string {
   if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
@@ -101,9 +99,7 @@ export function createDispatch({
     }
     const { values, files: uploads } = parseParams(request);
     const context = { bot, store: on, files, receivers, uploads, onGone };
-    const params = parseWith(method.params, values);
-    if (!namesChat(params)) return method.handler(context, params as never);
-    return withChatIds(store, params).then((resolved) => method.handler(context, resolved as never));
+    return runMethod(method as Parameters<typeof runMethod>[0], context, values);
   }
 
   function finish(request: ApiRequest, method: Method, result: unknown): void {
@@ -140,7 +136,7 @@ export function createDispatch({
     name: string,
   ): void | Promise<void> {
     if (bot === null) return fail('unauthorized');
-    const method = byName.get(name.toLowerCase());
+    const method = methodNamed(name);
     if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
     if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {

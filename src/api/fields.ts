@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { limits } from '../limits.js';
 import { isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
-import { answer, integer } from './schema.js';
+import { answer, integer, optional, text } from './schema.js';
 
 /** What is absent is named as required; what is there and wrong gets the refusal. */
 const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
@@ -34,6 +34,12 @@ export const pageSize = integer()
   .pipe(z.number())
   .transform((n) => Math.min(limits.page_size_max, Math.max(1, n)))
   .describe(`How many at most: 1 to ${limits.page_size_max}, clamped; ${limits.page_size_default} if absent`);
+
+const cursorError = 'a cursor of an earlier answer';
+/** Of lists that are read in the order of a number. */
+export const numberCursor = optional(
+  text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
+).describe('`next_cursor` of the page before');
 
 export const username = z
   .string({ error: unless(answer('username_invalid')) })

@@ -28,6 +28,10 @@ import { getSelf } from '../app/me/get.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
+import { discardDeadLetters, listDeadLetters } from '../app/webhooks/dead_letters.js';
+import { listDeliveries } from '../app/webhooks/deliveries.js';
+import { replayUpdates } from '../app/webhooks/replay.js';
+import { rotateSigningSecret, showSigningSecret } from '../app/webhooks/secret.js';
 import { getChat } from '../methods/chats/getChat.js';
 import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
 import { getChatMember } from '../methods/chats/getChatMember.js';
@@ -179,4 +183,10 @@ export const endpoints: readonly Endpoint[] = [
   addLike,
   removeLike,
   downloadFile,
+  showSigningSecret,
+  rotateSigningSecret,
+  listDeliveries,
+  listDeadLetters,
+  discardDeadLetters,
+  replayUpdates,
 ];

@@ -21,6 +21,8 @@ export type Send = (
 export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
+  /** What must not be shown again if the receiver repeats it. */
+  readonly secrets: readonly string[];
 }
 
 export function destinationOf(
@@ -31,6 +33,7 @@ export function destinationOf(
   return {
     receiver: receiverOf(url, certificate ?? undefined),
     sign: makeSigner({ secret, formerSecret, secretToken: secretToken ?? undefined }, service),
+    secrets: [url, ...signing, ...(secretToken === null ? [] : [secretToken])],
   };
 }
 
@@ -46,9 +49,11 @@ export async function attempt(
   const known = store.auth.botById(bot);
   const found = known instanceof Promise ? await known : known;
   const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
-  const body = Buffer.from(JSON.stringify(viewUpdate(entry, profile)));
+  // A receiver that has seen the update before may drop it by its id.
+  const shown = { ...entry, updateId: entry.shownId };
+  const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
   if (body.length > limits.webhook_body_bytes_max) return 'too_large';
   const nowS = Math.floor(Date.now() / 1_000);
-  const headers = sign({ botId: String(bot), updateId: entry.updateId, body, nowS });
+  const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
   return send(receiver, headers, body, signal);
 }

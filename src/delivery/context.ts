@@ -12,10 +12,26 @@ export interface DrainContext {
   /** What stands for `Service` in the names of headers. */
   readonly service: string;
   /** Hears every attempt: `dead` is set when it was the update's last. */
-  onOutcome?(bot: number, delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null): void;
+  onOutcome?(
+    bot: number,
+    delivery: Delivery,
+    outcome: Outcome | null,
+    dead: DeadReason | null,
+    attempt: AttemptFacts,
+  ): void;
   /** Runs what an answer asks for before the chat's next update goes out. It must not reject. */
-  onAnswer?(bot: number, answer: Answered): Promise<void>;
+  onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void> | undefined;
   /** A webhook was removed because its receiver said for 23 hours that it is gone. */
   onRemoved?(bot: number): void;
   onError(error: unknown): void;
+}
+
+/** What is known of an attempt besides its outcome. */
+export interface AttemptFacts {
+  /** from 1 */
+  readonly tries: number;
+  /** ms, by Redis' clock; null when there is no next one */
+  readonly nextAtMs: number | null;
+  /** What must not be shown of the answer. */
+  readonly secrets: readonly string[];
 }

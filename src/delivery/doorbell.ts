@@ -4,6 +4,7 @@
  *
  * Queues lie under hash tags of their own, so that on a cluster no single server carries all of them.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { limits } from '../limits.js';
 
@@ -38,6 +39,7 @@ const lockMs = 3_000;
 const stalledLookMs = 2_000;
 const stallsMax = 1_000_000;
 const eventsKept = 10;
+const closeMsMax = 1_000;
 
 const jobOptions = (bot: number) => ({
   deduplication: { id: String(bot), keepLastIfActive: true },
@@ -53,6 +55,8 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
   let count = 0;
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
+  /** Rings on their way. */
+  const sending = new Set<Promise<unknown>>();
   const stats = { rung: 0, dropped: 0 };
 
   const connection = () => {
@@ -77,7 +81,11 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
       count -= bots.size;
       stats.rung += bots.size;
       const rings = [...bots].map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));
-      queueOf(shard).addBulk(rings).catch(onError);
+      const sent: Promise<unknown> = queueOf(shard)
+        .addBulk(rings)
+        .catch(onError)
+        .finally(() => sending.delete(sent));
+      sending.add(sent);
     }
     waiting.clear();
   }
@@ -124,6 +132,13 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
         flush();
       }
       closed = true;
+      // A task rings as the last thing it does. While Redis is away nobody waits: a sweep makes good for it.
+      const late = new AbortController();
+      await Promise.race([
+        Promise.all(sending),
+        sleep(closeMsMax, undefined, { signal: late.signal }).catch(() => undefined),
+      ]);
+      late.abort();
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       client?.disconnect?.();
     },

@@ -127,15 +127,19 @@ export function startDrain(
     slots.give();
     if (state === 'over') return;
     if (abort.signal.aborted) giveBack(delivery.chat, 0);
-    else if (typeof outcome === 'string') bury(delivery, outcome, null);
-    else if (isDelivered(outcome)) await delivered(delivery, outcome);
+    else if (typeof outcome === 'string') bury(opened, outcome, null);
+    else if (isDelivered(outcome)) await delivered(opened, outcome);
     else notDelivered(opened, outcome, probe);
     pump();
   }
 
-  function bury(delivery: Delivery, reason: DeadReason, outcome: Outcome | null): void {
+  const facts = (tries: number, nextAtMs: number | null = null) => ({
+    ...{ tries: tries + 1, nextAtMs, secrets: destination.secrets },
+  });
+
+  function bury({ delivery, tries }: Opened, reason: DeadReason, outcome: Outcome | null): void {
     dead.push({ delivery, reason });
-    context.onOutcome?.(bot, delivery, outcome, reason);
+    context.onOutcome?.(bot, delivery, outcome, reason, facts(tries));
   }
 
   /** Nothing of the receiver's doing: the update is tried again as if this had not been. */
@@ -143,21 +147,21 @@ export function startDrain(
     report.park(chat, delayMs, 0, held.giveUp(chat));
   }
 
-  async function delivered(delivery: Delivery, outcome: Answered): Promise<void> {
+  async function delivered({ delivery, tries }: Opened, outcome: Answered): Promise<void> {
     breaker.success();
     if (gone !== null) report.notGone();
-    context.onOutcome?.(bot, delivery, outcome, null);
-    const asked = context.onAnswer?.(bot, outcome);
+    context.onOutcome?.(bot, delivery, outcome, null, facts(tries));
+    const asked = context.onAnswer?.(bot, delivery, outcome);
     if (asked) await asked.catch(context.onError);
     if (state === 'over') return;
     report.ack(delivery, held.settle(delivery.chat));
   }
 
-  function notDelivered({ delivery, tries }: Opened, outcome: Outcome, probe: boolean): void {
-    const { chat } = delivery;
+  function notDelivered(opened: Opened, outcome: Outcome, probe: boolean): void {
+    const { delivery, tries } = opened;
     // This process is short of connections.
     if (outcome.kind === 'failed' && outcome.reason === 'busy') {
-      giveBack(chat, restMs);
+      giveBack(delivery.chat, restMs);
       return;
     }
     const [status, retryAfterMs] =
@@ -169,11 +173,11 @@ export function startDrain(
     const nowMs = nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
     if (next.kind === 'dead') {
-      bury(delivery, 'expired', outcome);
+      bury(opened, 'expired', outcome);
       return;
     }
-    context.onOutcome?.(bot, delivery, outcome, null);
-    report.park(chat, next.atMs - nowMs, failures, held.giveUp(chat));
+    context.onOutcome?.(bot, delivery, outcome, null, facts(tries, next.atMs));
+    report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
   }
 
   /** What the next step asks for. */

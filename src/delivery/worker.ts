@@ -55,10 +55,10 @@ export function createDeliveryWorker({
   const counting: DrainContext = {
     ...context,
     slots,
-    onOutcome(bot, delivery, outcome, dead) {
+    onOutcome(bot, delivery, outcome, dead, facts) {
       if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
       if (dead !== null) counts.dead++;
-      context.onOutcome?.(bot, delivery, outcome, dead);
+      context.onOutcome?.(bot, delivery, outcome, dead, facts);
     },
   };
 

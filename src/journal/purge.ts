@@ -1,5 +1,5 @@
 /** Removes tombstones that no batch can meet any more, with what was part of the deleted, notes of requests whose
- * idempotency keys have ended, and dead letters past their bounds. */
+ * idempotency keys have ended, and dead letters and attempts to deliver past their bounds. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
@@ -58,6 +58,27 @@ const deleteRequests = statement(
    ))`,
 );
 
+const agedAttempts = statement(
+  'purge_aged_attempts',
+  `delete from delivery_attempts where ctid = any(array(
+     select ctid from delivery_attempts where at < now() - $1::bigint * interval '1 millisecond'
+     order by at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+const surplusAttempts = statement(
+  'purge_surplus_attempts',
+  `with bounds as materialized (
+     select c.bot_id, (
+       select a.id from delivery_attempts a where a.bot_id = c.bot_id and not a.delivered
+        order by a.id desc offset $1 limit 1
+     ) as last from delivery_counts c where c.failed + c.dead > $1
+   ) delete from delivery_attempts a where a.ctid = any(array(
+     select b.ctid from bounds join delivery_attempts b
+         on b.bot_id = bounds.bot_id and b.id <= bounds.last and not b.delivered
+      limit ${chunkRowsMax} for update of b skip locked
+   ))`,
+);
+
 const deleteOldDead = statement(
   'purge_dead_updates_by_age',
   `delete from dead_updates where ctid = any(array(
@@ -100,6 +121,8 @@ export async function purgeTombstones(pool: Pool): Promise<number> {
     ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
     [deleteRequests, limits.idempotency_ttl_ms] as const,
     [deleteOldDead, limits.dead_update_age_ms_max] as const,
+    [agedAttempts, limits.delivery_attempt_age_ms_max] as const,
+    [surplusAttempts, limits.delivery_failures_kept] as const,
     ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
   ];
   for (const [deletion, bound] of all) {

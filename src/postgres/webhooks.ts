@@ -74,3 +74,64 @@ export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | n
   const [row] = await sql.query<WebhookRow>(`select ${columns} from webhooks where bot_id = $1`, [bot]);
   return row ?? null;
 }
+
+/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. */
+export function ensureWebhook(
+  db: Database,
+  bot: number,
+  signing: Buffer,
+): Promise<{ readonly row: WebhookRow; readonly made: boolean }> {
+  return db.transaction(async (sql) => {
+    const { count } = await one<{ count: number }>(
+      sql,
+      `with made as (
+         insert into webhooks (bot_id, signing_box) values ($1, $2) on conflict do nothing returning 1
+       ) select count(*) as count from made`,
+      [bot, signing],
+    );
+    const row = await one<WebhookRow>(sql, `select ${columns} from webhooks where bot_id = $1`, [bot]);
+    if (count > 0) await noteStale(sql, [['webhook', bot]]);
+    return { row, made: count > 0 };
+  });
+}
+
+/**
+ * Puts a new signing secret in the place of a bot's, if `owner` owns the bot now; the former one signs until `overlapMs` later.
+ * False when not.
+ */
+export function rotateSigning(
+  db: Database,
+  bot: number,
+  owner: number,
+  signing: Buffer,
+  overlapMs: number,
+): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for update', [
+      bot,
+      owner,
+    ]);
+    if (owned === undefined) return false;
+    await noteStale(sql, [['webhook', bot]]);
+    await sql.query(
+      `insert into webhooks as w (bot_id, signing_box) values ($1, $2)
+       on conflict (bot_id) do update set former_signing_box = w.signing_box, signing_box = $2,
+         former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')`,
+      [bot, signing, overlapMs],
+    );
+    return true;
+  });
+}
+
+/** Bots with a webhook behind an id, in the order of their ids. */
+export function listWebhooks(
+  sql: Sql,
+  after: number,
+  limit: number,
+): Promise<Array<{ readonly id: number; readonly username: string }>> {
+  return sql.query(
+    `select b.id, b.username from webhooks w join bots b on b.id = w.bot_id
+      where w.url_box is not null and w.bot_id > $1 order by w.bot_id limit $2`,
+    [after, limit],
+  );
+}

@@ -537,7 +537,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
-      | { status: 'not_member' }
+      | { status: 'not_member'; kind: string }
       | { status: 'not_found' }
       | { status: 'no_button' };
   };
@@ -583,6 +583,16 @@ export interface Scripts {
       | { status: 'no_webhook' }
       | { status: 'leased' }
       | { status: 'held' };
+  };
+  /** Puts updates into a bot's queue again, behind what waits, each with the id by which receivers know it. */
+  'webhooks/replay': {
+    keys: { meta: string; journal: string; state: string; queue: string; channel: string; due: string; request: string };
+    args: { bot: string; updates: readonly (Buffer | string)[] };
+    result:
+      | { status: 'ok'; queued: number; ring: boolean }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'queue_missing' };
   };
   /** Names the bots of a partition whose doorbells are to be rung: due, in no worker's hands, and not rung lately. */
   'webhooks/sweep': {

@@ -32,11 +32,17 @@ export function uniqueText(): string {
   return `${prefix}${counter.toString(36)}`;
 }
 
+/** What a call belongs to that may run again: an idempotency key, or the answer to a delivery. */
+export type CallOrigin = 'once' | 'answer';
+
 /** Request ids of a call that may run again: the same for the same seed. `next` tells the one that is drawn next.
  * `lua/lib/request.lua` knows them by their begin. */
-export function requestIdsOf(seed: string): { readonly draw: () => string; readonly next: () => string } {
+export function requestIdsOf(
+  seed: string,
+  origin: CallOrigin = 'once',
+): { readonly draw: () => string; readonly next: () => string } {
   let drawn = 0;
-  const id = (n: number) => `once.${seed}.${n}`;
+  const id = (n: number) => `${origin}.${seed}.${n}`;
   return { draw: () => id(++drawn), next: () => id(drawn + 1) };
 }
 

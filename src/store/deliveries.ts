@@ -15,6 +15,8 @@ export interface Delivery {
   /** What it counts towards the bound of its queue. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
+  /** Names and values, as they stand in the queue. */
+  readonly fields: readonly Buffer[];
 }
 
 /** Updates of a chat that failed before; `tries` belongs to the first. */
@@ -115,6 +117,7 @@ function readDelivery(row: Rows[number]): Delivery {
     made: Number(fields[timeField]),
     bytes,
     entry: readUpdate(row),
+    fields,
   };
 }
 

@@ -10,7 +10,10 @@ import { type StoredMessage, storedMessage } from './stored_message.js';
 
 /** An update as it waits in a queue. */
 export interface UpdateEntry {
+  /** Its place in the queue. */
   readonly updateId: number;
+  /** The id by which receivers know it: another one if it is delivered again. */
+  readonly shownId: number;
   readonly kind: UpdateKind;
   /** message id, or the id of a callback query */
   readonly id: string;
@@ -66,6 +69,11 @@ const readCounts = (extra: unknown): EmojiCount[] =>
 /** Reads an entry of a queue. In a direct chat the sender is the chat's other side, and is kept once. */
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
+  return readUpdateFields(Number(id.slice(0, id.indexOf('-'))), fields);
+}
+
+/** Reads the fields of an entry of a queue. */
+export function readUpdateFields(updateId: number, fields: Readonly<Record<string, Buffer>>): UpdateEntry {
   const field = (name: string) => fields[name] as Buffer;
   const chat = parseChat(String(field('c')));
   const name = String(field('m'));
@@ -74,7 +82,8 @@ export function readUpdate(raw: unknown): UpdateEntry {
   const press = kind === 'callback_query' ? (extra as PressExtra) : null;
   const peer = field('p').length > 0 ? field('p') : field('f');
   return {
-    updateId: Number(id.slice(0, id.indexOf('-'))),
+    updateId,
+    shownId: fields.u === undefined ? updateId : Number(String(fields.u)),
     kind,
     id: name,
     message: storedMessage(chat, press?.message_id ?? Number(name), field('r'), peer, field('y')),

@@ -2,12 +2,13 @@
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
+import { type Attempts, createAttempts } from './attempts.js';
 import { type Auth, createAuth } from './auth.js';
 import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
 import { type Callbacks, createCallbacks } from './callbacks.js';
 import { type Chats, createChats } from './chats.js';
-import { requestIdsOf, type StoreContext, uniqueText } from './context.js';
+import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
@@ -23,7 +24,9 @@ import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
 import { createRepeats } from './repeats.js';
+import { createReplays, type Replays } from './replays.js';
 import type { Secrets } from './secrets.js';
+import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
 import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
 import { createUsers, type Users } from './users.js';
@@ -49,10 +52,13 @@ export interface Store {
    * was applied by a former run is recognised by its script (law 4). With `again`, when there may have been such a run,
    * changes that are made from what has to be looked up first ask before the look whether they were applied.
    */
-  under(seed: string, again: boolean): Store;
+  under(seed: string, again: boolean, origin?: CallOrigin): Store;
   readonly posts: Posts;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
+  readonly attempts: Attempts;
+  readonly replays: Replays;
+  readonly signingSecrets: SigningSecrets;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -83,6 +89,8 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
+  const replays = createReplays(shared, queues, ring);
+  const bots = createBots(shared, control, auth, queues);
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
@@ -108,19 +116,26 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     queues,
     forwarder,
     history: createHistory(shared, chats, records),
-    bots: createBots(shared, control, auth, queues),
+    bots,
     users: createUsers(shared, shared.db, control, auth),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
-    sweep: createSweep(shared, { control, chats, auth, forwarder, webhooks, posts: own.posts }, onError),
+    sweep: createSweep(
+      shared,
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays },
+      onError,
+    ),
     idempotency: createIdempotency(shared),
     webhooks,
     deliveries: createDeliveries(shared, hints),
+    attempts: createAttempts(shared),
+    replays,
+    signingSecrets: createSigningSecrets(shared, bots, webhooks),
     async unlessApplied(check) {
       await check();
     },
-    under(seed, again) {
-      const { draw, next } = requestIdsOf(seed);
+    under(seed, again, origin) {
+      const { draw, next } = requestIdsOf(seed, origin);
       const db = appliedOnce(shared.db, draw);
       const own = { ...shared, db, requestId: draw, again };
       return {
@@ -129,6 +144,8 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         chats: createChats(own, control, forwarder),
         bots: createBots(own, control, auth, queues),
         webhooks: createWebhooks(own, control, queues, ring),
+        replays: createReplays(own, queues, ring),
+        signingSecrets: createSigningSecrets(own, bots, webhooks),
         users: createUsers(own, shared.db, control, auth),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();

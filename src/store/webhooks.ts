@@ -52,7 +52,7 @@ const signingBytes = 32;
 export const newSigningSecret = (): string => `whsec_${randomBytes(signingBytes).toString('base64')}`;
 
 /** What a box belongs to: it opens for nothing else. */
-const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') => `webhook:${bot}:${what}`;
+export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') => `webhook:${bot}:${what}`;
 
 export function createWebhooks(
   { db, scripts, keys, secrets }: StoreContext,

@@ -14,6 +14,7 @@ import { pinCases } from './pins.cases.js';
 import { postCountCases } from './post_counts.cases.js';
 import { postCases } from './posts.cases.js';
 import { updateCases } from './updates.cases.js';
+import { webhookReplayCases } from './webhook_replays.cases.js';
 import { webhookCases } from './webhooks.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 
@@ -32,6 +33,7 @@ const cases: readonly Case[] = [
   ...postCases,
   ...webhookCases,
   ...postCountCases,
+  ...webhookReplayCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

@@ -1,0 +1,42 @@
+--[[
+@summary Puts updates into a bot's queue again, behind what waits, each with the id by which receivers know it.
+@why     They enter once, however often the step is repeated: what they were taken from is gone.
+@include partition
+@include clock
+@include queue
+@include request
+@key     meta     {NN}:meta                HASH
+@key     journal  {NN}:journal             STREAM
+@key     state    {NN}:queue_state:<bot>   HASH
+@key     queue    {NN}:queue:<bot>         STREAM
+@key     channel  {NN}:on_bot:<bot>        CHANNEL
+@key     due      {NN}:webhooks_due        ZSET
+@key     request  {NN}:req:<id>            STRING
+@arg     run      text
+@arg     bot      text
+@args    updates  bytes   in turn: the id it had, kind, chat, id, record, from, peer, reply, extra
+@ok      queued   int
+@ok      ring     flag    the bot's doorbell is to be rung
+@err     stale_run
+@err     journal_full
+@err     queue_missing
+]]
+local why = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse(why) end
+local done = redis.call('GET', request_key)
+if done then return ok(tonumber(done), 0) end
+if why then return refuse(why) end
+local q = read_queue(state_key)
+if not q then return refuse('queue_missing') end
+local _, ms = now()
+local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
+  due = due_key}
+-- What `allowed_updates` lets in was asked when the update was made.
+q.mask = 1
+local version = tonumber(redis.call('HGET', meta_key, 'ver'))
+for i = 1, #updates, 9 do
+  push_update(q, at, version, ms, 1, updates[i + 1], updates[i + 2], updates[i + 3], updates[i + 4], updates[i + 5],
+    updates[i + 6], updates[i + 7], updates[i + 8], updates[i])
+end
+remember(request_key, #updates / 9)
+return ok(#updates / 9, at.ring and 1 or 0)

@@ -1,0 +1,103 @@
+/** Calls of bot methods, whichever way they come: over HTTP, or in a receiver's answer to a delivery (behaviour §10). */
+import { isUtf8 } from 'node:buffer';
+import { ApiError } from '../errors.js';
+import type { Files } from '../files/files.js';
+import { limits } from '../limits.js';
+import type { Store } from '../store/store.js';
+import { namesChat, withChatIds } from './chat_names.js';
+import { changesState, type Method, type MethodContext, parseWith, type Receivers } from './method.js';
+import { noFiles, type Params, parseJson } from './params.js';
+import { methods } from './registry.js';
+
+const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
+
+/** Names ignore case (behaviour §1). */
+export const methodNamed = (name: string): Method | undefined => byName.get(name.toLowerCase());
+
+/** Runs a method that takes parameters. Throws or rejects with its refusal. */
+export function runMethod(
+  { params: schema, handler }: Method & { readonly params: NonNullable<Method['params']> },
+  context: MethodContext,
+  values: Params,
+): unknown {
+  const params = parseWith(schema, values);
+  if (!namesChat(params)) return handler(context, params as never);
+  return withChatIds(context.store, params).then((resolved) => handler(context, resolved as never));
+}
+
+/** Nothing hears what these would tell, or they would end the delivery that they answer. */
+const notInAnswers = new Set(['setwebhook', 'deletewebhook', 'close', 'logout']);
+
+const isCall = (value: unknown): value is Params & { readonly method: string } =>
+  typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
+
+/** What an answer asks for: an object with a `method`, or an array of them; nothing for any other body. */
+function callsIn(body: Buffer): readonly unknown[] {
+  const begin = body.find((byte) => byte > 0x20);
+  if ((begin !== 0x7b && begin !== 0x5b) || !isUtf8(body)) return [];
+  let value: unknown;
+  try {
+    value = parseJson(body.toString('utf8'));
+  } catch {
+    return [];
+  }
+  if (Array.isArray(value)) return value;
+  return isCall(value) ? [value] : [];
+}
+
+export interface AnswerCalls {
+  /**
+   * Runs what an answer asks for as that bot's calls, in order; undefined when it asks for nothing. `delivery` names what was
+   * answered: when it is answered again, nothing is done twice. Refusals are counted, what fails unexpectedly is told; never
+   * rejects.
+   */
+  run(bot: number, delivery: string, body: Buffer): Promise<void> | undefined;
+  readonly stats: { readonly done: number; readonly failed: number };
+}
+
+export interface AnswerCallsOptions {
+  readonly store: Store;
+  readonly files: Files;
+  readonly receivers: Receivers;
+  onError(error: unknown): void;
+}
+
+export function createAnswerCalls({ store, files, receivers, onError }: AnswerCallsOptions): AnswerCalls {
+  const stats = { done: 0, failed: 0 };
+
+  /** False when there is no such call. */
+  async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
+    const method = isCall(call) ? methodNamed(call.method) : undefined;
+    if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
+    const bot = await store.auth.botById(id);
+    if (bot === null || method.params === null) return false;
+    const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
+    await runMethod(
+      { ...method, params: method.params },
+      { ...context, onGone: () => undefined },
+      call as Params,
+    );
+    return true;
+  }
+
+  async function runAll(bot: number, delivery: string, calls: readonly unknown[]): Promise<void> {
+    for (const [i, call] of calls.slice(0, limits.webhook_answer_calls_max).entries()) {
+      try {
+        const done = await runOne(bot, `${bot}.${delivery}.${i}`, call);
+        stats[done ? 'done' : 'failed']++;
+      } catch (error) {
+        stats.failed++;
+        if (!(error instanceof ApiError)) onError(error);
+      }
+    }
+    stats.failed += Math.max(0, calls.length - limits.webhook_answer_calls_max);
+  }
+
+  return {
+    run(bot, delivery, body) {
+      const calls = callsIn(body);
+      return calls.length === 0 ? undefined : runAll(bot, delivery, calls);
+    },
+    stats,
+  };
+}

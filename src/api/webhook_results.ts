@@ -1,0 +1,57 @@
+/** What the endpoints for owners of webhooks answer with (behaviour §10). */
+import { z } from 'zod';
+import { limits } from '../limits.js';
+import { pageOf, update } from './results.js';
+
+const unixSeconds = z.int().describe('Unix time, seconds');
+
+export const signingSecret = z
+  .strictObject({
+    secret: z.string().describe('`whsec_` and base64'),
+    previous_valid_until: unixSeconds.optional().describe('Until then the former secret signs too'),
+  })
+  .meta({ id: 'SigningSecret', description: 'What signs the deliveries of a bot.' });
+
+const attempt = z
+  .strictObject({
+    update_id: z.int().positive(),
+    date: unixSeconds,
+    delivered: z.boolean(),
+    status: z.int().nullable().describe('Of HTTP; null without an answer'),
+    error: z.string().nullable(),
+    latency_ms: z.int().min(0),
+    answer: z
+      .string()
+      .describe(`The first ${limits.delivery_answer_kept_bytes} bytes of the answer, secrets masked`),
+    tries: z.int().min(1).describe('Which attempt it was'),
+    next_try_date: unixSeconds.nullable().describe('null when there is no next one'),
+    dead: z.string().optional().describe('Why the update became a dead letter'),
+  })
+  .meta({ id: 'DeliveryAttempt', description: 'One attempt to deliver one update.' });
+
+const count = z.int().min(0);
+
+export const attemptPage = pageOf(attempt).extend({
+  counts: z
+    .strictObject({
+      delivered: count,
+      failed: count,
+      dead: count,
+      unkept: count.describe('Failures that are counted and not listed'),
+    })
+    .describe('Of all attempts, listed or not'),
+});
+
+export const deadLetterPage = pageOf(
+  z
+    .strictObject({
+      update_id: z.int().positive(),
+      reason: z.string().describe('`expired`, `too_large` or `queue_full`'),
+      date: unixSeconds.describe('When it was given up'),
+      update,
+    })
+    .meta({ id: 'DeadLetter', description: 'An update that was not delivered.' }),
+);
+
+export const queuedCount = z.strictObject({ queued: count });
+export const discardedCount = z.strictObject({ discarded: count });

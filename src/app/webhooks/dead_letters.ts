@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId, numberCursor, pageSize } from '../../api/fields.js';
+import { optional } from '../../api/schema.js';
+import { deadLetterPage, discardedCount } from '../../api/webhook_results.js';
+import { limits } from '../../limits.js';
+import { botProfile } from '../../store/bots.js';
+import { viewDeadLetter } from '../../view/deliveries.js';
+
+const path = '/api/me/bots/{bot_id}/webhook/dead_letters';
+
+export const listDeadLetters = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Pages through updates that were not delivered, oldest first. They are kept for a week.',
+  params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
+  result: deadLetterPage,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    const limit = p.limit ?? limits.page_size_default;
+    const { items, next } = await store.replays.list(bot.id, p.cursor ?? null, limit);
+    return {
+      items: items.map((letter) => viewDeadLetter(letter, botProfile(bot))),
+      ...(next === null ? {} : { next_cursor: String(next) }),
+    };
+  },
+});
+
+export const discardDeadLetters = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Discards all updates that were not delivered.',
+  params: z.object({ bot_id: botId }),
+  result: discardedCount,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    return { discarded: await store.replays.discard(bot.id) };
+  },
+});

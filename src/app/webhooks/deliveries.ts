@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId, numberCursor, pageSize } from '../../api/fields.js';
+import { integer, optional, text } from '../../api/schema.js';
+import { attemptPage } from '../../api/webhook_results.js';
+import { limits } from '../../limits.js';
+import { viewAttempt } from '../../view/deliveries.js';
+
+const statusError = 'delivered, failed or a status of HTTP';
+const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError })).describe(
+  '`delivered`, `failed` or a status of HTTP',
+);
+
+/** Every failure and the last successes of a bot; all that went before are counts (behaviour §10). */
+export const listDeliveries = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots/{bot_id}/webhook/deliveries',
+  summary: `Pages through attempts to deliver to a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
+  params: z.object({
+    bot_id: botId,
+    update_id: optional(integer()),
+    status,
+    cursor: numberCursor,
+    limit: optional(pageSize),
+  }),
+  result: attemptPage,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    const named = p.status === 'delivered' || p.status === 'failed';
+    const filter = {
+      updateId: p.update_id ?? null,
+      delivered: named ? p.status === 'delivered' : null,
+      status: named || p.status === undefined ? null : Number(p.status),
+    };
+    const limit = p.limit ?? limits.page_size_default;
+    const [{ items, next }, counts] = await Promise.all([
+      store.attempts.list(bot.id, filter, p.cursor ?? null, limit),
+      store.attempts.counts(bot.id),
+    ]);
+    return {
+      items: items.map(viewAttempt),
+      ...(next === null ? {} : { next_cursor: String(next) }),
+      counts,
+    };
+  },
+});

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId } from '../../api/fields.js';
+import { signingSecret } from '../../api/webhook_results.js';
+import { viewSigningSecret } from '../../view/deliveries.js';
+
+const params = z.object({ bot_id: botId });
+
+export const showSigningSecret = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots/{bot_id}/webhook/secret',
+  summary: 'Shows the secret that signs deliveries to its owner.',
+  params,
+  result: signingSecret,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) =>
+    viewSigningSecret(await store.signingSecrets.show(user.id, p.bot_id)),
+});
+
+export const rotateSigningSecret = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/webhook/secret/rotate',
+  summary: 'Makes a new signing secret. Deliveries carry signatures of both for 24 hours.',
+  params,
+  result: signingSecret,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) =>
+    viewSigningSecret(await store.signingSecrets.rotate(user.id, p.bot_id)),
+});

@@ -1,0 +1,133 @@
+/** Statements on attempts to deliver to webhooks. */
+import { limits } from '../limits.js';
+import { type Database, one, type Sql } from './sql.js';
+
+/** An attempt to keep. */
+export interface NewAttempt {
+  readonly bot: number;
+  readonly updateId: number;
+  /** ms */
+  readonly at: number;
+  readonly delivered: boolean;
+  /** of HTTP; null without an answer */
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly latencyMs: number;
+  /** its first 1 KiB, redacted */
+  readonly answer: string;
+  readonly tries: number;
+  /** ms; null when there is no next one */
+  readonly nextTryAt: number | null;
+  /** why it was the last */
+  readonly dead: string | null;
+  /** the update, of deliveries that can be repeated */
+  readonly record: Buffer | null;
+}
+
+export interface AttemptCounts {
+  readonly delivered: number;
+  readonly failed: number;
+  readonly dead: number;
+  /** failures that are only counted */
+  readonly unkept: number;
+}
+
+const seconds = (column: string) => `extract(epoch from ${column})::bigint`;
+const time = (ms: number | null) => ms && new Date(ms);
+
+/**
+ * Keeps attempts and adds to the counts of their bots in one transaction. Of each bot the last
+ * limits.delivery_successes_kept successes stay.
+ */
+export function appendAttempts(
+  db: Database,
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyMap<number, AttemptCounts>,
+): Promise<void> {
+  return db.transaction(async (sql) => {
+    const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
+    await sql.query(
+      `insert into delivery_attempts
+         (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+       select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::boolean[], $5::int[], $6::text[],
+         $7::int[], $8::text[], $9::int[], $10::timestamptz[], $11::text[], $12::bytea[])`,
+      [
+        ...[column((a) => a.bot), column((a) => a.updateId), column((a) => time(a.at))],
+        ...[column((a) => a.delivered), column((a) => a.status), column((a) => a.error)],
+        ...[column((a) => a.latencyMs), column((a) => a.answer), column((a) => a.tries)],
+        ...[column((a) => time(a.nextTryAt)), column((a) => a.dead), column((a) => a.record)],
+      ],
+    );
+    // In one order, so that two workers never wait for each other.
+    const rows = [...counts].sort(([a], [b]) => a - b);
+    await sql.query(
+      `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)
+       select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+       on conflict (bot_id) do update set delivered = c.delivered + excluded.delivered,
+         failed = c.failed + excluded.failed, dead = c.dead + excluded.dead, unkept = c.unkept + excluded.unkept`,
+      [
+        rows.map(([bot]) => bot),
+        ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
+      ],
+    );
+    const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
+    await sql.query(
+      `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
+        where a.bot_id = bots.id and a.delivered and a.id <= (
+          select b.id from delivery_attempts b where b.bot_id = bots.id and b.delivered
+           order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`,
+      [succeeded],
+    );
+  });
+}
+
+export interface AttemptRow {
+  readonly id: number;
+  readonly update_id: number;
+  /** s */
+  readonly at: number;
+  readonly delivered: boolean;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly latency_ms: number;
+  readonly answer: string;
+  readonly tries: number;
+  /** s */
+  readonly next_try_at: number | null;
+  readonly dead: string | null;
+}
+
+export interface AttemptFilter {
+  readonly updateId: number | null;
+  readonly delivered: boolean | null;
+  readonly status: number | null;
+}
+
+/** Attempts of a bot below an id, newest first. */
+export function loadAttempts(
+  sql: Sql,
+  bot: number,
+  { updateId, delivered, status }: AttemptFilter,
+  before: number,
+  limit: number,
+): Promise<AttemptRow[]> {
+  return sql.query<AttemptRow>(
+    `select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
+            ${seconds('next_try_at')} as next_try_at, dead
+       from delivery_attempts
+      where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
+        and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
+      order by id desc limit $6`,
+    [bot, before, updateId, delivered, status, limit],
+  );
+}
+
+export function loadCounts(sql: Sql, bot: number): Promise<AttemptCounts> {
+  return one<AttemptCounts>(
+    sql,
+    `select coalesce(sum(delivered), 0)::bigint as delivered, coalesce(sum(failed), 0)::bigint as failed,
+            coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
+       from delivery_counts where bot_id = $1`,
+    [bot],
+  );
+}

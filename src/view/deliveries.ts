@@ -1,0 +1,37 @@
+/** Attempts to deliver and dead letters as owners see them (behaviour §10). */
+import type { AttemptRow } from '../store/attempts.js';
+import type { Profile } from '../store/codec.js';
+import type { DeadLetter } from '../store/replays.js';
+import type { SigningSecret } from '../store/signing_secrets.js';
+import { viewUpdate } from './updates.js';
+
+export const viewAttempt = (row: AttemptRow): Readonly<Record<string, unknown>> => ({
+  update_id: row.update_id,
+  date: row.at,
+  delivered: row.delivered,
+  status: row.status,
+  error: row.error,
+  latency_ms: row.latency_ms,
+  answer: row.answer,
+  tries: row.tries,
+  next_try_date: row.next_try_at,
+  ...(row.dead === null ? {} : { dead: row.dead }),
+});
+
+export const viewDeadLetter = (
+  { update, reason, date }: DeadLetter,
+  bot: Profile,
+): Readonly<Record<string, unknown>> => ({
+  update_id: update.updateId,
+  reason,
+  date: Math.floor(date / 1_000),
+  update: viewUpdate(update, bot),
+});
+
+export const viewSigningSecret = ({
+  secret,
+  formerUntil,
+}: SigningSecret): Readonly<Record<string, unknown>> => ({
+  secret,
+  ...(formerUntil === null ? {} : { previous_valid_until: Math.floor(formerUntil / 1_000) }),
+});

@@ -1,0 +1,125 @@
+/** Method calls in the answers of receivers (behaviour §10). */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+let service: Service;
+let owner: TestUser;
+let bot: TestBot;
+let receiver: Receiver;
+let answer: (text: string) => string | Promise<string> = () => '';
+let arrived: string[] = [];
+
+beforeAll(async () => {
+  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  owner = await service.newUser('olga');
+  receiver = await startReceiver(certificate, async (_, response, body) => {
+    const { text } = JSON.parse(body.toString()).message;
+    arrived.push(text);
+    response.end(await answer(text));
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await receiver.close();
+});
+beforeEach(async () => {
+  arrived = [];
+  answer = () => '';
+  bot = await service.newBot(owner, 'hooked');
+  await service.openChat(owner, bot);
+  const url = `https://127.0.0.1:${receiver.port}/`;
+  const hook = { url, certificate: certificate.cert, drop_pending_updates: true };
+  await resultOf(service.bot(bot, 'setWebhook', hook));
+});
+
+const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+/** Texts of the chat as its person sees them, oldest first. */
+const chat = async (): Promise<string[]> =>
+  (await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages`)))
+    .map(({ text }: { text: string }) => text)
+    .reverse()
+    .slice(1);
+const send = (text: string, more = {}) => ({ method: 'sendMessage', chat_id: owner.id, text, ...more });
+const calm = () =>
+  expect
+    .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count, {
+      timeout: 8_000,
+    })
+    .toBe(0);
+
+test('one call, run before the next update of the chat goes out', async () => {
+  answer = (text) => JSON.stringify(send(`re ${text}`, { method: 'SENDMESSAGE', parse_mode: 'HTML' }));
+  await say('one');
+  await say('two');
+  await expect.poll(chat, { timeout: 5_000 }).toHaveLength(4);
+  const texts = await chat();
+  expect(texts.filter((text) => text.startsWith('re'))).toEqual(['re one', 're two']);
+});
+
+test('an array runs in order, and what is refused stops nothing', async () => {
+  const name = `${bot.username} renamed`;
+  const calls = [
+    send('a'),
+    { method: 'sendMessage', chat_id: owner.id },
+    null,
+    'x',
+    { method: 'noSuchMethod' },
+    { method: 7 },
+    { method: 'setMyName', name },
+    send('b'),
+    { method: 'sendMessage', chat_id: 1, text: 'to nobody' },
+    send('c'),
+  ];
+  answer = () => JSON.stringify(calls);
+  await say('go');
+  await expect.poll(chat, { timeout: 5_000 }).toEqual(['go', 'a', 'b', 'c']);
+  expect(await resultOf(service.bot(bot, 'getMyName'))).toEqual({ name });
+});
+
+test('what is not for answers is not run', async () => {
+  answer = () =>
+    JSON.stringify([
+      { method: 'deleteWebhook' },
+      { method: 'setWebhook', url: '' },
+      { method: 'SetWebhook', url: '' },
+      { method: 'close' },
+      { method: 'logOut' },
+      { method: 'getUpdates', timeout: 50 },
+      send('done'),
+    ]);
+  await say('go');
+  await expect.poll(chat, { timeout: 5_000 }).toEqual(['go', 'done']);
+  expect((await resultOf(service.bot(bot, 'getWebhookInfo'))).url).not.toBe('');
+});
+
+test.each([
+  ['no JSON', 'method=sendMessage&chat_id=1&text=a'],
+  ['half of it', '{"method":"sendMessage"'],
+  ['no method', '{"text":"a"}'],
+  ['bytes that are no text', '{"method":"sendMessage","text":"\u0000"}'],
+  ['empty', '[]'],
+])('%s is taken as an answer and nothing more', async (_, body) => {
+  answer = () => body;
+  await say('go');
+  await calm();
+  expect(arrived).toEqual(['go']);
+  expect(await chat()).toEqual(['go']);
+});
+
+test('a body that is longer than is read runs nothing', async () => {
+  answer = () => JSON.stringify([send('a'), { padding: 'x'.repeat(70_000) }]);
+  await say('go');
+  await calm();
+  expect(await chat()).toEqual(['go']);
+});
+
+test('at most a hundred calls an answer', async () => {
+  answer = () => JSON.stringify(Array.from({ length: 103 }, (_, n) => send(`${n}`)));
+  await say('go');
+  await calm();
+  const page = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+  expect(page[0].text).toBe('99');
+});

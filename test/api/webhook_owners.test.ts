@@ -1,0 +1,317 @@
+/** What owners see of the webhooks of their bots, and what they can have done again (behaviour §10, §11). */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { makeKeys } from '../../src/store/keys.js';
+import { makeCertificate } from '../support/certificates.js';
+import { openAnywhere } from '../support/cluster.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+interface Shown {
+  readonly updateId: number;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+let service: Service;
+let owner: TestUser;
+let other: TestUser;
+let bot: TestBot;
+let receiver: Receiver;
+let shown: Shown[] = [];
+/** Status and body of the receiver's next answers. */
+let answer: (update: Shown) => readonly [status: number, body: string] = () => [200, ''];
+
+beforeAll(async () => {
+  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  owner = await service.newUser('olga');
+  other = await service.newUser('oscar');
+  receiver = await startReceiver(certificate, (request, response, body) => {
+    const update = JSON.parse(body.toString());
+    const { headers } = request;
+    const one = { updateId: update.update_id, text: update.message.text, headers, body: body.toString() };
+    shown.push(one);
+    const [status, text] = answer(one);
+    response.writeHead(status).end(text);
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await receiver.close();
+});
+beforeEach(async () => {
+  shown = [];
+  answer = () => [200, ''];
+  bot = await service.newBot(owner, 'hooked');
+  await service.openChat(owner, bot);
+  await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
+});
+
+const secretPath = 'path-of-a-secret';
+const hook = () =>
+  resultOf(
+    service.bot(bot, 'setWebhook', {
+      url: `https://127.0.0.1:${receiver.port}/${secretPath}`,
+      certificate: certificate.cert,
+      secret_token: 'told-to-nobody',
+    }),
+  );
+const own = (verb: string, rest: string, body?: unknown, user: TestUser = owner) =>
+  service.app(user, verb, `/api/me/bots/${bot.id}/webhook/${rest}`, body);
+const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+const arrived = (...texts: string[]) =>
+  expect.poll(() => shown.map(({ text }) => text), { timeout: 8_000 }).toEqual(texts);
+const attempts = async (query = '') => (await resultOf(own('GET', `deliveries${query}`))).items;
+const letters = async () => (await resultOf(own('GET', 'dead_letters'))).items;
+
+/** Makes what waits in the bot's queue a day old. */
+async function age(): Promise<void> {
+  const redis = openAnywhere(service.redis);
+  const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot.id);
+  const rows = await redis.xrangeBuffer(queue, '-', '+');
+  // The stream keeps its last id, so that the queue goes on behind it.
+  const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
+  await redis.del(queue);
+  for (const [i, [, fields]] of rows.entries()) {
+    fields[3] = Buffer.from(String(Date.now() - 25 * 3_600_000));
+    await redis.xadd(queue, `${last - rows.length + 1 + i}-0`, ...fields);
+  }
+  redis.disconnect();
+}
+
+async function die(...texts: string[]): Promise<number[]> {
+  for (const text of texts) await say(text);
+  await age();
+  await hook();
+  await expect.poll(async () => (await letters()).length, { timeout: 10_000 }).toBe(texts.length);
+  return (await letters()).map(({ update_id }: { update_id: number }) => update_id);
+}
+
+test('are their owners', async () => {
+  const calls = [
+    ['GET', 'secret'],
+    ['POST', 'secret/rotate'],
+    ['GET', 'deliveries'],
+    ['GET', 'dead_letters'],
+    ['DELETE', 'dead_letters'],
+    ['POST', 'replay'],
+  ] as const;
+  for (const [verb, rest] of calls) {
+    const body = verb === 'POST' ? { dead_letters: true } : undefined;
+    expect(await own(verb, rest, body, other)).toMatchObject({
+      status: 403,
+      body: { description: 'Forbidden: not the owner of the bot' },
+    });
+    const unknown = await service.app(owner, verb, `/api/me/bots/999999999/webhook/${rest}`, body);
+    expect(unknown).toMatchObject({ status: 404, body: { description: 'Not Found: bot not found' } });
+    expect(await own(verb, rest, body, { ...owner, token: 'none' })).toMatchObject({ status: 401 });
+  }
+});
+
+test('read and rotate the signing secret, both of which sign for a day, at once', async () => {
+  const { secret, ...rest } = await resultOf(own('GET', 'secret'));
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(rest).toEqual({});
+  expect(await resultOf(own('GET', 'secret'))).toEqual({ secret });
+  await hook();
+  expect(await resultOf(own('GET', 'secret'))).toEqual({ secret });
+  await say('one');
+  await arrived('one');
+  // The worker still has the bot: it must hear of the new secret.
+  const rotated = await resultOf(own('POST', 'secret/rotate'));
+  expect(rotated.secret).not.toBe(secret);
+  expect(Math.abs(rotated.previous_valid_until - Date.now() / 1_000 - 86_400)).toBeLessThan(60);
+  expect(await resultOf(own('GET', 'secret'))).toEqual(rotated);
+  await say('two');
+  await arrived('one', 'two');
+  const [first, second] = shown as [Shown, Shown];
+  const verify = (update: Shown, key: string) =>
+    new Webhook(key).verify(update.body, update.headers as Record<string, string>);
+  expect(String(first.headers['webhook-signature']).split(' ')).toHaveLength(1);
+  expect(verify(first, secret)).toMatchObject({ update_id: first.updateId });
+  expect(() => verify(first, rotated.secret)).toThrow();
+  expect(String(second.headers['webhook-signature']).split(' ')).toHaveLength(2);
+  for (const key of [secret, rotated.secret])
+    expect(verify(second, key)).toMatchObject({ update_id: second.updateId });
+});
+
+test('see attempts: what came back, without secrets, and when the next one is', async () => {
+  const { secret } = await resultOf(own('GET', 'secret'));
+  const told = `no ${bot.token} ${encodeURIComponent(bot.token)} ${secret} told-to-nobody /${secretPath} \\/${secretPath} \u0000 `;
+  let failures = 3;
+  answer = () => (failures-- > 0 ? [502, told + 'ä'.repeat(2_000)] : [200, 'fine']);
+  await hook();
+  await say('one');
+  await arrived('one', 'one', 'one', 'one');
+  await expect.poll(async () => (await attempts()).length, { timeout: 5_000 }).toBe(4);
+  const [last, ...failed] = await attempts();
+  const updateId = shown[0]?.updateId;
+  expect(last).toMatchObject({ update_id: updateId, delivered: true, status: 200, answer: 'fine', tries: 4 });
+  expect(last).toMatchObject({ error: null, next_try_date: null });
+  expect(failed.map(({ tries }: { tries: number }) => tries)).toEqual([3, 2, 1]);
+  for (const each of failed) {
+    expect(each).toMatchObject({
+      delivered: false,
+      status: 502,
+      error: 'Wrong response from the webhook: 502 Bad Gateway',
+    });
+    expect(each.next_try_date - each.date).toBeGreaterThanOrEqual(0);
+    expect(each.next_try_date - each.date).toBeLessThan(10);
+    expect(each.latency_ms).toBeLessThan(5_000);
+    expect(each.answer).toMatch(/^no \d+:\*{35} \d+%3A\*{35} \*{50} \*{14} \*{17} \*+ \ufffd ä+$/);
+    expect(Buffer.byteLength(each.answer)).toBeGreaterThan(1_020);
+    expect(Buffer.byteLength(each.answer)).toBeLessThanOrEqual(1_024);
+  }
+  expect(await attempts('?status=delivered')).toEqual([last]);
+  expect(await attempts('?status=failed')).toEqual(failed);
+  expect(await attempts('?status=502')).toEqual(failed);
+  expect(await attempts('?status=404')).toEqual([]);
+  expect(await attempts(`?update_id=${updateId}`)).toHaveLength(4);
+  expect(await attempts('?update_id=1')).toEqual([]);
+  const page = await resultOf(own('GET', 'deliveries?limit=3'));
+  expect(page.counts).toEqual({ delivered: 1, failed: 3, dead: 0, unkept: 0 });
+  const rest = await resultOf(own('GET', `deliveries?limit=3&cursor=${page.next_cursor}`));
+  expect([...page.items, ...rest.items]).toEqual([last, ...failed]);
+  expect(rest.next_cursor).toBeUndefined();
+  expect(await own('GET', 'deliveries?status=bad')).toMatchObject({ status: 400 });
+  expect(await own('GET', 'deliveries?cursor=x')).toMatchObject({ status: 400 });
+});
+
+test('read dead letters and have them delivered again under the same update_id', async () => {
+  const ids = await die('one', 'two', 'three');
+  expect(shown).toEqual([]);
+  const items = await letters();
+  expect(items.map(({ update }: { update: { message: { text: string } } }) => update.message.text)).toEqual([
+    'one',
+    'two',
+    'three',
+  ]);
+  expect(items[0]).toMatchObject({
+    reason: 'expired',
+    update: { update_id: ids[0], message: { from: { id: owner.id } } },
+  });
+  expect(Math.abs(items[0].date - Date.now() / 1_000)).toBeLessThan(60);
+  const first = await resultOf(own('GET', 'dead_letters?limit=2'));
+  expect(first.items).toEqual(items.slice(0, 2));
+  expect((await resultOf(own('GET', `dead_letters?limit=2&cursor=${first.next_cursor}`))).items).toEqual(
+    items.slice(2),
+  );
+  expect(await resultOf(own('POST', 'replay', { from_update_id: ids[1], to_update_id: ids[1] }))).toEqual({
+    queued: 1,
+  });
+  await arrived('two');
+  expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 2 });
+  await arrived('two', 'one', 'three');
+  expect(shown.map(({ updateId }) => updateId)).toEqual([ids[1], ids[0], ids[2]]);
+  expect(shown[0]?.headers['webhook-id']).toBe(`${bot.id}-${ids[1]}`);
+  expect(await letters()).toEqual([]);
+  expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 0 });
+  // What comes after them goes on behind them.
+  await say('four');
+  await arrived('two', 'one', 'three', 'four');
+  expect(shown[3]?.updateId).toBeGreaterThan(Math.max(...ids));
+  await expect
+    .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count)
+    .toBe(0);
+});
+
+test('a replay that dies again is a dead letter under its own id', async () => {
+  const [id] = await die('one');
+  answer = () => [500, ''];
+  await resultOf(own('POST', 'replay', { dead_letters: true }));
+  await expect.poll(() => shown.length, { timeout: 5_000 }).toBeGreaterThan(0);
+  await resultOf(service.bot(bot, 'deleteWebhook'));
+  await age();
+  await hook();
+  await expect.poll(async () => (await letters()).length, { timeout: 10_000 }).toBe(1);
+  expect(await letters()).toMatchObject([{ update_id: id, update: { update_id: id } }]);
+});
+
+test('have deliveries repeated, and over polling under a new id', async () => {
+  await hook();
+  for (const text of ['one', 'two', 'three']) await say(text);
+  await arrived('one', 'two', 'three');
+  const ids = shown.map(({ updateId }) => updateId);
+  await expect.poll(async () => (await attempts()).length, { timeout: 5_000 }).toBe(3);
+  const range = { from_update_id: ids[1], to_update_id: ids[2] };
+  // None of these is dead.
+  expect(await resultOf(own('POST', 'replay', { ...range, dead_letters: true }))).toEqual({ queued: 0 });
+  expect(await resultOf(own('POST', 'replay', range))).toEqual({ queued: 2 });
+  await arrived('one', 'two', 'three', 'two', 'three');
+  expect(shown.slice(3).map(({ updateId }) => updateId)).toEqual(ids.slice(1));
+  await resultOf(service.bot(bot, 'deleteWebhook'));
+  expect(await resultOf(own('POST', 'replay', range))).toEqual({ queued: 2 });
+  await expect
+    .poll(async () => (await resultOf(service.bot(bot, 'getUpdates'))).length, { timeout: 8_000 })
+    .toBe(2);
+  const polled = await resultOf(service.bot(bot, 'getUpdates'));
+  expect(polled.map(({ message }: { message: { text: string } }) => message.text)).toEqual(['two', 'three']);
+  expect(polled[0].update_id).toBeGreaterThan(ids[2] as number);
+  for (const wrong of [
+    {},
+    { from_update_id: 1 },
+    { from_update_id: 2, to_update_id: 1 },
+    { dead_letters: false },
+  ])
+    expect(await own('POST', 'replay', wrong)).toMatchObject({ status: 400 });
+});
+
+test('discard dead letters, which then come back by nothing', async () => {
+  await die('one', 'two');
+  expect(await resultOf(own('DELETE', 'dead_letters'))).toEqual({ discarded: 2 });
+  expect(await letters()).toEqual([]);
+  expect(await resultOf(own('DELETE', 'dead_letters'))).toEqual({ discarded: 0 });
+  expect(await resultOf(own('POST', 'replay', { dead_letters: true }))).toEqual({ queued: 0 });
+  await expect.poll(async () => (await attempts('?status=failed')).length, { timeout: 5_000 }).toBe(2);
+  expect(await attempts('?status=failed')).toMatchObject([
+    { dead: 'expired', status: null, error: 'The update is too old', answer: '' },
+    { dead: 'expired' },
+  ]);
+});
+
+describe('the person who runs the service', () => {
+  const run = promisify(execFile);
+  const petrel = (...args: string[]) =>
+    run(process.execPath, [main, 'webhooks', ...args], { env: { ...service.env, PATH: process.env.PATH } });
+
+  test('lists, shows, replays and discards', async () => {
+    const ids = await die('one', 'two', 'three');
+    answer = () => [503, ''];
+    const listed = await petrel('list');
+    const host = `127.0.0.1:${receiver.port}`;
+    expect(listed.stdout).toMatch(
+      new RegExp(`^${bot.id}  @${bot.username}  ${host}  0 waiting  3 dead$`, 'm'),
+    );
+    answer = () => [200, ''];
+    const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);
+    expect(one.stdout).toBe('1 queued\n');
+    await arrived('one');
+    await expect.poll(async () => (await attempts('?status=delivered')).length).toBe(1);
+    const shownText = (await petrel('show', `@${bot.username}`)).stdout;
+    expect(shownText).toMatch(/^attempts {5}1 delivered, 0 failed, 3 given up$/m);
+    expect(shownText).toMatch(/^dead letters 2$/m);
+    expect(shownText).toMatch(new RegExp(`  ${ids[0]}  try 1  delivered with 200  \\d+ ms$`, 'm'));
+    for (const secret of [secretPath, 'told-to-nobody', 'whsec_', bot.token])
+      expect(listed.stdout + shownText).not.toContain(secret);
+    const rest = await petrel('replay', `${bot.id}`, '--dead-letters');
+    expect(rest.stdout).toBe('2 queued\n');
+    await arrived('one', 'two', 'three');
+    expect((await petrel('discard', `${bot.id}`)).stdout).toBe('0 discarded\n');
+  }, 60_000);
+
+  test('is told what is wrong', async () => {
+    await expect(petrel('show', 'nobody_at_all')).rejects.toMatchObject({
+      ...{ code: 1, stdout: expect.stringContaining('there is no bot nobody_at_all') },
+    });
+    await expect(petrel('replay', `${bot.id}`)).rejects.toMatchObject({
+      stdout: expect.stringContaining('--from and --to, or --dead-letters'),
+    });
+  }, 30_000);
+});

@@ -1,0 +1,83 @@
+/** What a receiver's answer asks for is done once, whichever worker dies when. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAnswerCalls } from '../../src/api/bot_calls.js';
+import { createReceivers } from '../../src/delivery/receivers.js';
+import type { DeliveryWorkerOptions } from '../../src/delivery/worker.js';
+import type { Files } from '../../src/files/files.js';
+import { directChat } from '../../src/store/keys.js';
+import { makeCertificate } from '../support/certificates.js';
+import { startReceiver } from '../support/receivers.js';
+import type { TestNode } from '../support/store.js';
+import { keepQueue, makeChats, startWorld, type World } from './world.js';
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+type OnAnswer = NonNullable<DeliveryWorkerOptions['onAnswer']>;
+
+function answersOn(node: TestNode): OnAnswer {
+  const { run } = createAnswerCalls({
+    store: node.store,
+    // None of these calls has to do with files.
+    files: {} as Files,
+    receivers: createReceivers([]),
+    onError: (error) => node.errors.push(error),
+  });
+  return (bot, { id }, { body }) => run(bot, id, body);
+}
+
+test('a worker that dies between a call and its acknowledgement: delivered again, not done again', {
+  timeout: 30_000,
+}, async ({ onTestFinished }) => {
+  let arrived = 0;
+  const { bot, users, say } = await makeChats(world.front, 1);
+  const [user] = users;
+  const call = (text: string) => ({ method: 'sendMessage', chat_id: user?.id, text });
+  const receiver = await startReceiver(certificate, (_, response) => {
+    arrived++;
+    response.end(JSON.stringify([call('a'), call('b')]));
+  });
+  onTestFinished(() => receiver.close());
+  const messages = () =>
+    world.front.connection.client.hget(world.cluster.keys.chat(directChat(bot.id, user?.id ?? 0)), 's');
+  const { onAnswer, halted } = haltingAnswers(answersOn(world.front));
+  const first = await world.worker({ onAnswer });
+  const settings = {
+    ...{ url: `https://127.0.0.1:${receiver.port}/`, secretToken: null, certificate: certificate.cert },
+    ...{ maxConnections: 4, address: '127.0.0.1' },
+  };
+  await world.front.store.webhooks.set(bot.id, settings, keepQueue);
+  await say(0, 'go');
+  await halted;
+  expect(await messages()).toBe('3');
+  await first.kill();
+  await world.worker({ onAnswer: answersOn(world.front) });
+  const { queues, replays } = world.front.store;
+  await expect.poll(async () => (await queues.info(bot.id)).pending, { timeout: 15_000 }).toBe(0);
+  expect(arrived).toBe(2);
+  expect(await messages()).toBe('3');
+  // Another update is another call.
+  await say(0, 'more');
+  await expect.poll(messages, { timeout: 5_000 }).toBe('6');
+  expect(await replays.countDead(bot.id)).toBe(0);
+});
+
+/** Runs the calls, and never comes back. */
+function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly halted: Promise<void> } {
+  let halt = () => {};
+  const halted = new Promise<void>((resolve) => {
+    halt = resolve;
+  });
+  return {
+    halted,
+    async onAnswer(...given) {
+      await run(...given);
+      halt();
+      return new Promise(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,78 @@
+/** Calls of `webhooks/replay` and every status they can end in. */
+import { expect } from 'vitest';
+import type { Case } from './cases.js';
+import { bot, direct, keys, partitionOf, seeds } from './world.js';
+
+const home = partitionOf(direct);
+const request = keys.request(home, 'once.replay.1.1');
+const at = {
+  ...{ meta: keys.meta(home), journal: keys.journal(home), state: keys.queueState(bot) },
+  ...{ queue: keys.queue(bot), channel: keys.botChannel(bot), due: keys.webhooksDue(home), request },
+};
+const [state, stream] = [`queue_state:${bot}`, `queue:${bot}`];
+const kept = 'req:once.replay.1.1';
+const updates = [
+  ...['17', 'message', `${bot}.9`, '1', 'r', 'f', 'p', 'y', 'x'],
+  ...['18', 'edited_message', `${bot}.9`, '2', 'R', 'F', '', '', ''],
+];
+const replay = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'webhooks/replay', what, keys: at, args: { bot: `${bot}`, updates, ...args } },
+  ...more,
+});
+
+export const webhookReplayCases: readonly Case[] = [
+  replay('puts them behind what waits, with the ids they had, whatever the mask says', {
+    seeds: [seeds.open(home), seeds.entry(41), seeds.queue({ hook: 7, mask: 0, bytes: 50 })],
+    answer: ['ok', 2, 1],
+    changes: [stream, state, 'webhooks_due', kept],
+    async after(client) {
+      const rows = await client.xrange(keys.queue(bot), '-', '+');
+      expect(rows.map(([id]) => id)).toEqual(['41-0', '42-0', '43-0']);
+      const [, fields = []] = rows[1] ?? [];
+      expect(fields.filter((_, i) => i !== 3)).toEqual([
+        ...['k', 'message', 't', 'c', `${bot}.9`, 'm', '1', 'r', 'r', 'f', 'f', 'p', 'p', 'y', 'y'],
+        ...['x', 'x', 'u', '17'],
+      ]);
+      expect(Math.abs(Number(fields[3]) - Date.now())).toBeLessThan(60_000);
+      const bytes = rows
+        .slice(1)
+        .flatMap(([, row]) => row.filter((_, i) => i % 2 === 1))
+        .join('').length;
+      expect(await client.hmget(keys.queueState(bot), 'bytes', 'mask', 'seq')).toEqual([
+        `${50 + bytes}`,
+        '0',
+        '43',
+      ]);
+      // As long as an idempotency key: the sweep may come late.
+      expect(await client.pttl(request)).toBeGreaterThan(3_600_000);
+    },
+  }),
+  replay('of a bot that polls rings for nobody', {
+    seeds: [seeds.open(home), seeds.queue()],
+    answer: ['ok', 2, 0],
+    changes: [stream, state, kept],
+  }),
+  replay('again', {
+    seeds: [seeds.open(home), seeds.queue({ hook: 7 }), seeds.text(request, '2')],
+    answer: ['ok', 2, 0],
+    changes: [],
+  }),
+  replay('again, while the journal is full', {
+    seeds: [
+      ...[seeds.open(home, { hw: 1 }), seeds.stream(keys.journal(home), 1)],
+      ...[seeds.queue(), seeds.text(request, '2')],
+    ],
+    answer: ['ok', 2, 0],
+    changes: [],
+  }),
+  replay(
+    'another run',
+    { seeds: [seeds.open(home), seeds.queue()], answer: ['stale_run'] },
+    { run: 'other' },
+  ),
+  replay('a full journal', {
+    seeds: [seeds.open(home, { hw: 1 }), seeds.stream(keys.journal(home), 1), seeds.queue()],
+    answer: ['journal_full'],
+  }),
+  replay('no queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
+];
