@@ -72,7 +72,7 @@ test('workers that are killed in turn under load lose nothing and reorder nothin
   onTestFinished,
 }) => {
   const world = await createWorld(service);
-  const { longestQuiet, close } = await pushTo(world, 3);
+  const { longestQuiet, close } = await pushTo(world, 40);
   onTestFinished(() => void close());
   const ended = new AbortController();
   const loading = world.load({
