@@ -49,9 +49,8 @@ const info = (bot: TestBot) => resultOf(service.bot(bot, 'getWebhookInfo'));
 /** Calls of a method that bots have made over HTTP. */
 async function overHttp(method: string): Promise<number> {
   const { body } = await request(`${service.fronts[0].url}/metrics`);
-  const found = /^petrel_bot_calls_total\{method="sendMessage",status="200"\} (\d+)$/m.exec(
-    await body.text(),
-  );
+  const line = new RegExp(`^petrel_bot_calls_total\\{method="${method}",status="200"\\} (\\d+)$`, 'm');
+  const found = line.exec(await body.text());
   return Number(found?.[1] ?? 0);
 }
 
@@ -86,15 +85,23 @@ test('grammY: calls in the answer to the webhook', async () => {
   expect(await overHttp('sendMessage')).toBe(before);
 });
 
-test('Telegraf: webhookCallback, its certificate as a buffer, its secret token checked', async () => {
+test.each([false, true])('Telegraf: webhookCallback, calls in its answers: %s', async (webhookReply) => {
   const made = await newBot();
-  const bot = new Telegraf(made.token, { telegram: { apiRoot: service.fronts[0].url } });
+  const bot = new Telegraf(made.token, { telegram: { apiRoot: service.fronts[0].url, webhookReply } });
   bot.start(() => undefined);
-  bot.on('text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  bot.on('text', async (ctx) => {
+    await ctx.reply(`echo: ${ctx.message.text}`);
+    // Of these two the library puts this one into its answer.
+    await ctx.sendChatAction('typing');
+  });
   const url = await serve(bot.webhookCallback('/hook', { secretToken: secret }));
   await bot.telegram.setWebhook(url, { certificate: { source: file() }, secret_token: secret });
   expect(await bot.telegram.getWebhookInfo()).toMatchObject({ url, has_custom_certificate: true });
+  const before = await overHttp('sendChatAction');
   await expectEcho(service, user, made, 5);
+  await expect.poll(async () => (await info(made)).pending_update_count).toBe(0);
+  // Five rounds and a burst of thirty.
+  expect((await overHttp('sendChatAction')) - before).toBe(webhookReply ? 0 : 35);
   await bot.telegram.setWebhook(url, { certificate: { source: file() }, secret_token: 'other' });
   await resultOf(service.app(user, 'POST', `/api/chats/${made.id}/messages`, { text: 'unheard' }));
   await expect
