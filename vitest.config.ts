@@ -4,7 +4,8 @@
  */
 import { defineConfig } from 'vitest/config';
 
-const alone = ['test/faults/**/*.test.ts', 'test/local/**/*.test.ts', 'test/api/budget.test.ts'];
+const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
+alone.push('test/api/budget.test.ts');
 
 export default defineConfig({
   test: {

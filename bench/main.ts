@@ -16,6 +16,8 @@ import { scenarios } from './scenarios.js';
 import { startSite } from './site.js';
 import type { Finding, Survey } from './survey.js';
 import { trips } from './trips.js';
+import { latency } from './webhook_latency.js';
+import { webhooks } from './webhooks.js';
 
 interface Options extends Sizes {
   readonly rounds: number;
@@ -48,7 +50,7 @@ const endProgress = () => {
   if (process.stderr.isTTY) process.stderr.write('\r\u001B[K');
 };
 
-const surveys: readonly Survey[] = [trips, memory];
+const surveys: readonly Survey[] = [trips, memory, webhooks, latency];
 const names = [...scenarios, ...surveys].map(({ name }) => name);
 
 const some = (text: string) => {
@@ -92,7 +94,7 @@ async function measureAll(options: Options, signal: AbortSignal): Promise<Found>
             signal,
             watch,
             progress,
-            profile: profile === undefined ? undefined : (pid) => void process.kill(pid, 'SIGUSR2'),
+            profile: profile === undefined ? undefined : site.profile,
           }),
         );
       }
@@ -144,10 +146,15 @@ await new Command('bench')
   .option('--reactions <n>', 'reactions on the post that stands for a large one', count(10_000_000), 100_000)
   .option('--chats <n>', 'direct chats that stand for many', count(1_000_000), 20_000)
   .option('--entities <n>', 'messages whose bytes are counted', count(1_000_000), 20_000)
+  .option('--deliveries <n>', 'webhook deliveries of a round', count(100_000, 1_000), 12_000)
+  .option('--rate <n>', 'updates a second whose way to a webhook is timed', count(20_000), 2_000)
   .addOption(
     new Option('--load <tool>', 'what makes the load').choices([...loadTools]).default(bestLoadTool()),
   )
   .option('--json <file>', 'writes the figures to a file as well')
-  .option('--profile <folder>', 'writes a CPU profile of the front for each scenario')
+  .option(
+    '--profile <folder>',
+    'writes a CPU profile of the front for each scenario, and of the worker for each round of webhooks',
+  )
   .action((options: Options) => bench(options))
   .parseAsync();

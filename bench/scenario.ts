@@ -16,6 +16,10 @@ export interface Sizes {
   readonly chats: number;
   /** Messages whose bytes are counted. */
   readonly entities: number;
+  /** Webhook deliveries of a round. */
+  readonly deliveries: number;
+  /** Updates a second at which their way to a webhook is timed. */
+  readonly rate: number;
 }
 
 export interface Side {

@@ -1,5 +1,5 @@
 /** A service of its own for one run: Redis and Postgres as an installation has them, one front, one flusher. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -34,7 +34,21 @@ export interface Site {
   readonly signal: AbortSignal;
   /** Starts a floor in a process of its own. */
   startFloor(setup: FloorSetup): Promise<Target>;
+  /** Starts another program of the bench, gives it its task, and waits for its first word. */
+  startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
+  /** Starts a worker that delivers webhooks, on the core of the front. */
+  startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
+  /** Begins a CPU profile of the front or a worker, or ends it; nothing where none are wanted. */
+  profile(pid: number): void;
   /** Stops everything that was started, newest first. */
+  stop(): Promise<void>;
+}
+
+/** A process of the bench's own. */
+export interface Program<Word = unknown> {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly first: Word;
   stop(): Promise<void>;
 }
 
@@ -56,23 +70,27 @@ const stopSignals = [
   ['SIGKILL', 2_000],
 ] as const;
 
-async function startFloor(task: FloorTask, env: NodeJS.ProcessEnv, stops: Array<() => Promise<void>>) {
-  const floor = fileURLToPath(new URL('floor.js', import.meta.url));
-  const child = spawn(process.execPath, [...node_flags, floor], {
+async function startProgram<Word>(
+  name: string,
+  task: unknown,
+  { core, env, stops }: { core: number; env: NodeJS.ProcessEnv; stops: Array<() => Promise<void>> },
+): Promise<Program<Word>> {
+  const file = fileURLToPath(new URL(`${name}.js`, import.meta.url));
+  const child = spawn(process.execPath, [...node_flags, file], {
     env,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   const exited = exitOf(child);
-  stops.push(() => endChild(child, exited, stopSignals));
-  const listening = new Promise<{ port: number }>((resolve) => {
-    child.once('message', (message) => resolve(message as { port: number }));
+  const stop = () => endChild(child, exited, stopSignals);
+  stops.push(stop);
+  const spoke = new Promise<{ word: Word }>((resolve) => {
+    child.once('message', (word) => resolve({ word: word as Word }));
   });
-  child.send(task);
-  const outcome = await Promise.race([listening, exited]);
-  if (typeof outcome === 'string' || outcome.port === 0) throw new Error('a floor did not start');
-  const pid = child.pid as number;
-  pin(pid, serverCore);
-  return { baseUrl: `http://127.0.0.1:${outcome.port}`, pid };
+  pin(child.pid as number, core);
+  child.send(task as object);
+  const outcome = await Promise.race([spoke, exited]);
+  if (typeof outcome === 'string') throw new Error(`${name} did not start`);
+  return { child, pid: child.pid as number, first: outcome.word, stop };
 }
 
 /** Settings of a service that happens to be configured here are not those of a run. */
@@ -115,13 +133,14 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       TOKEN_KEYS: `k1:${randomBytes(32).toString('base64')}`,
       JOURNAL_HIGH_WATER: String(journal_high_water),
       UWS_HTTP_MAX_HEADERS_SIZE: '65536',
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
     };
-    const profiled =
+    const profiled = (name: string) =>
       options.profile === undefined
         ? {}
         : {
             NODE_OPTIONS: `--import=${pathToFileURL(fileURLToPath(new URL('profiler.js', import.meta.url)))}`,
-            PETREL_BENCH_PROFILE: join(options.profile, 'front'),
+            PETREL_BENCH_PROFILE: join(options.profile, name),
           };
     const role = (name: string, extra = {}) => ({
       main,
@@ -136,10 +155,10 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       const running = await startRole(role(name, extra));
       stops.push(() => running.stop());
       pin(running.pid, core);
-      return running.pid;
+      return running;
     };
     await start('flush', otherCore);
-    const pid = await start('front', serverCore, profiled);
+    const { pid } = await start('front', serverCore, profiled('front'));
     return {
       front: { baseUrl: `http://127.0.0.1:${port}`, pid },
       redisUrl: redis.url,
@@ -148,8 +167,17 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       partitions: options.partitions,
       dir,
       signal,
-      startFloor: (setup) =>
-        startFloor({ setup, redisUrl: redis.url, partitions: options.partitions }, env, stops),
+      async startFloor(setup) {
+        const task: FloorTask = { setup, redisUrl: redis.url, partitions: options.partitions };
+        const floor = await startProgram<{ port: number }>('floor', task, { core: serverCore, env, stops });
+        if (floor.first.port === 0) throw new Error('a floor did not start');
+        return { baseUrl: `http://127.0.0.1:${floor.first.port}`, pid: floor.pid };
+      },
+      startProgram: (name, task, core) => startProgram(name, task, { core, env, stops }),
+      startWorker: () => start('deliver', serverCore, profiled('deliver')),
+      profile: (pid) => {
+        if (options.profile !== undefined) process.kill(pid, 'SIGUSR2');
+      },
       stop,
     };
   } catch (error) {

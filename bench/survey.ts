@@ -13,5 +13,5 @@ export interface Finding {
 
 export interface Survey {
   readonly name: string;
-  run(site: Site, watch: RedisWatch, sizes: Sizes): Promise<Finding[]>;
+  run(site: Site, watch: RedisWatch, sizes: Sizes & { readonly rounds: number }): Promise<Finding[]>;
 }

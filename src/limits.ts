@@ -4,6 +4,7 @@
 export const limits = {
   text_length_max: 4096,
   caption_length_max: 1024,
+  markup_length_max: 256 * 1024,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
   keyboard_bytes_max: 64 * 1024,
@@ -67,6 +68,7 @@ export const limits = {
   webhook_answer_head_bytes_max: 16 * 1024,
   webhook_interim_answers_max: 8,
   webhook_receiver_connections_max: 1_000,
+  webhook_receiver_dials_max: 16,
   webhook_connections_max: 8_000,
   webhook_connection_idle_ms: 4_000,
   webhook_connection_idle_ms_max: 60_000,
@@ -116,6 +118,8 @@ export const limits = {
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  json_values_max: 10_000,
+  bodies_bytes_max: 1024 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
@@ -169,6 +173,7 @@ export const limits = {
   changes_log_ttl_ms: 10 * 60_000,
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
+  streams_per_user_max: 32,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
@@ -190,6 +195,10 @@ assert(
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(
+  limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
+  'several uploads must fit beside each other',
+);
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(
   limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&

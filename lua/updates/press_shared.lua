@@ -32,7 +32,7 @@
 @err     chat_missing     ticket text
 @err     member_missing   ticket text
 @err     message_missing  ticket text
-@err     not_member
+@err     not_member       kind text
 @err     not_found
 @err     no_button
 ]]
@@ -45,7 +45,7 @@ local done = redis.call('GET', request_key)
 if done then return ok(done, 0) end
 local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
-if not is_member(member) then return refuse('not_member') end
+if not is_member(member) then return refuse('not_member', c.kind) end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end

@@ -1,5 +1,6 @@
 /** Turns what calls carry into what the store keeps: content of messages, chats that they name, and who sends. */
 import { type ErrorName, fail } from '../errors.js';
+import { limits } from '../limits.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
 import { checkKeyboard } from '../rules/keyboard.js';
 import { captionText, messageText } from '../rules/text.js';
@@ -66,7 +67,8 @@ async function resolveMentions(store: Store, entities: readonly Entity[]): Promi
 }
 
 /**
- * The content of a text message. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ * The content of a text message. Longer sources than `limits.markup_length_max` code units, which is room for the longest text
+ * with as many of the longest links as it can have, are not parsed: that would hold up all other calls. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function textContent(
   store: Store,
@@ -78,6 +80,7 @@ export function textContent(
 ): Content | Promise<Content> {
   // Forms send line breaks as CRLF, JSON as LF: one text must not become two.
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
+  if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
   messageText(text);
   return contentOf(store, text, entities as readonly Entity[]);
@@ -104,6 +107,7 @@ export function captionContent(
   },
 ): Content | Promise<Content> {
   const source = (given.caption ?? '').replaceAll('\r', '');
+  if (source.length > limits.markup_length_max) fail('caption_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.caption_entities);
   return captionText(text) === '' ? {} : contentOf(store, text, entities as readonly Entity[]);
 }

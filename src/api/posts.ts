@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import { heart } from '../rules/emoji.js';
+import { isPresent } from '../store/chats.js';
 import { messageKinds } from '../store/codec.js';
 import type { User } from '../store/control.js';
 import type { ChatRef } from '../store/keys.js';
@@ -99,13 +100,11 @@ export async function findPost(
   return viewPost(store, await postMessage(store, state), state, viewer);
 }
 
-const present = ['creator', 'administrator', 'member'];
-
 /** A channel whose posts a person may see. Error: `unknown_chat`, for a private one that the person is not in as well. */
 export async function visibleChannel(store: Store, user: User, chat: ChatRef): Promise<ChatRef> {
   const found = await store.chats.find(chat);
   if (found?.kind === 'channel') return chat;
   if (found?.kind !== 'private') return fail('unknown_chat');
   const { status } = await store.chats.member(chat, user.id);
-  return present.includes(status) ? chat : fail('unknown_chat');
+  return isPresent(status) ? chat : fail('unknown_chat');
 }

@@ -1,21 +1,23 @@
 /** What a person must be and see to look at a chat. */
 import { fail } from '../errors.js';
+import { isPresent } from '../store/chats.js';
 import type { Profile } from '../store/codec.js';
 import type { User } from '../store/control.js';
 import { type ChatRef, isDirect } from '../store/keys.js';
+import { notMember } from '../store/messages.js';
 import type { Store } from '../store/store.js';
 import type { Viewer } from '../view/messages.js';
 import { chatOfUser } from './compose.js';
-
-const present = ['creator', 'administrator', 'member'];
 
 /** The chat that a person names, if the person is in it. Errors: `chat_not_found`, `not_chat_member`. */
 export async function readableChat(store: Store, user: User, chatId: number): Promise<ChatRef> {
   const chat = chatOfUser(user.id, chatId);
   if (!isDirect(chat)) {
     const { status } = await store.chats.member(chat, user.id);
-    if (!present.includes(status))
-      fail((await store.chats.find(chat)) ? 'not_chat_member' : 'chat_not_found');
+    if (!isPresent(status)) {
+      const found = await store.chats.find(chat);
+      return found ? notMember({ isBot: false }, found.kind) : fail('chat_not_found');
+    }
   }
   return chat;
 }

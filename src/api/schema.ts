@@ -50,7 +50,26 @@ export const messageText = z
   .string({ error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string') })
   .describe(`Text, 1 to ${limits.text_length_max} characters after entities are parsed`);
 
-export const json = <T extends z.ZodType>(schema: T) => z.preprocess(asJson, schema);
+/** Stops counting above the bound. Values are nested no deeper than `parseJson` lets them be. */
+function holdsTooMuch(value: unknown): boolean {
+  let left = limits.json_values_max;
+  const count = (each: unknown): boolean => {
+    if (--left < 0) return true;
+    if (typeof each !== 'object' || each === null) return false;
+    return (Array.isArray(each) ? each : Object.values(each)).some(count);
+  };
+  return count(value);
+}
+
+/** No schema of a nested value takes it: each refuses it in its own words. */
+const tooMuch = true;
+
+/** A nested value, of up to `limits.json_values_max` values: a schema looks at them all, and tells of each that is wrong. */
+export const json = <T extends z.ZodType>(schema: T) =>
+  z.preprocess((given) => {
+    const value = asJson(given);
+    return holdsTooMuch(value) ? tooMuch : value;
+  }, schema);
 
 /** An empty value counts as absent, as libraries send it. */
 export const optional = <T extends z.ZodType>(schema: T) =>
@@ -78,9 +97,10 @@ export const chatId = z
   )
   .describe('Id of the chat (of a direct chat, of the person), or `@username` of a public one');
 
-const messageIdError = 'an integer';
-export const messageId = integer(messageIdError)
-  .pipe(z.number().min(0, { error: messageIdError }).max(idMax, { error: messageIdError }))
+const noMessage = { error: 'an integer' };
+/** One pipe: behind a second one zod no longer tells that the parameter is required. */
+export const messageId = z
+  .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
 /** Ids of messages for one step: 1 to `limits.messages_batch_max`, in any order. */

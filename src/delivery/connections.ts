@@ -17,12 +17,16 @@ export interface ConnectionsOptions {
  * One undici client a connection, so that it is known which one an answer comes on: an answer that is given up ends its
  * connection and no other is opened in its place, which undici's own pool would do. The connection used last is used next,
  * so that what is not needed falls idle and is closed.
+ *
+ * Only few are opened at a time: a handshake costs more than a hundred requests, and hundreds at once would hold up the process
+ * for longer than a lease. Who waits meanwhile takes what becomes free first, be it new or used.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
   readonly #all = new Set<Client>();
   readonly #free: Client[] = [];
   readonly #waiting = new Map<Answer, Request>();
+  #opening = 0;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
@@ -30,7 +34,7 @@ export class Connections {
 
   /** Sends a request as soon as a connection is free, unless the deadline of its answer passes before. */
   send(request: Request, answer: Answer): void {
-    const client = this.#free.pop() ?? (this.#all.size < this.#options.max ? this.#make() : undefined);
+    const client = this.#free.pop() ?? (this.#mayOpen() ? this.#make() : undefined);
     if (client === undefined) {
       this.#waiting.set(answer, request);
       answer.onEnd = () => this.#waiting.delete(answer);
@@ -45,13 +49,26 @@ export class Connections {
     await Promise.all(ended);
   }
 
+  #mayOpen(): boolean {
+    return this.#all.size < this.#options.max && this.#opening < limits.webhook_receiver_dials_max;
+  }
+
   #make(): Client {
+    const opened = () => {
+      this.#opening -= 1;
+      queueMicrotask(() => this.#next(undefined));
+    };
     const client = new Client(this.#options.origin, {
+      // Called as soon as the client has its first request.
       connect: (_, done) => {
-        this.#options.open().then(
-          (socket) => done(null, socket),
-          (error) => done(error, null),
-        );
+        this.#opening += 1;
+        this.#options
+          .open()
+          .finally(opened)
+          .then(
+            (socket) => done(null, socket),
+            (error) => done(error, null),
+          );
       },
       pipelining: 1,
       keepAliveTimeout: limits.webhook_connection_idle_ms,
@@ -90,6 +107,7 @@ export class Connections {
       return;
     }
     const [answer, request] = first;
+    if (freed === undefined && !this.#mayOpen()) return;
     this.#waiting.delete(answer);
     this.#start(freed ?? this.#make(), request, answer);
   }

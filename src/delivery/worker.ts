@@ -44,6 +44,8 @@ export function createDeliveryWorker({
   const slots = createSlots(limits.webhook_open_max);
   const counts = { delivered: 0, failed: 0, dead: 0 };
   const drains = new Map<number, Drain>();
+  /** Bots that were rung while their drain was ending: it had given the lease back already. */
+  const rungAgain = new Set<number>();
   const stopping = new AbortController();
   let listener: DoorbellListener | undefined;
   let sweeping: Promise<void> | undefined;
@@ -62,7 +64,12 @@ export function createDeliveryWorker({
 
   /** Takes the lease on a bot if it is due and free. Returns once its drain has ended or run for a slice. */
   async function look(bot: number): Promise<void> {
-    if (stopping.signal.aborted || drains.has(bot)) return;
+    if (stopping.signal.aborted) return;
+    if (drains.has(bot)) {
+      // A bot is rung only when nobody has its lease. Forgotten, it would wait for the sweep, and so would all that comes meanwhile.
+      rungAgain.add(bot);
+      return;
+    }
     // So many drains at a time: the doorbell waits, others may answer it.
     while (drains.size >= limits.webhook_drains_max)
       await Promise.race([...drains.values()].map(({ done }) => done));
@@ -76,7 +83,7 @@ export function createDeliveryWorker({
     drains.set(bot, drain);
     const ended = drain.done.then((again) => {
       drains.delete(bot);
-      if (again) doorbell.ring(bot);
+      if (rungAgain.delete(bot) || again) doorbell.ring(bot);
     });
     await Promise.race([ended, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
   }

@@ -1,5 +1,6 @@
 /** The API reference: the OpenAPI document at `/openapi.json`, and a viewer at `/docs` that loads nothing from elsewhere. */
 import { existsSync, readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
 import { openApiDocument } from '../api/openapi.js';
 import { endpoints, methods } from '../api/registry.js';
 import type { ApiRequest } from '../api/request.js';
@@ -16,13 +17,27 @@ const files = [
   ['/docs/swagger-ui.css', 'viewer/swagger-ui.css', 'text/css; charset=utf-8'],
 ] as const;
 
+/**
+ * The page lets a reader make calls with a token: no other site may put it into a frame, which its own policy cannot say.
+ */
+const safe = [
+  ['Content-Security-Policy', "frame-ancestors 'none'"],
+  ['X-Frame-Options', 'DENY'],
+  ['X-Content-Type-Options', 'nosniff'],
+] as const;
+
 /** Makes or reads what it serves when first asked, once. */
 function page(type: string, make: () => Buffer): (request: ApiRequest) => void {
   let made: Buffer | undefined;
   return (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return fail('method_not_allowed');
     made ??= make();
-    request.replyWith(200, type, made);
+    request.replyStream({
+      status: 200,
+      headers: [['Content-Type', type], ...safe],
+      length: made.length,
+      body: Readable.from([made], { objectMode: false }),
+    });
   };
 }
 

@@ -4,6 +4,8 @@ import { type MediaInfo, mediaInfoFactory } from 'mediainfo.js';
 import { limits } from '../limits.js';
 
 export interface Measured {
+  /** Was not looked at: others took too long before it. */
+  readonly late?: true;
   /** by content; absent for text and what else has no signature */
   readonly mime?: string;
   /** in pixels */

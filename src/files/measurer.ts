@@ -7,8 +7,8 @@ import { type MeasureAnswer, ready } from './measure_answer.js';
 
 export interface Measurer {
   /**
-   * What the file is; nothing is known of one that takes longer than `limits.measure_ms_max`, kills the thread, or waited
-   * `limits.measure_wait_ms_max` for its turn. Error: `too_many_requests` when `limits.measure_waiting_max` wait, or
+   * What the file is; nothing is known of one that takes longer than `limits.measure_ms_max` or kills the thread, and
+   * `late` is all of one that waited `limits.measure_wait_ms_max` for its turn. Error: `too_many_requests` when `limits.measure_waiting_max` wait, or
    * more than `limits.measure_waiting_bytes_max` of them.
    */
   measure(bytes: Uint8Array): Promise<Measured>;
@@ -81,7 +81,7 @@ export function createMeasurer(program: URL = thread): Measurer {
     if (!current) return;
     const late = performance.now() - current.since > limits.measure_wait_ms_max;
     if (late || closed) {
-      finish({});
+      finish(late ? { late } : {});
       return;
     }
     const fresh = worker === undefined;

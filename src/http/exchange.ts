@@ -68,6 +68,7 @@ export class Exchange implements ApiRequest, Head {
   private abortListener: (() => void) | undefined;
   private stream: ReplyStream | undefined;
   private download: StreamReply | undefined;
+  private incoming: BodyBuffer | undefined;
 
   constructor(
     context: ExchangeContext,
@@ -167,18 +168,20 @@ export class Exchange implements ApiRequest, Head {
       return;
     }
     const bytesMax = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
-    // The engine skips what is still to come of this body, for at most 10 s, so that the client can read the answer:
-    // a connection closed on unread data is reset, and the answer lost.
+    // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
-      const incoming = new BodyBuffer(bytesMax);
+      const incoming = new BodyBuffer(bytesMax, this.context.bodies);
+      this.incoming = incoming;
       this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
     }
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {
     if (this.stage !== 'owed') return;
-    if (!incoming.add(chunk)) {
+    const added = incoming.add(chunk);
+    if (added === 'no_room') this.refuse('too_many_requests', 1);
+    else if (added === 'too_large') {
       // Only a chunked body comes here. It is skipped to its end if that is near, as with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
@@ -339,6 +342,7 @@ export class Exchange implements ApiRequest, Head {
 
   private leave(): void {
     const { context } = this;
+    this.incoming?.release();
     context.open--;
     if (context.open === 0 && context.closing) context.idle();
   }

@@ -1,5 +1,8 @@
 /** What all exchanges of one server share. */
+import type { BodyRoom } from './body.js';
+
 export interface ExchangeContext {
+  readonly bodies: BodyRoom;
   /** Called with what a handler threw and should not have; never with anything of the request. */
   readonly onFault: (error: unknown) => void;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */

@@ -15,6 +15,8 @@ export interface ListenOptions {
   /** Lets other processes of this machine that ask for the same listen on this port too. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
+  /** What the bodies of all requests together may hold; `limits.bodies_bytes_max` if absent. */
+  readonly bodiesBytesMax?: number;
   /** Hears what a handler threw and is no ApiError, and of handlers that reply twice or never. Nothing of the
    * request is passed: its path may hold a token. */
   readonly onFault: (error: unknown) => void;
@@ -121,6 +123,7 @@ class Server implements HttpServer {
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {
+    bodies: { bytesMax: options.bodiesBytesMax ?? limits.bodies_bytes_max, bytes: 0 },
     onFault: options.onFault,
     open: 0,
     closing: false,

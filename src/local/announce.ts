@@ -26,7 +26,7 @@ export function banner(info: DevInfo, home: string): string {
   const row = (who: string, token: string) => `  ${who.padEnd(34)}${token}`;
   return [
     '',
-    `Petrel is ready at ${base_url}`,
+    `Petrel is ready at ${base_url}, its API reference at ${base_url}/docs`,
     '',
     row(`bot @${bot.username}`, bot.token),
     row(`user ${alice.username}, who owns the bot`, alice.token),

@@ -537,7 +537,7 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'member_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
-      | { status: 'not_member' }
+      | { status: 'not_member'; kind: string }
       | { status: 'not_found' }
       | { status: 'no_button' };
   };

@@ -18,10 +18,12 @@ export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(ki
 /** All but the last two: what `[]` means. */
 export const defaultUpdateMask = updateKinds.slice(0, -2).reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** The mask of a list of names; unknown names are ignored. */
+/** The mask of a list of names. Unknown names are ignored; when none is left, a slip of the pen must not drop every update. */
 export function updateMask(names: readonly string[]): number {
-  if (names.length === 0) return defaultUpdateMask;
-  return updateKinds.filter((kind) => names.includes(kind)).reduce((mask, kind) => mask | kindBit(kind), 0);
+  const mask = updateKinds
+    .filter((kind) => names.includes(kind))
+    .reduce((all, kind) => all | kindBit(kind), 0);
+  return mask === 0 ? defaultUpdateMask : mask;
 }
 
 /** The names of a mask. */

@@ -4,6 +4,7 @@ import { type Profile, pack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, isDirect } from './keys.js';
+import { notMember } from './messages.js';
 import type { PressExtra } from './queues.js';
 import type { ReadBack } from './read_back.js';
 import { directKeys, sharedKeys, withMessage } from './script_keys.js';
@@ -54,7 +55,7 @@ export function createCallbacks(
           forwarder.follow(chat.id, result);
           return result.query_id;
         case 'not_member':
-          return fail('not_chat_member');
+          return notMember({ isBot: false }, result.kind);
         case 'blocked':
           return fail('bot_blocked_by_you');
         case 'not_found':

@@ -58,6 +58,10 @@ export interface Chats extends Members {
 /** Begins a hint that shows an action instead of telling of a change. */
 export const actionHint = 'action ';
 
+/** Whether one of this status is in the chat. */
+export const isPresent = (status: string): boolean =>
+  status === 'creator' || status === 'administrator' || status === 'member';
+
 export { userProfile };
 
 export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {

@@ -76,9 +76,9 @@ const editErrors = {
 const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 const later = (): never => fail('too_many_requests', { retry_after: 1 });
-/** The refusal of one who is not in a group or channel. */
+/** The refusal of one who is not in a group or channel. A private channel is not there for people who are not in it. */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
-  if (!who.isBot) return fail('not_chat_member');
+  if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
 

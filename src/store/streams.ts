@@ -7,10 +7,10 @@
  */
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
-import { actionHint, type Chats } from './chats.js';
+import { actionHint, type Chats, isPresent } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
-import { type ChatRef, chatText, parseChat } from './keys.js';
+import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
 import type { Records } from './records.js';
 import { relatedId, type StoredMessage, storedMessage } from './stored_message.js';
 
@@ -44,6 +44,8 @@ export interface StreamListener {
 export interface Streams {
   /** Begins to report, from `cursor` if given. The returned function ends it. */
   open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
+  /** How many streams of a person are open on this node, or being opened. */
+  openOf(user: number): number;
   /** Ends all streams, and those that are being opened. */
   close(): void;
 }
@@ -102,7 +104,15 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     stop: () => void;
     leave: () => void;
   }>();
+  const openByUser = new Map<number, number>();
   let closing = false;
+
+  const openOf = (user: number): number => openByUser.get(user) ?? 0;
+  const count = (user: number, more: 1 | -1) => {
+    const now = openOf(user) + more;
+    if (now === 0) openByUser.delete(user);
+    else openByUser.set(user, now);
+  };
 
   const readChanges = (partition: number, after: number, list: readonly ChatRef[]) =>
     scripts.call(
@@ -134,6 +144,17 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       }),
     );
     return related;
+  }
+
+  /** Of chats that changed, those that a person may read now: the list that a stream goes by is followed by hints alone. */
+  async function readable(user: number, list: readonly ChatRef[]): Promise<ReadonlySet<string>> {
+    const named = new Map(list.map((chat) => [chatText(chat), chat]));
+    const seen = await Promise.all(
+      [...named].map(async ([name, chat]) =>
+        isDirect(chat) || isPresent((await chats.member(chat, user)).status) ? [name] : [],
+      ),
+    );
+    return new Set(seen.flat());
   }
 
   let ticks = 0;
@@ -202,11 +223,18 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       const ordered = (rows as RawRow[])
         .map((row) => ({ to: String(row[4]), version: Number(row[3]), change: changeOf(row) }))
         .sort((a, b) => a.version - b.version);
-      const related = await relatedMessages(ordered.map(({ change }) => change));
+      const changes = ordered.map(({ change }) => change);
+      const [related, seen] = await Promise.all([
+        relatedMessages(changes),
+        readable(
+          user,
+          changes.map(({ chat }) => chat),
+        ),
+      ]);
       for (const { to, version: at, change } of ordered) {
         if (ended) return;
         cursors.set(partition, at);
-        if (to !== '' && to !== String(user)) continue;
+        if ((to !== '' && to !== String(user)) || !seen.has(chatText(change.chat))) continue;
         const message = change.message && (related.get(change.message) ?? change.message);
         listener.change({ ...change, message, cursor: cursorText(cursors) });
       }
@@ -250,6 +278,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     const handle = {
       look,
       stop() {
+        if (!ended) count(user, -1);
         ended = true;
         open.delete(handle);
         for (const stop of unlisten.values()) stop();
@@ -260,11 +289,13 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
         listener.leave();
       },
     };
-    const stopUser = await hints.listen(keys.userChannel(user), () => {
-      stale = true;
-      look([]);
-    });
+    let stopUser = () => {};
+    count(user, 1);
     try {
+      stopUser = await hints.listen(keys.userChannel(user), () => {
+        stale = true;
+        look([]);
+      });
       await work();
       begun = true;
     } catch (error) {
@@ -281,6 +312,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
 
   return {
     open: openStream,
+    openOf,
     close() {
       closing = true;
       clearInterval(timer);

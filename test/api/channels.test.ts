@@ -211,6 +211,40 @@ test('people join what is public, leave, and stay out when they were removed', a
   }
 });
 
+test('a private channel is not there for people who are not in it', async () => {
+  const chat = await newChat({ private: true });
+  const posted = await ok(owner, 'POST', `/api/chats/${chat}/messages`, { text: 'inside' });
+  const left = await service.newUser('lea');
+  await put(chat, left);
+  await ok(owner, 'DELETE', `/api/chats/${chat}/members/${left.id}`);
+  const calls = [
+    ['GET', ''],
+    ['GET', '/messages'],
+    ['GET', '/posts'],
+    ['GET', '/members'],
+    ['PUT', `/members/${reader.id}`],
+    ['DELETE', `/members/${owner.id}`],
+    ['POST', '/join'],
+    ['POST', '/leave'],
+    ['POST', '/messages', { text: 'x' }],
+    ['PATCH', `/messages/${posted.message_id}`, { text: 'x' }],
+    ['DELETE', `/messages/${posted.message_id}`],
+    ['POST', `/messages/${posted.message_id}/callback`, { data: 'd' }],
+    ['POST', '/pin', { message_id: posted.message_id }],
+    ['DELETE', '/pin'],
+  ] as const;
+  for (const [verb, end, body] of calls) {
+    const unknown = await app(reader, verb, `/api/chats/-999999${end}`, body);
+    expect(unknown.status, `${verb} ${end}`).toBe(404);
+    for (const person of [reader, left]) {
+      const hidden = await app(person, verb, `/api/chats/${chat}${end}`, body);
+      // Whoever was removed knows that it is there.
+      if (person === left && end === '/join') continue;
+      expect([verb, end, hidden.status, hidden.body]).toEqual([verb, end, unknown.status, unknown.body]);
+    }
+  }
+});
+
 test('a person blocks a bot and starts it again', async () => {
   const person = await service.newUser('bea');
   const path = `/api/bots/${bot.username}/block`;

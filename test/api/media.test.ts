@@ -271,9 +271,13 @@ test('a person sends a picture, uploaded or by URL, with a caption', async () =>
   expect(result).toMatchObject({ caption: 'look', photo: [{ width: 64, height: 48 }] });
   expect(await contentOf(result.photo[0].file_id)).toEqual(picture);
   const byUrl = await resultOf(
-    service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { photo: 'https://example.org/x.png' }),
+    service.app(user, 'POST', `/api/chats/${bot.id}/messages`, {
+      photo: 'https://example.org/x.png',
+      caption: 'as editing calls it',
+    }),
   );
   expect(byUrl.photo[0].url).toBe('https://example.org/x.png');
+  expect(byUrl.caption).toBe('as editing calls it');
   const updates = await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }));
   expect(updates[0].message.photo[0].url).toBeUndefined();
   expect((await service.app(user, 'POST', `/api/chats/${bot.id}/messages`, {})).body.description).toBe(

@@ -1,6 +1,7 @@
 /** The OpenAPI document and the registry agree, and the document is one. */
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { kindForPeople } from '../../src/api/endpoint.js';
 import { changesState } from '../../src/api/method.js';
 import { openApiDocument } from '../../src/api/openapi.js';
@@ -151,6 +152,14 @@ test('what a message needs is required, in the query and in each form of a body'
     expect(shown(schema).required).toEqual(['chat_id', 'text']);
   const result = shown(byBody.responses['200']?.content['application/json']?.schema).properties?.result;
   expect(result).toEqual({ $ref: '#/components/schemas/Message' });
+});
+
+test.each([...methods])('what $name refuses without is required', ({ name, params }) => {
+  const outcome = (params ?? z.object({})).safeParse({});
+  const missing = outcome.success ? [] : outcome.error.issues.map(({ path }) => String(path[0]));
+  const byQuery = operation(`GET /bot{token}/${name}`);
+  const required = byQuery.parameters.filter((each) => each.required).map((each) => each.name);
+  expect(required).toEqual(expect.arrayContaining(missing));
 });
 
 test('who may call', () => {

@@ -1,6 +1,8 @@
 /** What parameters may look like, beyond what JSON has for them. */
 import { expect, test } from 'vitest';
-import { boolean, integer } from '../../src/api/schema.js';
+import { z } from 'zod';
+import { parseWith } from '../../src/api/method.js';
+import { allowedUpdates, boolean, entities, integer, messageIds, replyMarkup } from '../../src/api/schema.js';
 
 test.each([true, 'true', 'True', 'TRUE', '1', 1])('behaviour §1: %j is true', (value) =>
   expect(boolean.parse(value)).toBe(true),
@@ -23,3 +25,30 @@ test.each([
 test.each([7.5, '7.5', '7x', '', ' 7', '0x7', '1e3', null])('behaviour §1: %j is no integer', (value) =>
   expect(integer().safeParse(value).success).toBe(false),
 );
+
+test.each([
+  ['entities', entities, (n: number) => Array.from({ length: n }, () => ({})), 'parameter_wrong'],
+  ['allowed updates', allowedUpdates, (n: number) => Array.from({ length: n }, () => 1), 'parameter_wrong'],
+  ['message ids', messageIds, (n: number) => Array.from({ length: n }, () => 'x'), 'parameter_wrong'],
+  [
+    'a keyboard',
+    replyMarkup,
+    (n: number) => ({ inline_keyboard: Array.from({ length: n }, () => [{}]) }),
+    'keyboard_unparsable',
+  ],
+] as const)('%s of very many wrong values are refused as fast as of one', (_, schema, make, kind) => {
+  for (const value of [make(150_000), JSON.stringify(make(150_000))]) {
+    const since = performance.now();
+    expect(() => parseWith(z.object({ value: schema }), { value })).toThrow(
+      expect.objectContaining({ kind }),
+    );
+    expect(performance.now() - since).toBeLessThan(1_500);
+  }
+});
+
+test('as many values as calls have need of are taken', () => {
+  const many = Array.from({ length: 2_400 }, () => ({ type: 'bold', offset: 0, length: 1 }));
+  expect(parseWith(z.object({ value: entities }), { value: many })).toEqual({ value: many });
+  const one = [...many, ...many];
+  expect(() => parseWith(z.object({ value: entities }), { value: one })).toThrow('an array of entities');
+});

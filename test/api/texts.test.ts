@@ -257,6 +257,17 @@ describe('parameters', () => {
       400,
       mustBe('callback_query_id', 'a string'),
     );
+    for (const url of ['javascript:alert(1)', 'data:text/html,x', 'https://a b', ' https://a.example'])
+      await seen.refused(
+        call('answerCallbackQuery', { callback_query_id: '1', url }),
+        400,
+        mustBe('url', 'an http, https or tg address'),
+      );
+    await seen.refused(
+      call('answerCallbackQuery', { callback_query_id: '1', url: `https://a.example/${'a'.repeat(2048)}` }),
+      400,
+      mustBe('url', 'an address of up to 2048 characters'),
+    );
     await seen.refused(
       call('setMyCommands', { commands: [], scope: { type: 'x' } }),
       400,

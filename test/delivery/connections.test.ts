@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { receiverOf } from '../../src/delivery/send.js';
+import { limits } from '../../src/limits.js';
 import { body, certificate, headers, type OnFinished, receive, said, senderFor } from './fixture.js';
 
 const times = <T>(count: number, make: (index: number) => T): T[] =>
@@ -112,7 +113,7 @@ test('a receiver that hangs does not slow another', async ({ onTestFinished }) =
   const good = await receive(onTestFinished);
   const sender = senderFor(onTestFinished, { deadlineMs: 5_000 });
   const stuck = times(40, () => sender.send(hung.target, headers, body));
-  await expect.poll(() => hung.held.length).toBe(40);
+  await expect.poll(() => hung.held.length, { timeout: 10_000 }).toBe(40);
   expect((await Promise.all(times(40, () => sender.send(good.target, headers, body)))).map(said)).toEqual(
     times(40, () => 'answered 200'),
   );
@@ -140,4 +141,19 @@ test('equal receivers share connections, another port or certificate does not', 
   expect(key('https://A.example/x')).toBe(key('https://a.example.:443/y?z'));
   expect(key('https://a.example')).not.toBe(key('https://a.example:8443'));
   expect(key('https://a.example')).not.toBe(key('https://a.example', certificate.cert));
+});
+
+test('few connections are opened at a time, and who waits takes what becomes free first', async ({
+  onTestFinished,
+}) => {
+  const most = limits.webhook_receiver_dials_max;
+  const { target, receiver, held, release } = await holding(onTestFinished);
+  const sender = senderFor(onTestFinished);
+  const sent = times(3 * most, () => sender.send(target, headers, body));
+  expect(sender.stats().connections).toBe(most);
+  // Those that are open make way for the next, though none has been answered.
+  await expect.poll(() => held.length, { timeout: 10_000 }).toBe(3 * most);
+  expect(receiver.connections()).toBe(3 * most);
+  while (held.length > 0) release();
+  expect((await Promise.all(sent)).map(said)).toEqual(sent.map(() => 'answered 200'));
 });

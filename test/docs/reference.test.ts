@@ -13,7 +13,7 @@ afterAll(() => service?.stop());
 
 async function get(path: string, method: 'GET' | 'HEAD' | 'POST' = 'GET') {
   const { statusCode, headers, body } = await request(service.fronts[0].url + path, { method });
-  return { statusCode, type: headers['content-type'], text: await body.text() };
+  return { statusCode, type: headers['content-type'], headers, text: await body.text() };
 }
 
 test('the document is served whole', async () => {
@@ -43,6 +43,16 @@ test('the page and all that it loads come from this host, with the types that br
     expect(text.length).toBeGreaterThan(100);
   }
   expect((await get('/docs/swagger-ui-bundle.js')).text).toContain('SwaggerUIBundle');
+});
+
+test('no other site may put the page into a frame, and no browser guesses at what it gets', async () => {
+  for (const path of ['/docs', '/docs/start_viewer.js', '/openapi.json']) {
+    expect((await get(path)).headers).toMatchObject({
+      'content-security-policy': "frame-ancestors 'none'",
+      'x-frame-options': 'DENY',
+      'x-content-type-options': 'nosniff',
+    });
+  }
 });
 
 test('other verbs are refused, and what is not listed is not there', async () => {

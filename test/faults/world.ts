@@ -32,6 +32,8 @@ export interface LoadOptions {
   readonly groupsOnly?: boolean;
   /** Gives up a call that was not acknowledged for so long. Default 40,000. */
   readonly patienceMs?: number;
+  /** Each sender rests for so long between two calls. Default 0. */
+  readonly restMs?: number;
   /** Ends the load early. */
   readonly signal?: AbortSignal;
   /** Told of each answer that is no success, and of lost connections as status 0. */
@@ -48,6 +50,9 @@ export interface World {
   load(options: LoadOptions): Promise<void>;
   /** Lets every bot poll, until `settled` has been called. */
   poll(frontOf: (round: number) => number): void;
+  /** Has every bot's updates pushed as these parameters of setWebhook say; the receivers tell `hear` of each. */
+  push(settings: (bot: TestBot) => object): Promise<void>;
+  hear(bot: number, update: Answer['body']): void;
   /** Waits until bots have received all that the history holds, listens on for a while, and compares. */
   settled(msMax?: number): Promise<Verdict>;
   history(): Promise<Map<string, Seen[]>>;
@@ -132,12 +137,16 @@ export async function createWorld(service: Service): Promise<World> {
     await Promise.all(
       lanes.map(async (lane, index) => {
         if (options.groupsOnly && lane.chat.includes('.')) return;
-        while (left-- > 0 && !options.signal?.aborted) await sendUntilAcknowledged(lane, index, options);
+        while (left-- > 0 && !options.signal?.aborted) {
+          await sendUntilAcknowledged(lane, index, options);
+          if (options.restMs) await sleep(options.restMs);
+        }
       }),
     );
   }
 
   let polling = false;
+  let pushing = false;
   let pollers: Promise<void>[] = [];
   async function pollAs(bot: TestBot, frontOf: (round: number) => number): Promise<void> {
     let offset = 0;
@@ -148,20 +157,19 @@ export async function createWorld(service: Service): Promise<World> {
         await sleep(20);
         continue;
       }
-      for (const { update_id, message } of answer.body.result) {
-        offset = update_id + 1;
-        // Joining and starting also tell a bot of its membership; the ledger counts messages.
-        if (!message || message.text === '/start') continue;
-        const { id, type } = message.chat;
-        const chat = type === 'private' ? `${bot.id}.${id}` : `${id}`;
-        ledger.receive(bot.id, {
-          chat,
-          updateId: update_id,
-          messageId: message.message_id,
-          text: message.text,
-        });
+      for (const update of answer.body.result) {
+        offset = update.update_id + 1;
+        hear(bot.id, update);
       }
     }
+  }
+
+  function hear(bot: number, { update_id: updateId, message }: Answer['body']): void {
+    // Joining and starting also tell a bot of its membership; the ledger counts messages.
+    if (!message || message.text === '/start') return;
+    const { id, type } = message.chat;
+    const chat = type === 'private' ? `${bot}.${id}` : `${id}`;
+    ledger.receive(bot, { chat, updateId, messageId: message.message_id, text: message.text });
   }
 
   async function stop(): Promise<void> {
@@ -200,6 +208,11 @@ export async function createWorld(service: Service): Promise<World> {
       polling = true;
       pollers = bots.map((bot) => pollAs(bot, frontOf));
     },
+    async push(settings) {
+      pushing = true;
+      await Promise.all(bots.map((bot) => resultOf(service.bot(bot, 'setWebhook', { ...settings(bot) }))));
+    },
+    hear,
     async settled(msMax = 20_000) {
       const kept = await history();
       const heardAll = () =>
@@ -210,11 +223,11 @@ export async function createWorld(service: Service): Promise<World> {
           );
         });
       // What does not come in time is the verdict's to count.
-      if (polling) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
+      if (polling || pushing) await eventually('all updates arrived', heardAll, msMax).catch(() => undefined);
       await sleep(lingerMs);
       await stop();
       const ids = bots.map(({ id }) => id);
-      return ledger.check(await history(), ids, hears);
+      return ledger.check(await history(), ids, hears, pushing);
     },
     history,
     stop,

@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
+import { createFiles } from '../../src/files/files.js';
+import { createFolderStore } from '../../src/files/folder.js';
 import { measure } from '../../src/files/measure.js';
 import { createMeasurer } from '../../src/files/measurer.js';
 import { limits } from '../../src/limits.js';
@@ -86,6 +88,27 @@ test('more than may wait are refused', async () => {
   await measurer.close();
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({})));
 });
+
+test('a picture that waited too long behind others is not told to be none', async () => {
+  const slow = `${sayReady}
+parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
+  const folder = join(dir, 'late');
+  const measurer = createMeasurer(program(slow));
+  const files = createFiles({
+    ...{ blobs: createFolderStore(folder), measurer, pepper: 'p'.repeat(32) },
+    onError: (error) => expect.fail(String(error)),
+  });
+  const upload = (bytes: Buffer) => ({ filename: 'a', contentType: 'image/png', bytes });
+  const hanging = Array.from(
+    { length: Math.ceil(limits.measure_wait_ms_max / limits.measure_ms_max) + 1 },
+    () => measurer.measure(Buffer.from([1])),
+  );
+  const document = files.keep('document', upload(png(8, 8)));
+  await expect(files.keep('photo', upload(png(8, 8)))).rejects.toMatchObject({ kind: 'too_many_requests' });
+  expect(await document).toMatchObject({ type: 'document', mime: 'image/png' });
+  expect(await Promise.all(hanging)).toContainEqual({});
+  await files.close();
+}, 30_000);
 
 test('broken files are measured as far as they go, without a fault', async () => {
   const samples = [png(64, 48), wav(1), mp4(64, 48, 5)];

@@ -16,7 +16,10 @@ export interface Fixture {
   readonly seen: string[];
 }
 
-export async function start(handler: RequestHandler): Promise<Fixture> {
+export async function start(
+  handler: RequestHandler,
+  more: { readonly bodiesBytesMax?: number } = {},
+): Promise<Fixture> {
   const faults: unknown[] = [];
   const seen: string[] = [];
   const server = await listen({
@@ -24,6 +27,7 @@ export async function start(handler: RequestHandler): Promise<Fixture> {
     host: '127.0.0.1',
     port: 0,
     shared: false,
+    ...more,
     handler: (request) => {
       seen.push(`${request.method} ${request.path}`);
       return handler(request);

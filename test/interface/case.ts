@@ -6,6 +6,7 @@ import { type EventSource, eventually, openEvents } from '../clients/event_sourc
 import { holdEndpoint, holdMethod } from '../support/results.js';
 import { type Answer, resultOf, type Service } from '../support/service.js';
 import type { Eviction } from './eviction.js';
+import type { Hook, Hooks } from './hooks.js';
 
 export interface Person {
   readonly id: number;
@@ -58,6 +59,7 @@ export interface People {
 export interface World {
   readonly service: Service;
   readonly eviction: Eviction;
+  readonly hooks: Hooks;
   readonly agent: Agent;
   /** for usernames */
   count(): number;
@@ -92,6 +94,10 @@ export interface Case extends People {
   /** Waits until the bot has so many updates, and confirms none. */
   updates(bot: { readonly token: string }, count: number): Promise<Result[]>;
   drop(bot: { readonly token: string }): Promise<void>;
+  /** A receiver of webhooks, which answers 200 if not told otherwise. */
+  hook(answer?: Hook['answer']): Hook;
+  /** Has the bot's updates pushed to a receiver. */
+  push(bot: Bot, hook: Hook, more?: Params): Promise<void>;
   /** Makes a message one that was sent so many seconds ago. */
   age(chat: ChatRef, messageId: number, seconds: number): Promise<void>;
   /** All that people and bots can see of what this row made. */
@@ -241,6 +247,10 @@ export function createCase(world: World, people: People): Case {
     ...people,
     ...calls,
     ...{ result, appResult, history, http, bot, updates, drop },
+    hook: (answer) => world.hooks.open(answer),
+    async push(each, { url, certificate }, more = {}) {
+      await result(each, 'setWebhook', { url, certificate, ...more });
+    },
     async person(language_code) {
       const made = await makePerson(world, 'rosa', language_code);
       names.add(String(made.id)).add(made.username);

@@ -8,7 +8,7 @@ import type { Service } from '../support/service.js';
 
 /** What Redis may let go, because Postgres has it. */
 const evictable =
-  /^\{[^}]+\}:(bot|user|memberships|commands|descriptions|member|administrators|name|post|acted|chat|msg):([^:.]+)/;
+  /^\{[^}]+\}:(bot|webhook|user|memberships|commands|descriptions|member|administrators|name|post|acted|chat|msg):([^:.]+)/;
 const wait_ms_max = 15_000;
 const keys = makeKeys(64);
 

@@ -12,6 +12,8 @@ export interface Row<T = unknown> {
   answer(at: T, c: Case): object;
   /** How long what `arrange` made is so (ms): it is arranged anew where this machine took longer to get to the call. */
   readonly holds_ms?: number;
+  /** It is arranged when the table begins and looked at when all else is done: arranging takes a minute. */
+  readonly early?: true;
   /** What has come of it besides. After a refusal the runner itself holds that nothing has changed. */
   after?(c: Case, at: T, answer: Answer): Promise<void>;
 }

@@ -9,7 +9,7 @@ const built = [...methods.map(({ name }) => name), ...endpoints.map(({ verb, pat
 
 test('every title is there once and begins with its section', () => {
   expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([]);
-  expect(titles.filter((title) => !/^§(2|3|4\.[123](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
+  expect(titles.filter((title) => !/^§(2|3|4\.[1234](\.[1-7])?|6|7|8) \S/.test(title))).toEqual([]);
 });
 
 test('what is left out is not built: once it is, its rows are due', () => {

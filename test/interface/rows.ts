@@ -1,4 +1,5 @@
 /** The whole table: interface §§2-4 and 6-8. */
+import { deliveryRows } from './deliveries.rows.js';
 import { fieldRows } from './fields.rows.js';
 import { forwardingRows } from './forwarding.rows.js';
 import { methodRows } from './methods.rows.js';
@@ -7,8 +8,9 @@ import { reactionRows } from './reactions.rows.js';
 import { refusalRows } from './refusals.rows.js';
 import type { Row } from './row.js';
 import { tokenRows } from './tokens.rows.js';
+import { webhookRows } from './webhooks.rows.js';
 
 export const rows: readonly Row[] = [
   ...[...fieldRows, ...reactionRows, ...pinRows, ...tokenRows],
-  ...[...methodRows, ...forwardingRows, ...refusalRows],
+  ...[...methodRows, ...forwardingRows, ...refusalRows, ...webhookRows, ...deliveryRows],
 ];

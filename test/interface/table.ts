@@ -5,6 +5,7 @@ import type { FreshRedis } from '../support/servers.js';
 import { type Service, startService } from '../support/service.js';
 import { type Case, createCase, makePeople, type People, type World } from './case.js';
 import { type Eviction, openEviction } from './eviction.js';
+import { type Hooks, hookAddress, openHooks } from './hooks.js';
 import type { Row } from './row.js';
 import { rows } from './rows.js';
 
@@ -40,21 +41,36 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
   vi.setConfig({ maxConcurrency: concurrent, testTimeout: 90_000, hookTimeout: 90_000 });
   let service: Service;
   let eviction: Eviction;
+  let hooks: Hooks;
   let world: World;
   /** Nobody is in two rows at once: who is evicted for one would be cold for the other. */
   const free: People[] = [];
+  const early = rows.filter((row) => row.early);
+  const begun = new Map<Row, { readonly c: Case; readonly at: Promise<unknown> }>();
 
   beforeAll(async () => {
-    service = await startService({ fronts: 2, redis: await startRedis() });
+    service = await startService({
+      ...{ fronts: 2, redis: await startRedis() },
+      extraEnv: { WEBHOOK_ALLOW_CIDRS: `${hookAddress}/32` },
+    });
     eviction = await openEviction(service);
+    hooks = await openHooks();
     let named = 0;
-    world = { service, eviction, agent: new Agent({ connections: 64 }), count: () => ++named };
+    world = { service, eviction, hooks, agent: new Agent({ connections: 64 }), count: () => ++named };
+    for (const row of early) {
+      const c = createCase(world, await makePeople(world));
+      const at = row.arrange(c);
+      // Its test tells.
+      at.catch(() => undefined);
+      begun.set(row, { c, at });
+    }
   });
   afterAll(async () => {
     for (const { events } of free) events.cut();
     await world?.agent.destroy();
     await eviction?.close();
     await service?.stop();
+    await hooks?.close();
   });
 
   describe.each(['hot', 'cold'])(`on ${kind}, with %s data`, (temperature) => {
@@ -72,9 +88,17 @@ export function runTable(kind: string, startRedis: () => Promise<FreshRedis>): v
         await run(row, c, cool).finally(() => free.push(people));
       });
     describe.concurrent('', () => {
-      for (const row of rows) if (row.holds_ms === undefined) add(row);
+      for (const row of rows) if (row.holds_ms === undefined && !row.early) add(row);
     });
     // One by one, so that they are in time.
     for (const row of rows) if (row.holds_ms !== undefined) add(row);
+  });
+
+  describe(`on ${kind}, arranged when the table began`, () => {
+    test.each(early.map((row) => [row.title, row] as const))('%s', async (_, row) => {
+      const { c, at } = begun.get(row) as { readonly c: Case; readonly at: Promise<unknown> };
+      await run({ ...row, arrange: () => at }, c, async () => undefined);
+      c.events.cut();
+    });
   });
 }

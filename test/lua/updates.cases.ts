@@ -299,7 +299,10 @@ function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[
         ]
       : [
           press('a cold member', { seeds: [open(partition), chatSeed], answer: ['member_missing', 'T'] }),
-          press('who left', { seeds: [...on(), seeds.member(user, 'left')], answer: ['not_member'] }),
+          press('who left', {
+            seeds: [...on(), seeds.member(user, 'left')],
+            answer: ['not_member', 'group'],
+          }),
           press('a bot that left', {
             seeds: [...on(), seeds.chat(group, { b: `1${bot}` })],
             answer: ['no_button'],

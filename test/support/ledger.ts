@@ -30,6 +30,8 @@ export interface Verdict {
   readonly doubled: number;
   readonly reordered: number;
   readonly invented: number;
+  /** Updates that were pushed again though the receiver had seen them, which it may expect (interface §6). */
+  readonly redelivered: number;
   /** Ids that were given to two messages or two updates. */
   readonly reused: number;
   readonly examples: readonly string[];
@@ -44,6 +46,7 @@ class Findings {
   reordered = 0;
   invented = 0;
   reused = 0;
+  redelivered = 0;
   readonly examples: string[] = [];
 
   add(what: 'lost' | 'doubled' | 'reordered' | 'invented' | 'reused', example: string): void {
@@ -86,19 +89,21 @@ export class Ledger {
 
   /**
    * Compares with the history of every chat (in any order) and with what the bots that listen to a chat must hear: each
-   * message of the history whose text `hears` says is for that bot.
+   * message of the history whose text `hears` says is for that bot. Where updates are `pushed`, those of different chats come
+   * in any order, and one that was seen before may come again at any time: what counts is when it came first.
    */
   check(
     history: ReadonlyMap<string, readonly Seen[]>,
     bots: readonly number[],
     hears: (bot: number, chat: string, text: string) => boolean,
+    pushed = false,
   ): Verdict {
     const found = new Findings();
     const kept = this.#checkHistory(history, found);
     this.#checkSenders(found);
-    for (const bot of bots) this.#checkBot(bot, history, hears, found);
+    for (const bot of bots) this.#checkBot(bot, history, hears, pushed, found);
     const unanswered = [...this.#tried.keys()].filter((text) => !this.#answered.has(text));
-    const { lost, doubled, reordered, invented, reused, examples } = found;
+    const { lost, doubled, reordered, invented, reused, redelivered, examples } = found;
     return {
       acknowledged: this.acknowledged.length,
       unanswered: unanswered.length,
@@ -107,6 +112,7 @@ export class Ledger {
       doubled,
       reordered,
       invented,
+      redelivered,
       reused,
       examples,
     };
@@ -151,6 +157,7 @@ export class Ledger {
     bot: number,
     history: ReadonlyMap<string, readonly Seen[]>,
     hears: (bot: number, chat: string, text: string) => boolean,
+    pushed: boolean,
     found: Findings,
   ): void {
     const expected = new Map<string, Seen>();
@@ -159,16 +166,23 @@ export class Ledger {
     const heard = new Set<string>();
     const updates = new Map<number, string>();
     const lastOf = new Map<string, number>();
-    let lastUpdate = 0;
+    /** Of a chat where updates are pushed, else of the bot. */
+    const lastUpdates = new Map<string, number>();
     for (const { chat, updateId, messageId, text } of this.#received.get(bot) ?? []) {
       const what = `update ${updateId} "${text}" of bot ${bot}`;
+      if (pushed && updates.get(updateId) === text) {
+        found.redelivered++;
+        continue;
+      }
       if (updates.has(updateId)) found.add(updates.get(updateId) === text ? 'doubled' : 'reused', what);
       updates.set(updateId, text);
       if (heard.has(text)) found.add('doubled', what);
       heard.add(text);
       if (expected.get(text)?.messageId !== messageId) found.add('invented', what);
-      if (updateId <= lastUpdate || messageId <= (lastOf.get(chat) ?? 0)) found.add('reordered', what);
-      lastUpdate = updateId;
+      const lane = pushed ? chat : '';
+      if (updateId <= (lastUpdates.get(lane) ?? 0) || messageId <= (lastOf.get(chat) ?? 0))
+        found.add('reordered', what);
+      lastUpdates.set(lane, updateId);
       lastOf.set(chat, messageId);
     }
     for (const text of expected.keys())

@@ -132,7 +132,8 @@ export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   return body.result;
 }
 
-function createRole(role: string, env: () => Promise<Record<string, string>>): RoleProcess {
+/** One more process of a role; whoever makes it ends it. */
+export function createRole(role: string, env: () => Promise<Record<string, string>>): RoleProcess {
   let child: ChildProcess | undefined;
   let exited: Promise<string> = Promise.resolve('not started');
   let log = '';

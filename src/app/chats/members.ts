@@ -116,7 +116,7 @@ export const putMember = defineEndpoint({
 export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
-  summary: 'Removes a person or a bot from a group or channel.',
+  summary: 'Removes a person or a bot from a group or channel, to come back only when added again.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
   result: done,

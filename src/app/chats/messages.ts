@@ -38,6 +38,7 @@ export const postMessage = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     text: optional(text).describe('Up to 4096 characters, or 1024 as a caption'),
+    caption: optional(text).describe('In place of `text` with a photo'),
     photo: optional(text).describe('A part of the multipart body, an HTTPS URL, or a `file_id`'),
     parse_mode: parseMode,
     reply_to_message_id: optional(integer()),
@@ -72,7 +73,7 @@ export const postMessage = defineEndpoint({
       const sent = await store.messages.send(chat, sender, { content, ...rest });
       return viewMessage(sent, await personViewer(store, chat, user));
     }
-    const words = await captionContent(store, { caption: p.text, parse_mode: p.parse_mode });
+    const words = await captionContent(store, { caption: p.caption ?? p.text, parse_mode: p.parse_mode });
     const sent = await withMedia(
       context,
       () => takeMedia(context, 'photo', 'photo', p.photo),

@@ -4,6 +4,7 @@ import { watchReactions } from '../../api/post_stream.js';
 import { postName, postOf } from '../../api/posts.js';
 import { personViewer } from '../../api/reading.js';
 import { optional } from '../../api/schema.js';
+import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { Profile } from '../../store/codec.js';
 import { messageFlags } from '../../store/codec.js';
@@ -56,6 +57,8 @@ export const openStream = defineEndpoint({
     const post = p.post === undefined ? null : postOf(store, p.post);
     // Refused before the stream begins, when the caller cannot see it.
     if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
+    if (store.streams.openOf(user.id) >= limits.streams_per_user_max)
+      fail('too_many_requests', { retry_after: 1 });
     const stream = request.openStream();
     let stop: (() => void) | undefined;
     let unwatch: (() => void) | undefined;
@@ -83,34 +86,41 @@ export const openStream = defineEndpoint({
       });
     };
     write('retry: 1000\n\n');
-    stop = await store.streams.open(user.id, request.lastEventId, {
-      change(change) {
-        inOrder(async () => {
-          const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
-          const event = eventOf(change, bot);
-          if (event)
-            write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
-        });
-      },
-      action(chat, text) {
-        const [bot, action] = text.split(' ');
-        const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
-        inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
-      },
-      start(cursor) {
-        inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
-      },
-      leave() {
-        inOrder(() => {
-          end();
-          stream.close();
-        });
-      },
-    });
-    if (post !== null) {
-      unwatch = await watchReactions(store, user, post, (data) => {
-        inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));
+    try {
+      stop = await store.streams.open(user.id, request.lastEventId, {
+        change(change) {
+          inOrder(async () => {
+            const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
+            const event = eventOf(change, bot);
+            if (event)
+              write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
+          });
+        },
+        action(chat, text) {
+          const [bot, action] = text.split(' ');
+          const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
+          inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
+        },
+        start(cursor) {
+          inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
+        },
+        leave() {
+          inOrder(() => {
+            end();
+            stream.close();
+          });
+        },
       });
+      if (post !== null) {
+        unwatch = await watchReactions(store, user, post, (data) => {
+          inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));
+        });
+      }
+    } catch (error) {
+      // What was begun cannot be answered any more: the reader sees it end, and comes again.
+      end();
+      stream.close();
+      throw error;
     }
     if (ended) end();
     return replied;

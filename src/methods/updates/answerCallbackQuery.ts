@@ -6,6 +6,14 @@ import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { isLongerThan } from '../../rules/text.js';
 
+/** People's clients open it, so it is of a kind that a button may have too, and no longer than a link in a text. */
+const followed = z
+  .string({ error: 'a string' })
+  .max(limits.media_url_length_max, {
+    error: `an address of up to ${limits.media_url_length_max} characters`,
+  })
+  .regex(/^(https?|tg):\/\/\S+$/i, { error: 'an http, https or tg address' });
+
 /** Answers a press of an inline button: the user sees it on the event stream (behaviour §9). */
 export const answerCallbackQuery = defineMethod({
   name: 'answerCallbackQuery',
@@ -16,7 +24,7 @@ export const answerCallbackQuery = defineMethod({
       `What the person is shown, up to ${limits.callback_answer_length_max} characters`,
     ),
     show_alert: optional(boolean),
-    url: optional(text),
+    url: optional(followed),
     cache_time: optional(clampedInteger(0, 86_400)),
   }),
   errors: ['query_too_old', 'callback_answer_too_long'],

@@ -1,0 +1,147 @@
+/** A bot written with either library, which is pushed its updates over HTTPS or polls for them; both are unmodified. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:https';
+import { Bot, InlineKeyboard, InputFile, webhookCallback } from 'grammy';
+import { Markup, Telegraf } from 'telegraf';
+import { message } from 'telegraf/filters';
+import type { Certificate } from '../support/certificates.js';
+import type { TestBot } from '../support/service.js';
+
+export interface Pushed {
+  /** free */
+  readonly port: number;
+  readonly certificate: Certificate;
+  readonly secret: string;
+}
+
+/** A bot that is there; `heard` has the texts that it was sent, in their order, commands left out. */
+export interface Running {
+  readonly heard: readonly string[];
+  deleteWebhook(): Promise<unknown>;
+  stop(): Promise<void>;
+}
+
+/**
+ * What each bot does: `/ping <words>` is answered with `pong <words>`, `/menu` with a button `pick:a`, whose press is
+ * answered with `picked a` and edits the message to that.
+ */
+export interface WebhookLibrary {
+  /** Serves at `https://127.0.0.1:<port>/hook`, and has the webhook set by the library's own call, with the certificate. */
+  push(made: TestBot, root: string, to: Pushed): Promise<Running>;
+  poll(made: TestBot, root: string): Promise<Running>;
+  /** Status with which it turns away a request that carries another secret token. */
+  readonly turnsAway: number;
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  // Connections that wait for the next update; what is under way is answered.
+  server.closeIdleConnections();
+  await closed;
+}
+
+function grammyBot(made: TestBot, root: string) {
+  const heard: string[] = [];
+  const bot = new Bot(made.token, { client: { apiRoot: root } });
+  bot.catch((error) => {
+    throw error;
+  });
+  bot.command('start', () => undefined);
+  bot.command('ping', (ctx) => ctx.reply(`pong ${ctx.match}`));
+  bot.command('menu', (ctx) =>
+    ctx.reply('pick one', { reply_markup: new InlineKeyboard().text('A', 'pick:a') }),
+  );
+  bot.callbackQuery(/^pick:(.+)$/, async (ctx) => {
+    await ctx.answerCallbackQuery(`picked ${ctx.match[1]}`);
+    await ctx.editMessageText(`picked ${ctx.match[1]}`);
+  });
+  bot.on('message:text', (ctx) => void heard.push(ctx.message.text));
+  return { bot, heard };
+}
+
+export const grammyWebhook: WebhookLibrary = {
+  turnsAway: 401,
+  async push(made, root, { port, certificate, secret }) {
+    const { bot, heard } = grammyBot(made, root);
+    const server = createServer(certificate, webhookCallback(bot, 'https', { secretToken: secret }));
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    await bot.api.setWebhook(`https://127.0.0.1:${port}/hook`, {
+      certificate: new InputFile(Buffer.from(certificate.cert), 'certificate.pem'),
+      secret_token: secret,
+    });
+    return { heard, deleteWebhook: () => bot.api.deleteWebhook(), stop: () => close(server) };
+  },
+  async poll(made, root) {
+    const { bot, heard } = grammyBot(made, root);
+    let ended: Promise<void> | undefined;
+    await new Promise<void>((resolve) => {
+      ended = bot.start({ onStart: () => resolve() });
+    });
+    return {
+      heard,
+      deleteWebhook: () => bot.api.deleteWebhook(),
+      async stop() {
+        await bot.stop();
+        await ended;
+      },
+    };
+  },
+};
+
+function telegrafBot(made: TestBot, root: string) {
+  const heard: string[] = [];
+  const bot = new Telegraf(made.token, { telegram: { apiRoot: root } });
+  bot.start(() => undefined);
+  bot.command('ping', (ctx) => ctx.reply(`pong ${ctx.payload}`));
+  bot.command('menu', (ctx) =>
+    ctx.reply('pick one', Markup.inlineKeyboard([Markup.button.callback('A', 'pick:a')])),
+  );
+  bot.action(/^pick:(.+)$/, async (ctx) => {
+    await ctx.answerCbQuery(`picked ${ctx.match[1]}`);
+    await ctx.editMessageText(`picked ${ctx.match[1]}`);
+  });
+  bot.on(message('text'), (ctx) => void heard.push(ctx.message.text));
+  return { bot, heard };
+}
+
+export const telegrafWebhook: WebhookLibrary = {
+  turnsAway: 403,
+  async push(made, root, { port, certificate, secret }) {
+    const { bot, heard } = telegrafBot(made, root);
+    await bot.launch({
+      webhook: {
+        ...{ domain: `https://127.0.0.1:${port}`, path: '/hook', host: '127.0.0.1', port },
+        ...{ tlsOptions: certificate, secretToken: secret },
+        certificate: { source: Buffer.from(certificate.cert), filename: 'certificate.pem' },
+      },
+    });
+    const { webhookServer } = bot as unknown as { readonly webhookServer: Server };
+    return {
+      heard,
+      deleteWebhook: () => bot.telegram.deleteWebhook(),
+      async stop() {
+        const closed = once(webhookServer, 'close');
+        bot.stop();
+        webhookServer.closeIdleConnections();
+        await closed;
+      },
+    };
+  },
+  async poll(made, root) {
+    const { bot, heard } = telegrafBot(made, root);
+    let ended: Promise<void> | undefined;
+    await new Promise<void>((resolve) => {
+      ended = bot.launch(() => resolve());
+    });
+    return {
+      heard,
+      deleteWebhook: () => bot.telegram.deleteWebhook(),
+      async stop() {
+        bot.stop();
+        await ended;
+      },
+    };
+  },
+};

@@ -1,0 +1,79 @@
+/** Unmodified grammY and Telegraf bots that answer a webhook with the method call itself. */
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { Bot, InputFile, webhookCallback } from 'grammy';
+import { Telegraf } from 'telegraf';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeCertificate } from '../support/certificates.js';
+import { type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { expectEcho } from './scenario.js';
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+let service: Service;
+let user: TestUser;
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  user = await service.newUser('wanda');
+});
+afterAll(async () => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  await service?.stop();
+});
+
+/** Serves over HTTPS with a certificate that nobody but the bot vouches for; returns where. */
+async function serve(handle: RequestListener): Promise<string> {
+  const server = createServer(certificate, handle).listen(0, '127.0.0.1');
+  servers.push(server);
+  await once(server, 'listening');
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+}
+
+async function newBot(): Promise<TestBot> {
+  const made = await service.newBot(user, 'hooked');
+  await service.openChat(user, made);
+  return made;
+}
+
+const file = () => Buffer.from(certificate.cert);
+
+/** Calls of a method that bots have made over HTTP. */
+async function overHttp(method: string): Promise<number> {
+  const { body } = await request(`${service.fronts[0].url}/metrics`);
+  const line = new RegExp(`^petrel_bot_calls_total\\{method="${method}",status="200"\\} (\\d+)$`, 'm');
+  const found = line.exec(await body.text());
+  return Number(found?.[1] ?? 0);
+}
+
+test('grammY: calls in the answer to the webhook', async () => {
+  const made = await newBot();
+  const bot = new Bot(made.token, {
+    client: { apiRoot: service.fronts[0].url, canUseWebhookReply: (method) => method === 'sendMessage' },
+  });
+  bot.command('start', () => undefined);
+  bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  const url = await serve(webhookCallback(bot, 'https'));
+  await bot.api.setWebhook(url, { certificate: new InputFile(file(), 'cert.pem') });
+  const before = await overHttp('sendMessage');
+  await expectEcho(service, user, made, 5);
+  expect(await overHttp('sendMessage')).toBe(before);
+});
+
+test('Telegraf: calls in the answer to the webhook', async () => {
+  const made = await newBot();
+  const bot = new Telegraf(made.token, {
+    telegram: { apiRoot: service.fronts[0].url, webhookReply: true },
+  });
+  bot.start(() => undefined);
+  bot.on('text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  const url = await serve(bot.webhookCallback('/hook'));
+  await bot.telegram.setWebhook(url, { certificate: { source: file() } });
+  await expectEcho(service, user, made, 5);
+});

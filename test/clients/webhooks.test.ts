@@ -1,0 +1,163 @@
+/** grammY's and Telegraf's webhook modes over HTTPS, with an uploaded certificate and a secret token, and polling after. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../src/local/processes.js';
+import { makeCertificate } from '../support/certificates.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { type Balancer, startBalancer } from './balancer.js';
+import { type EventSource, eventually, openEvents } from './event_source.js';
+import { grammyWebhook, type Pushed, type Running, telegrafWebhook } from './webhook_bots.js';
+
+const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
+
+let service: Service;
+let balancer: Balancer;
+let user: TestUser;
+let events: EventSource;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
+  balancer = await startBalancer(service.fronts);
+  user = await service.newUser('wendy');
+  events = await openEvents(service.fronts[1]?.url ?? '', user.token);
+});
+afterAll(async () => {
+  events?.cut();
+  await balancer?.close();
+  await service?.stop();
+});
+
+describe.each([
+  ['grammY', grammyWebhook],
+  ['Telegraf', telegrafWebhook],
+])('%s', (_name, library) => {
+  let made: TestBot;
+  let to: Pushed;
+  let running: Running | undefined;
+  let said = 0;
+
+  const say = (text: string) =>
+    resultOf(service.app(user, 'POST', `/api/chats/${made.id}/messages`, { text }, said++ % 2));
+  const answered = (text: string) =>
+    events.heard(({ event, data }) => event === 'message' && data.chat?.id === made.id && data.text === text);
+
+  beforeAll(async () => {
+    made = await service.newBot(user, 'pushed');
+    to = { port: await freePort(), certificate, secret: 'Only_the-service-knows' };
+    await service.openChat(user, made);
+    running = await library.push(made, balancer.url, to);
+  });
+  afterAll(() => running?.stop());
+
+  test('the webhook is set, with the uploaded certificate', async () => {
+    expect(await resultOf(service.bot(made, 'getWebhookInfo'))).toMatchObject({
+      url: `https://127.0.0.1:${to.port}/hook`,
+      has_custom_certificate: true,
+    });
+  });
+
+  test('commands are answered', async () => {
+    await say('/ping one two');
+    await answered('pong one two');
+    await say(`/ping@${made.username} three`);
+    await answered('pong three');
+  });
+
+  test('a press of a button is answered, and the message edited', async () => {
+    await say('/menu');
+    const { data: shown } = await answered('pick one');
+    const path = `/api/chats/${made.id}/messages/${shown.message_id}/callback`;
+    const { callback_query_id } = await resultOf(service.app(user, 'POST', path, { data: 'pick:a' }));
+    const answer = await events.heard(
+      ({ event, data }) => event === 'callback_answer' && data.callback_query_id === callback_query_id,
+    );
+    expect(answer.data.text).toBe('picked a');
+    const edited = await events.heard(
+      ({ event, data }) => event === 'edited_message' && data.message_id === shown.message_id,
+    );
+    expect(edited.data.text).toBe('picked a');
+  });
+
+  test('one that does not know the secret token is turned away by the library', async () => {
+    const agent = new Agent({ connect: { ca: certificate.cert } });
+    const body = JSON.stringify({
+      update_id: 1,
+      message: {
+        ...{ message_id: 1, date: 1, text: 'forged' },
+        ...{ from: { id: 1, is_bot: false, first_name: 'M' }, chat: { id: 1, type: 'private' } },
+      },
+    });
+    const post = async (headers: Record<string, string>) => {
+      const answer = await request(`https://127.0.0.1:${to.port}/hook`, {
+        ...{ method: 'POST', dispatcher: agent, body },
+        headers: { 'content-type': 'application/json', ...headers },
+      });
+      await answer.body.dump();
+      return answer.statusCode;
+    };
+    expect(await post({})).toBe(library.turnsAway);
+    expect(await post({ 'x-telegram-bot-api-secret-token': 'Only_the-service-guesses' })).toBe(
+      library.turnsAway,
+    );
+    expect(running?.heard).not.toContain('forged');
+    await agent.destroy();
+  });
+
+  test('updates under another secret are turned away, and come once it is right', async () => {
+    const url = `https://127.0.0.1:${to.port}/hook`;
+    const params = { url, certificate: certificate.cert };
+    await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: 'another' }));
+    await say('kept for the right secret');
+    await eventually(async () =>
+      expect(await resultOf(service.bot(made, 'getWebhookInfo'))).toMatchObject({
+        last_error_message: expect.stringContaining(String(library.turnsAway)),
+        pending_update_count: 1,
+      }),
+    );
+    expect(running?.heard).not.toContain('kept for the right secret');
+    await resultOf(service.bot(made, 'setWebhook', { ...params, secret_token: to.secret }));
+    await eventually(() => expect(running?.heard).toContain('kept for the right secret'));
+  });
+
+  test('from webhook to polling and back in the middle of a load: each message once, in order', async () => {
+    const words: string[] = [];
+    let saying = true;
+    const load = (async () => {
+      while (saying) {
+        words.push(`word ${words.length}`);
+        await say(words.at(-1) as string);
+        await sleep(5);
+      }
+    })();
+    const all: string[] = [];
+    const heardSome = async (count: number) => {
+      await eventually(() => expect(running?.heard.length).toBeGreaterThan(count));
+    };
+    const turnOver = async (next: () => Promise<Running>) => {
+      const last = running;
+      await last?.stop();
+      all.push(...(last?.heard ?? []));
+      running = undefined;
+      running = await next();
+    };
+    try {
+      await heardSome((running?.heard.length ?? 0) + 20);
+      await running?.deleteWebhook();
+      await turnOver(() => library.poll(made, balancer.url));
+      await heardSome(20);
+      await turnOver(() => library.push(made, balancer.url, to));
+      await heardSome(20);
+      // Its server goes first, as where a machine is taken away: what it does not answer waits.
+      await turnOver(() => library.poll(made, balancer.url));
+      await heardSome(20);
+    } finally {
+      saying = false;
+      await load;
+    }
+    await say('/ping last');
+    await answered('pong last');
+    all.push(...(running?.heard ?? []));
+    expect(all.filter((text) => text.startsWith('word '))).toEqual(words);
+  });
+});

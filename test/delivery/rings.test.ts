@@ -1,0 +1,46 @@
+/** A bot that is rung while its worker is just leaving it is looked at again at once. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+test('an update that comes while the lease is given back does not wait for the sweep', async ({
+  onTestFinished,
+}) => {
+  const { node } = await world.worker();
+  // Longer than the doorbell waits for a drain: what is rung from then on is not kept for its end.
+  const books = await keepBooks(({ text }) => sleep(text.endsWith('again') ? 0 : 1_300, 200));
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 1);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  let left = () => {};
+  node.hooks.call = async (name, run) => {
+    const result = await run();
+    if (name === 'webhooks/advance' && (result as { left?: boolean }).left) {
+      left();
+      // The ring overtakes the answer.
+      await sleep(150);
+    }
+    return result;
+  };
+  const took: number[] = [];
+  for (let n = 0; n < 3; n++) {
+    const leaving = new Promise<void>((resolve) => {
+      left = resolve;
+    });
+    await say(0, `${n}`);
+    await leaving;
+    const began = performance.now();
+    await say(0, `${n} again`);
+    await books.tookIn(2 * n + 2, 5_000);
+    took.push(performance.now() - began);
+    await sleep(400);
+  }
+  // The doorbell is not rung twice in this time, so a ring that is lost costs at least as much.
+  expect(Math.min(...took)).toBeLessThan(700);
+}, 40_000);

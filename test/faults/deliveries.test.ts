@@ -1,0 +1,218 @@
+/** Two workers that push updates, killed, frozen and failed by receivers: nothing is lost, and each chat stays in order. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { type Arrival, type Books, keepBooks } from '../delivery/world.js';
+import { nothingWrong } from '../support/ledger.js';
+import {
+  createRole,
+  type RoleProcess,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
+import { report } from './report.js';
+import { createWorld, eventually, scale, type World } from './world.js';
+
+const updatesOfChat = Math.max(20, Number(process.env.PETREL_DELIVERY_UPDATES) || 20);
+/** More than any bot may have open. */
+const peopleCount = 120;
+
+let service: Service;
+let workers: readonly [RoleProcess, RoleProcess];
+let people: readonly TestUser[];
+
+beforeAll(async () => {
+  const extraEnv = { PARTITIONS: '16', WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' };
+  service = await startService({ fronts: 2, extraEnv });
+  workers = [service.deliver, createRole('deliver', async () => service.env)];
+  await workers[1].start();
+  people = await Promise.all(Array.from({ length: peopleCount }, () => service.newUser('person')));
+});
+afterAll(async () => {
+  if (workers?.[1].alive) workers[1].resume();
+  await workers?.[1].stop();
+  await service?.stop();
+});
+
+const settings = ({ url, certificate }: Books, max_connections = 40) => ({
+  ...{ url, certificate, max_connections },
+});
+
+/** The bots of a world are pushed to receivers of their own, which answer after some milliseconds. */
+async function pushTo(world: World, answerMs: number) {
+  const quiet = new Map<number, { last: number; longest: number }>();
+  const books = new Map<number, Books>();
+  for (const { id } of world.bots)
+    books.set(
+      id,
+      await keepBooks(async ({ body }: Arrival) => {
+        world.hear(id, JSON.parse(body.toString()));
+        const now = performance.now();
+        const { last, longest } = quiet.get(id) ?? { last: now, longest: 0 };
+        quiet.set(id, { last: now, longest: Math.max(longest, now - last) });
+        await sleep(answerMs);
+        return 200;
+      }),
+    );
+  await world.push(({ id }) => settings(books.get(id) as Books));
+  return {
+    /** ms, of any bot */
+    longestQuiet: () => Math.round(Math.max(...[...quiet.values()].map(({ longest }) => longest))),
+    close: () => Promise.all([...books.values()].map((each) => each.close())),
+  };
+}
+
+/** What a worker may have sent without having told it, when it dies: of four chats of three bots, one open and one answered. */
+const sentUntold = 3 * 4 * 2;
+
+test('workers that are killed in turn under load lose nothing and reorder nothing', async ({
+  onTestFinished,
+}) => {
+  const world = await createWorld(service);
+  const { longestQuiet, close } = await pushTo(world, 3);
+  onTestFinished(() => void close());
+  const ended = new AbortController();
+  const loading = world.load({
+    ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
+    front: (lane, tries) => (lane + tries) % 2,
+  });
+  const kills = Math.round(3 * scale);
+  for (let n = 0; n < kills; n++) {
+    await sleep(1_500);
+    const worker = workers[n % 2] as RoleProcess;
+    await worker.kill();
+    await worker.start();
+  }
+  await eventually('the rest is taken over', () => longestQuiet() > 1_000, 10_000);
+  ended.abort();
+  await loading;
+  const verdict = await world.settled();
+  report('worker killed', { kills, longestQuietMs: longestQuiet(), ...verdict });
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(verdict.acknowledged).toBeGreaterThan(300);
+  expect(verdict.redelivered).toBeGreaterThan(0);
+  expect(verdict.redelivered).toBeLessThanOrEqual(kills * sentUntold);
+  expect(longestQuiet()).toBeLessThan(10_000);
+}, 120_000);
+
+test('a worker that freezes for longer than its lease changes nothing when it goes on', async ({
+  onTestFinished,
+}) => {
+  const [first, second] = workers;
+  await second.stop();
+  const world = await createWorld(service);
+  const { longestQuiet, close } = await pushTo(world, 20);
+  onTestFinished(() => void close());
+  const ended = new AbortController();
+  const loading = world.load({
+    ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
+    front: (lane, tries) => (lane + tries) % 2,
+  });
+  await second.start();
+  await sleep(500);
+  // All bots were its own, and go on as the other's.
+  first.pause();
+  await sleep(limits.webhook_lease_ms + 2_500);
+  first.resume();
+  await sleep(1_500);
+  ended.abort();
+  await loading;
+  const verdict = await world.settled();
+  report('worker frozen', { longestQuietMs: longestQuiet(), ...verdict });
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(verdict.redelivered).toBeLessThanOrEqual(sentUntold);
+  expect(longestQuiet()).toBeGreaterThan(1_000);
+  expect(longestQuiet()).toBeLessThan(10_000);
+}, 120_000);
+
+/** A bot that so many people have started, none of whose updates wait. */
+async function startedBy(users: readonly TestUser[]): Promise<TestBot> {
+  const bot = await service.newBot(users[0] as TestUser, 'busy');
+  await Promise.all(users.map((user) => service.openChat(user, bot)));
+  return bot;
+}
+
+const say = (user: TestUser, bot: TestBot, text: string, front = 0) =>
+  resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }, front));
+
+test('max_connections is never exceeded by both workers, nor after it was changed', async ({
+  onTestFinished,
+}) => {
+  const bot = await startedBy(people);
+  let answerMs = 0;
+  const books = await keepBooks(() => sleep(answerMs, 200));
+  onTestFinished(() => books.close());
+  const seen: Record<string, number> = {};
+  const setTo = (max: number) => resultOf(service.bot(bot, 'setWebhook', settings(books, max)));
+  let saying = true;
+  const flood = async () => {
+    for (let n = 0; saying; n++) {
+      await Promise.all(people.map((user, i) => say(user, bot, `${n}`, i % 2)));
+      // Some wait all the time, and no more than can be pushed in the end.
+      while (saying && n * peopleCount - books.taken.length > 4 * peopleCount) await sleep(20);
+    }
+  };
+  let flooding: Promise<void> | undefined;
+  for (const [max, ms] of [
+    [1, 2],
+    [40, 200],
+    [100, 500],
+    [40, 200],
+    [1, 2],
+    [100, 500],
+  ] as const) {
+    const before = Object.keys(seen).length;
+    const last = Number(Object.keys(seen).at(-1)?.split(' ')[1] ?? max);
+    books.mostOpen = 0;
+    await setTo(max);
+    flooding ??= flood();
+    // A worker hears of it when it renews its lease; what was open may end.
+    await sleep(limits.webhook_renew_ms + 500);
+    expect(books.mostOpen, `while ${last} became ${max}`).toBeLessThanOrEqual(Math.max(last, max));
+    answerMs = ms;
+    await eventually('what was open has ended', () => books.open <= max);
+    books.mostOpen = 0;
+    await eventually(`${max} are open`, () => books.mostOpen >= max);
+    await sleep(300);
+    seen[`${before}: ${max}`] = books.mostOpen;
+    expect(books.mostOpen).toBe(max);
+  }
+  saying = false;
+  await flooding;
+  report('max_connections', seen);
+}, 60_000);
+
+test(`${updatesOfChat} updates in each of 50 chats come in order, though one in ten attempts fails`, async ({
+  onTestFinished,
+}) => {
+  const users = people.slice(0, 50);
+  const bot = await startedBy(users);
+  const books = await keepBooks(() => (Math.random() < 0.1 ? 500 : 200));
+  onTestFinished(() => books.close());
+  await resultOf(service.bot(bot, 'setWebhook', { ...settings(books), drop_pending_updates: true }));
+  const texts = Array.from({ length: updatesOfChat }, (_, n) => `${n}`);
+  const before = performance.now();
+  await Promise.all(
+    users.map(async (user, i) => {
+      for (const text of texts) await say(user, bot, text, i % 2);
+    }),
+  );
+  await books.tookIn(users.length * updatesOfChat, 20_000 + 40 * updatesOfChat);
+  const tookMs = Math.round(performance.now() - before);
+  await sleep(1_000);
+  const ofUser = (arrivals: readonly Arrival[], { id }: TestUser) =>
+    arrivals.filter(({ chat, text }) => chat === id && text !== '/start').map(({ text }) => text);
+  for (const user of users) {
+    expect(ofUser(books.taken, user)).toEqual(texts);
+    // Nothing is tried before what came earlier was taken.
+    expect([...new Set(ofUser(books.arrivals, user))]).toEqual(texts);
+    const tried = ofUser(books.arrivals, user);
+    expect(tried).toEqual([...tried].sort((a, b) => Number(a) - Number(b)));
+  }
+  const failed = books.arrivals.length - books.taken.length;
+  report('one in ten fails', { updates: books.taken.length, failed, tookMs });
+  expect(failed).toBeGreaterThan(users.length * updatesOfChat * 0.05);
+}, 3_600_000);

@@ -1,0 +1,85 @@
+/** Receivers of webhooks for rows: one HTTPS server, on which every row has paths of its own. */
+import type { IncomingMessage } from 'node:http';
+import { makeCertificate } from '../support/certificates.js';
+import { startReceiver } from '../support/receivers.js';
+
+/** What the service may dial; all else of loopback stays reserved, as it is for everybody. */
+export const hookAddress = '127.0.0.2';
+
+export interface Arrival {
+  readonly method: string | undefined;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+  // biome-ignore lint/suspicious/noExplicitAny: updates of every shape
+  readonly update: any;
+  /** by the monotonic clock, ms */
+  readonly at: number;
+}
+
+/** A status, or `silence` for no answer ever, or `hang up` for none because the connection ends. */
+export type Reply = number | 'silence' | 'hang up';
+
+export interface Hook {
+  readonly url: string;
+  /** PEM; self-signed */
+  readonly certificate: string;
+  readonly arrivals: readonly Arrival[];
+  /** Most requests that were open at a time. */
+  readonly mostOpen: number;
+  /** When connections ended before an answer, by the monotonic clock, ms. */
+  readonly givenUp: readonly number[];
+  /** How requests are answered from now on. */
+  answer: (arrival: Arrival, index: number) => Reply | Promise<Reply>;
+}
+
+export interface Hooks {
+  /** A new path, whose requests are answered with 200 if not told otherwise. */
+  open(answer?: Hook['answer']): Hook;
+  close(): Promise<void>;
+}
+
+type Books = { -readonly [name in keyof Hook]: Hook[name] } & { arrivals: Arrival[]; givenUp: number[] };
+
+export async function openHooks(): Promise<Hooks> {
+  const certificate = makeCertificate({ addresses: [hookAddress] });
+  const all = new Map<string, Books & { open: number }>();
+  const receiver = await startReceiver(certificate, async (request, response, body) => {
+    const hook = all.get(request.url ?? '');
+    if (!hook) {
+      response.writeHead(404).end();
+      return;
+    }
+    const arrival = {
+      ...{ method: request.method, headers: request.headers, body, at: performance.now() },
+      update: JSON.parse(body.toString()),
+    };
+    hook.arrivals.push(arrival);
+    hook.mostOpen = Math.max(hook.mostOpen, ++hook.open);
+    let left = false;
+    const leave = () => {
+      if (!left) hook.open--;
+      left = true;
+    };
+    response.on('close', () => {
+      if (!left) hook.givenUp.push(performance.now());
+      leave();
+    });
+    const reply = await hook.answer(arrival, hook.arrivals.length - 1);
+    if (reply === 'silence') return;
+    leave();
+    if (reply === 'hang up') request.socket.destroy();
+    else response.writeHead(reply).end();
+  });
+  return {
+    open(answer = () => 200) {
+      const path = `/${all.size}`;
+      const hook: Books & { open: number } = {
+        ...{ url: `https://${hookAddress}:${receiver.port}${path}`, certificate: certificate.cert },
+        ...{ arrivals: [], givenUp: [], mostOpen: 0, open: 0, answer },
+      };
+      all.set(path, hook);
+      return hook;
+    },
+    close: () => receiver.close(),
+  };
+}
