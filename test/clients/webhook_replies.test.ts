@@ -72,8 +72,13 @@ test('Telegraf: calls in the answer to the webhook', async () => {
     telegram: { apiRoot: service.fronts[0].url, webhookReply: true },
   });
   bot.start(() => undefined);
-  bot.on('text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  bot.on('text', async (ctx) => {
+    await ctx.reply(`echo: ${ctx.message.text}`);
+    // Of these two the library puts this one into its answer.
+    await ctx.sendChatAction('typing');
+  });
   const url = await serve(bot.webhookCallback('/hook'));
   await bot.telegram.setWebhook(url, { certificate: { source: file() } });
   await expectEcho(service, user, made, 5);
+  expect(await overHttp('sendChatAction')).toBe(0);
 });
