@@ -5,7 +5,8 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { Bot, InputFile, webhookCallback } from 'grammy';
 import { Telegraf } from 'telegraf';
-import { afterAll, beforeAll, test } from 'vitest';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { expectEcho } from './scenario.js';
@@ -43,6 +44,14 @@ async function newBot(): Promise<TestBot> {
 
 const file = () => Buffer.from(certificate.cert);
 
+/** Calls of a method that bots have made over HTTP. */
+async function overHttp(method: string): Promise<number> {
+  const { body } = await request(`${service.fronts[0].url}/metrics`);
+  const line = new RegExp(`^petrel_bot_calls_total\\{method="${method}",status="200"\\} (\\d+)$`, 'm');
+  const found = line.exec(await body.text());
+  return Number(found?.[1] ?? 0);
+}
+
 test('grammY: calls in the answer to the webhook', async () => {
   const made = await newBot();
   const bot = new Bot(made.token, {
@@ -52,7 +61,9 @@ test('grammY: calls in the answer to the webhook', async () => {
   bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
   const url = await serve(webhookCallback(bot, 'https'));
   await bot.api.setWebhook(url, { certificate: new InputFile(file(), 'cert.pem') });
+  const before = await overHttp('sendMessage');
   await expectEcho(service, user, made, 5);
+  expect(await overHttp('sendMessage')).toBe(before);
 });
 
 test('Telegraf: calls in the answer to the webhook', async () => {
@@ -61,8 +72,13 @@ test('Telegraf: calls in the answer to the webhook', async () => {
     telegram: { apiRoot: service.fronts[0].url, webhookReply: true },
   });
   bot.start(() => undefined);
-  bot.on('text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  bot.on('text', async (ctx) => {
+    await ctx.reply(`echo: ${ctx.message.text}`);
+    // Of these two the library puts this one into its answer.
+    await ctx.sendChatAction('typing');
+  });
   const url = await serve(bot.webhookCallback('/hook'));
   await bot.telegram.setWebhook(url, { certificate: { source: file() } });
   await expectEcho(service, user, made, 5);
+  expect(await overHttp('sendChatAction')).toBe(0);
 });

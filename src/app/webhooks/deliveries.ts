@@ -18,7 +18,7 @@ export const listDeliveries = defineEndpoint({
   summary: `Pages through attempts to deliver to a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
   params: z.object({
     bot_id: botId,
-    update_id: optional(integer()),
+    update_id: optional(integer()).describe('Attempts to deliver this update alone'),
     status,
     cursor: numberCursor,
     limit: optional(pageSize),

@@ -34,8 +34,8 @@ export const replayUpdates = defineEndpoint({
   summary: `Delivers updates again, under the same update_id: a range, as far as it is kept (dead letters, the last ${limits.delivery_successes_kept} deliveries), or all dead letters; at most ${limits.replay_max} a call.`,
   params: z.object({
     bot_id: botId,
-    from_update_id: updateId,
-    to_update_id: updateId.describe('Inclusive'),
+    from_update_id: updateId.describe('The first of a range'),
+    to_update_id: updateId.describe('The last of it'),
     dead_letters: optional(boolean).describe('Dead letters alone; without a range, all of them'),
   }),
   result: queuedCount,
