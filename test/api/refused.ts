@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect } from 'vitest';
+import { unpack } from '../../src/store/codec.js';
 import { eventually } from '../clients/event_source.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
@@ -29,6 +30,9 @@ async function dumpKey(redis: Redis, key: string): Promise<string> {
     // Which poll is the newest is not state of the queue.
     return JSON.stringify(fields.filter(([name]) => name !== 'poll').sort());
   }
+  // The sweep may copy a record again that it finds at a later version; the version itself is compared in Postgres.
+  const copy = copies.test(key) && type === 'string' ? await redis.getBuffer(key) : null;
+  if (copy) return JSON.stringify(unpack<unknown[]>(copy).slice(1));
   return (await redis.dumpBuffer(key))?.toString('base64') ?? 'gone';
 }
 

@@ -7,7 +7,7 @@ import { resultOf, type Service, startService } from '../support/service.js';
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
 });
 afterAll(() => service?.stop());
 
@@ -145,6 +145,25 @@ test('posts and reactions', async () => {
   expect(reactors.items).toHaveLength(1);
   expect((await react('DELETE', 'reactions')).body).toMatchObject({ ok: true, my_reactions: [] });
   await call('editPost', { post_id: post.id, text: 'newer' });
+});
+
+test('webhooks, for bots and their owners', async () => {
+  const ann = await service.newUser('ann');
+  const bot = await service.newBot(ann, 'pushed');
+  // Nobody listens at port 9, so what is made stays pending, or failed.
+  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:9/', secret_token: 'told' }));
+  await service.openChat(ann, bot);
+  const call = (verb: string, path: string, params?: object) =>
+    resultOf(service.app(ann, verb, `/api/me/bots/${bot.id}/webhook/${path}`, params));
+  await expect.poll(async () => (await call('GET', 'deliveries')).items.length).toBeGreaterThan(0);
+  const info = await resultOf(service.bot(bot, 'getWebhookInfo'));
+  expect(info).toMatchObject({ pending_update_count: 1, last_error_message: expect.any(String) });
+  const { secret } = await call('GET', 'secret');
+  expect((await call('POST', 'secret/rotate')).secret).not.toBe(secret);
+  expect(await call('POST', 'replay', { dead_letters: true })).toEqual({ queued: 0 });
+  expect((await call('GET', 'dead_letters')).items).toEqual([]);
+  expect(await call('DELETE', 'dead_letters')).toEqual({ discarded: 0 });
+  await resultOf(service.bot(bot, 'deleteWebhook'));
 });
 
 test('people, their bots and their chats', async () => {
