@@ -5,7 +5,7 @@
 import { defineConfig } from 'vitest/config';
 
 const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
-alone.push('test/api/budget.test.ts');
+alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 
 export default defineConfig({
   test: {

@@ -111,10 +111,10 @@ test('a worker that freezes for longer than its lease changes nothing when it go
     ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
     front: (lane, tries) => (lane + tries) % 2,
   });
-  await second.start();
   await sleep(500);
-  // All bots were its own, and go on as the other's.
+  // All bots are its own, and go on as the other's.
   first.pause();
+  await second.start();
   await sleep(limits.webhook_lease_ms + 2_500);
   first.resume();
   await sleep(1_500);
