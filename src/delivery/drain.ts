@@ -26,7 +26,7 @@ export interface Drain {
 }
 
 /** Acknowledgements are gathered for so long while others are on their way. */
-const gatherMs = 2;
+const gatherMs = 25;
 /** A drain that is over sooner needs no hints. */
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
