@@ -9,6 +9,8 @@ export interface DrainContext {
   readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;
   readonly send: Send;
   readonly slots: Slots;
+  /** Whether a drain may keep its bot for a while after the last update. */
+  mayStay(): boolean;
   /** What stands for `Service` in the names of headers. */
   readonly service: string;
   /** Hears every attempt: `dead` is set when it was the update's last. */

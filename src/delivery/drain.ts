@@ -21,6 +21,8 @@ import { afterAnswer, nextTry } from './schedule.js';
 export interface Drain {
   /** Resolves when the lease was given back or lost; true when there is something to do again at once. */
   readonly done: Promise<boolean>;
+  /** Resolves when for the first time nothing is left to do. The drain may stay for what comes next. */
+  readonly quiet: Promise<void>;
   /** Sends no more, waits for what is open up to `msMax`, and gives the lease back. */
   stop(msMax: number): Promise<void>;
 }
@@ -65,9 +67,15 @@ export function startDrain(
   let graceEnd = Number.POSITIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let unlisten: (() => void) | undefined;
+  /** When something was last taken or settled, by the monotonic clock. */
+  let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
   const done = new Promise<boolean>((resolve) => {
     finish = resolve;
+  });
+  let hush: () => void = () => {};
+  const quiet = new Promise<void>((resolve) => {
+    hush = resolve;
   });
 
   const sending = () => state === 'running' && graceEnd === Number.POSITIVE_INFINITY;
@@ -79,6 +87,7 @@ export function startDrain(
     clearTimeout(timer);
     unlisten?.();
     abort.abort();
+    hush();
     finish(again);
   }
 
@@ -92,6 +101,7 @@ export function startDrain(
   function takeUp({ again, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of again) if (!report.knows(chat.chat)) held.addAgain(chat);
     for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
+    if (held.count > 0) busyAt = performance.now();
     if (asked.updates > 0) ({ more } = taken);
     ({ after, gone } = taken);
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
@@ -122,6 +132,7 @@ export function startDrain(
       outcome = { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
     }
     slots.give();
+    busyAt = performance.now();
     if (state === 'over') return;
     if (abort.signal.aborted) giveBack(delivery.chat, 0);
     else if (typeof outcome === 'string') bury(opened, outcome, null);
@@ -196,25 +207,32 @@ export function startDrain(
     const pause = pauseLeft();
     if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
     if (report.urgent || dead.length > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
-    if (report.acked > 0 && held.count === 0) return 0;
+    if (report.acked > 0 && held.count === 0 && !staying(now)) return 0;
     const { chats, updates } = wanted();
     if (updates > 0 && (more || hinted)) return 0;
     const renewal = renewedAt + limits.webhook_renew_ms - now;
     const telling = report.acked > 0 ? report.ackedSince + gatherMs - now : renewal;
     if (pause > 0) return Math.min(renewal, telling, pause);
-    if (held.count === 0 && !lingering(now)) return 0;
+    if (held.count === 0 && !lingering(now)) {
+      if (!staying(now)) return 0;
+      hush();
+      return Math.min(renewal, telling, busyAt + limits.webhook_stay_ms - now);
+    }
     return Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
   }
 
   /** True while the next retry is so close that giving the lease back would only delay it. */
   const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
+  /** True while the bot's next update may come at any moment: to hear of it costs less than to be rung for it. */
+  const staying = (now: number) =>
+    unlisten !== undefined && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
   /** Most of what is held waits behind something that is open. */
   const crowded = () => !held.ready && held.count > limits.webhook_held_entries_max / 2;
 
   function leaving(): Step['leave'] {
     if (held.open > 0) return 'stay';
     if (!sending() || pauseLeft() > limits.webhook_linger_ms) return 'now';
-    return held.count === 0 && pauseLeft() === 0 ? 'idle' : 'stay';
+    return held.count === 0 && pauseLeft() === 0 && !staying(performance.now()) ? 'idle' : 'stay';
   }
 
   function pump(): void {
@@ -332,6 +350,7 @@ export function startDrain(
   pump();
   return {
     done,
+    quiet,
     async stop(msMax) {
       if (state !== 'running') return;
       state = 'stopping';
