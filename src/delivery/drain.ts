@@ -8,11 +8,12 @@
  * open is aborted, and what was not acknowledged is delivered again by whoever comes next.
  */
 import { limits } from '../limits.js';
-import type { Advanced, DeadReason, Delivery, Lease, Step } from '../store/deliveries.js';
+import type { Advanced, DeadReason, Lease, Step } from '../store/deliveries.js';
 import type { Webhook } from '../store/webhooks.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';
 import type { DrainContext } from './context.js';
+import { createGraves } from './graves.js';
 import { createHeld, type Opened } from './held.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { createReport } from './report.js';
@@ -57,7 +58,7 @@ export function startDrain(
   /** When the next chat that failed is due, by the monotonic clock. */
   let retryAt = Number.POSITIVE_INFINITY;
   const report = createReport();
-  let dead: Array<{ readonly delivery: Delivery; readonly reason: DeadReason }> = [];
+  const graves = createGraves(store.deliveries, bot, lease.fence);
   let hinted = false;
   /** The receiver is down: nothing is sent before. */
   let pauseEnd = 0;
@@ -146,8 +147,13 @@ export function startDrain(
   });
 
   function bury({ delivery, tries }: Opened, reason: DeadReason, outcome: Outcome | null): void {
-    dead.push({ delivery, reason });
+    graves.add(delivery, reason);
     context.onOutcome?.(bot, delivery, outcome, reason, facts(tries));
+  }
+
+  function notBuried(chat: string, error: unknown): void {
+    context.onError(error);
+    giveBack(chat, limits.webhook_pause_ms_max);
   }
 
   /** Nothing of the receiver's doing: the update is tried again as if this had not been. */
@@ -206,7 +212,7 @@ export function startDrain(
     const now = performance.now();
     const pause = pauseLeft();
     if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
-    if (report.urgent || dead.length > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
+    if (report.urgent || graves.count > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
     if (report.acked > 0 && held.count === 0 && !staying(now)) return 0;
     const { chats, updates } = wanted();
     if (updates > 0 && (more || hinted)) return 0;
@@ -223,7 +229,7 @@ export function startDrain(
 
   /** True while the next retry is so close that giving the lease back would only delay it. */
   const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
-  /** True while the bot's next update may come at any moment: to hear of it costs less than to be rung for it. */
+  /** The bot's next update may come at any moment: to hear of it costs less than to be rung for it. */
   const staying = (now: number) =>
     unlisten !== undefined && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
   /** Most of what is held waits behind something that is open. */
@@ -266,27 +272,8 @@ export function startDrain(
     }
   }
 
-  /** Takes out what will not be delivered. False when the lease is another's. */
-  async function buryDead(): Promise<boolean> {
-    const burying = dead;
-    dead = [];
-    for (const reason of new Set(burying.map((each) => each.reason))) {
-      const own = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
-      const ids = own.map(({ id }) => id);
-      try {
-        if (!(await store.deliveries.bury(bot, lease.fence, reason, ids))) return false;
-        for (const { chat } of own) held.settle(chat);
-      } catch (thrown) {
-        // The journal is full: the rest goes on.
-        context.onError(thrown);
-        for (const { chat } of own) giveBack(chat, limits.webhook_pause_ms_max);
-      }
-    }
-    return true;
-  }
-
   async function tell(): Promise<void> {
-    if (dead.length > 0 && !(await buryDead())) return end(false);
+    if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
     const leave = leaving();
