@@ -89,6 +89,7 @@ export const limits = {
   webhook_ring_interval_ms: 900,
   webhook_linger_ms: 2_500,
   webhook_stay_ms: 1_000,
+  webhook_recent_ms: 5_000,
   webhook_grace_ms: 2_500,
   webhook_error_age_ms_max: 24 * 3_600_000,
   webhook_chat_batch_max: 8,
