@@ -48,7 +48,8 @@ export const botUsername = z
   .string({ error: unless(answer('username_invalid')) })
   .refine(validBotUsername, { error: answer('username_invalid') });
 /** Without `@`. What nobody can be called is somebody else's to refuse. */
-export const usernameOfPerson = text
+export const usernameOfPerson = z
+  .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
   .transform((name) => name.replace(/^@/, ''));
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
