@@ -55,8 +55,11 @@ export function setWebhook(
       'select suspended_at is not null as suspended from bots where id = $1 and owner_id is not null for update',
       [bot],
     );
-    // Its token was good when the call began.
-    if (lives === undefined || lives.suspended) fail('unauthorized');
+    if (lives === undefined || lives.suspended) {
+      if (only !== null) return null;
+      // Its token was good when the call began.
+      fail('unauthorized');
+    }
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
     const { version } = await one<{ version: number }>(
