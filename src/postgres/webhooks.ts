@@ -1,4 +1,6 @@
 /** Statements on the webhooks of bots. */
+import { fail } from '../errors.js';
+import { noteAudit } from './audit.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 /** What a call sets. */
@@ -21,15 +23,19 @@ export interface WebhookRow extends WebhookColumns {
   /** ms */
   readonly former_until: number | null;
   readonly version: number;
+  /** its bot is suspended, and deliveries rest */
+  readonly suspended: boolean;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version`;
+  (extract(epoch from former_until) * 1000)::bigint as former_until, version,
+  exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended`;
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
  * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
- * With `only`, changes nothing and returns null unless the row has that version.
+ * With `only`, changes nothing and returns null unless the row has that version. Error: `unauthorized` for a bot that was deleted
+ * or suspended meanwhile.
  */
 export function setWebhook(
   db: Database,
@@ -45,7 +51,15 @@ export function setWebhook(
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
-    await sql.query('select 1 from bots where id = $1 for update', [bot]);
+    const [lives] = await sql.query<{ suspended: boolean }>(
+      'select suspended_at is not null as suspended from bots where id = $1 and owner_id is not null for update',
+      [bot],
+    );
+    if (lives === undefined || lives.suspended) {
+      if (only !== null) return null;
+      // Its token was good when the call began.
+      fail('unauthorized');
+    }
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
     const { version } = await one<{ version: number }>(
@@ -66,7 +80,11 @@ export function setWebhook(
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { differed: differs(was), version };
+    const differed = differs(was);
+    // Deliveries end a webhook by its version, bots set and end theirs.
+    const actor = { type: only === null ? 'bot' : 'service' } as const;
+    if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
+    return { differed, version };
   });
 }
 
@@ -75,13 +93,29 @@ export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | n
   return row ?? null;
 }
 
-/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. */
+/** The row of a bot that `owner` owns now. */
+export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Promise<WebhookRow | null> {
+  const [row] = await sql.query<WebhookRow>(
+    `select ${columns} from webhooks
+      where bot_id = $1 and exists (select from bots b where b.id = bot_id and b.owner_id = $2)`,
+    [bot, owner],
+  );
+  return row ?? null;
+}
+
+/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. Null unless `owner` owns the bot. */
 export function ensureWebhook(
   db: Database,
   bot: number,
+  owner: number,
   signing: Buffer,
-): Promise<{ readonly row: WebhookRow; readonly made: boolean }> {
+): Promise<{ readonly row: WebhookRow; readonly made: boolean } | null> {
   return db.transaction(async (sql) => {
+    const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for share', [
+      bot,
+      owner,
+    ]);
+    if (owned === undefined) return null;
     const { count } = await one<{ count: number }>(
       sql,
       `with made as (
@@ -112,6 +146,7 @@ export function rotateSigning(
       owner,
     ]);
     if (owned === undefined) return false;
+    await noteAudit(sql, bot, { type: 'user', id: owner }, 'signing_secret_rotated');
     await noteStale(sql, [['webhook', bot]]);
     await sql.query(
       `insert into webhooks as w (bot_id, signing_box) values ($1, $2)
