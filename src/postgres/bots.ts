@@ -6,11 +6,12 @@ import { takeName } from './users.js';
 
 export interface BotRow {
   readonly id: number;
+  /** 0 for the management bot, which nobody owns */
   readonly owner_id: number;
   readonly username: string;
   /** the default name, or where none was set the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64 */
+  /** lookup value of the live token, base64; '' for the management bot, which has none */
   readonly token: string;
   /** names by language, '' for the default */
   readonly names: TextsColumn;
@@ -25,7 +26,7 @@ export interface StoredToken {
 }
 
 const columns =
-  "id, owner_id, username, coalesce(names->>'', name) as name, encode(token_hmac, 'base64') as token, names, version";
+  "id, coalesce(owner_id, 0) as owner_id, username, coalesce(names->>'', name) as name, coalesce(encode(token_hmac, 'base64'), '') as token, names, version";
 
 /** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
 export function createBot(

@@ -16,6 +16,7 @@ import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
+import { createNotices, type Notices } from './notices.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
@@ -59,6 +60,7 @@ export interface Store {
   readonly attempts: Attempts;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly notices: Notices;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -131,6 +133,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     attempts: createAttempts(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
       await check();
     },
