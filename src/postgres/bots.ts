@@ -87,6 +87,15 @@ export async function loadTokenBox(sql: Sql, id: number): Promise<Buffer | null>
   return row?.token_box ?? null;
 }
 
+/** The same of those of these bots that `owner` owns. */
+export function loadTokenBoxes(
+  sql: Sql,
+  owner: number,
+  ids: readonly number[],
+): Promise<Array<{ readonly id: number; readonly token_box: Buffer }>> {
+  return sql.query('select id, token_box from bots where owner_id = $1 and id = any($2)', [owner, ids]);
+}
+
 export interface BotCommand {
   readonly command: string;
   readonly description: string;

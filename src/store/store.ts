@@ -15,6 +15,7 @@ import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
+import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
 import { createNotices, type Notices } from './notices.js';
 import { createPins, type Pins } from './pins.js';
@@ -61,6 +62,7 @@ export interface Store {
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
   readonly notices: Notices;
+  readonly management: Management;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -133,6 +135,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     attempts: createAttempts(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    management: createManagement(shared, control, webhooks),
     notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
       await check();
