@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { texts } from '../../src/manage/texts.js';
 import { resultOf, type Service, startService } from '../support/service.js';
-import { labels, newTalker, tokenIn } from './talker.js';
+import { newTalker, tokenIn } from './talker.js';
 
 let service: Service;
 beforeAll(async () => {
