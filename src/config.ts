@@ -147,6 +147,10 @@ export const settings = {
     .refine(validBotUsername, { error: 'a username that ends in "bot"' })
     .default('petrelbot')
     .describe('Username of the built-in bot with which people create bots and look after them'),
+  TRANSFER_CONSENT: flag
+    .default(false)
+    .describe('1: a bot changes hands once its recipient has agreed, within a week'),
+  AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),

@@ -3,10 +3,8 @@ import { botName, botUsername } from '../api/fields.js';
 import { descriptionText, nameText, shortDescriptionText } from '../api/identity_texts.js';
 import { parseWith } from '../api/method.js';
 import { ApiError } from '../errors.js';
-import { limits } from '../limits.js';
 import { button, rowsOf } from './buttons.js';
 import { type CommandName, commandLines, commands, readCommand } from './commands.js';
-import { owning } from './owning.js';
 import { cancelRow, listOrPage, untilOf, valuesOf, writersText } from './pages.js';
 import { languageIn } from './presses.js';
 import { nothing, type Talk } from './talk.js';
@@ -111,10 +109,9 @@ async function setWriters(turn: Turn, id: number, text: string): Promise<Reply> 
         .map(withoutAt),
     ),
   ];
-  if (usernames.length > limits.bot_writers_max) return { screen: { key: 'writers_too_many' } };
   const bot = await turn.store.bots.owned(user.id, id);
   try {
-    await owning(under('writers')).setWriteAccess(user.id, id, 'selected', usernames);
+    await under('writers').bots.setWriteAccess(user.id, id, 'selected', usernames);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const unknown = await unknownOf(turn, usernames);

@@ -4,13 +4,14 @@ import { type Language, languages, type Texts } from '../rules/identity_texts.js
 import type { InlineButton } from '../store/codec.js';
 import type { Bot } from '../store/control.js';
 import { button, type PageKey, rowsOf } from './buttons.js';
-import { owning } from './owning.js';
 import type { TextKind } from './talk.js';
 import { languageNames, type ManageTexts, type TextKey } from './texts.js';
 import type { Reply, Screen, Turn } from './turn.js';
 
 const listed = 8;
 const perRow = 2;
+/** More would not fit into a message. */
+const writersListed = 50;
 
 /** Questions whose answer changes much can be answered so long. */
 export const untilOf = ({ now }: Turn): number => now + Math.floor(limits.manage_question_ms / 1_000);
@@ -170,10 +171,11 @@ export async function openPage(turn: Turn, page: PageKey, id: number): Promise<R
 
 /** Who may write, in words. */
 export async function writersText({ t, store }: Turn, bot: Bot): Promise<string> {
-  const { policy, usernames } = await owning(store).writeAccess(bot.id);
+  const { policy, usernames } = await store.bots.writeAccess(bot.id);
   if (policy !== 'selected') return policy === 'all' ? t.writers_all : t.writers_owner;
-  const names = usernames.map((username) => `@${username}`).join(', ');
-  return t.writers_selected.replace('{usernames}', () => names || t.nothing_set);
+  const more = usernames.length > writersListed ? ' …' : '';
+  const names = usernames.slice(0, writersListed).map((username) => `@${username}`);
+  return t.writers_selected.replace('{usernames}', () => `${names.join(', ')}${more}` || t.nothing_set);
 }
 
 async function writersPage(turn: Turn, bot: Bot): Promise<Screen> {

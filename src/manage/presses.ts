@@ -97,7 +97,7 @@ async function setWriters(
       next: { at: 'writers', bot: id },
     };
   }
-  await owning(under('writers')).setWriteAccess(user.id, id, policy, []);
+  await under('writers').bots.setWriteAccess(user.id, id, policy, []);
   const values = { ...valuesOf(bot), writers: await writersText(turn, bot) };
   return { screen: { key: 'writers_set', values }, next: nothing };
 }
@@ -108,7 +108,7 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const bot = await store.bots.owned(user.id, id);
   const recipient = (await store.users.find(to))?.username;
   if (!recipient) return tooOld;
-  const at = await owning(under('transfer')).transfer(user.id, id, recipient);
+  const at = await under('transfer').bots.transfer(user.id, id, recipient);
   const key = at ? 'transferred' : 'transfer_offered';
   return { screen: { key, values: { ...valuesOf(bot), recipient } }, next: nothing };
 }

@@ -14,6 +14,11 @@ const said: Partial<Record<ErrorName, TextKey>> = {
   username_invalid: 'username_invalid',
   username_taken: 'username_taken',
   too_many_bots: 'too_many_bots',
+  username_unknown: 'transfer_unknown',
+  username_not_person: 'transfer_unknown',
+  transfer_to_self: 'transfer_self',
+  recipient_suspended: 'transfer_unknown',
+  recipient_too_many_bots: 'transfer_full',
 };
 
 export const refusalText = (kind: ErrorName): TextKey => said[kind] ?? 'failed';

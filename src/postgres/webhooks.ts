@@ -1,4 +1,5 @@
 /** Statements on the webhooks of bots. */
+import { noteAudit } from './audit.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 /** What a call sets. */
@@ -66,7 +67,11 @@ export function setWebhook(
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { differed: differs(was), version };
+    const differed = differs(was);
+    // Deliveries end a webhook by its version, bots set and end theirs.
+    const actor = { type: only === null ? 'bot' : 'service' } as const;
+    if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
+    return { differed, version };
   });
 }
 
@@ -112,6 +117,7 @@ export function rotateSigning(
       owner,
     ]);
     if (owned === undefined) return false;
+    await noteAudit(sql, bot, { type: 'user', id: owner }, 'signing_secret_rotated');
     await noteStale(sql, [['webhook', bot]]);
     await sql.query(
       `insert into webhooks as w (bot_id, signing_box) values ($1, $2)

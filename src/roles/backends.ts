@@ -204,6 +204,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
+    transferConsent: config.TRANSFER_CONSENT,
     onError: onError('background work'),
   });
 

@@ -140,7 +140,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     if (!value) return null;
     const lookup = secrets.lookup(token).toString('base64');
     const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
-    if (!valid) return null;
+    // The token of who is suspended stays theirs, and is not accepted.
+    if (!valid || ('state' in value && value.state !== undefined)) return null;
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
   }

@@ -3,6 +3,7 @@ import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
+import { type Audit, createAudit } from './audit.js';
 import { type Auth, createAuth } from './auth.js';
 import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
@@ -33,6 +34,7 @@ import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
 import { createUsers, type Users } from './users.js';
 import { createWebhooks, type Webhooks } from './webhooks.js';
+import { createWriteAccessCopies } from './write_access.js';
 
 export interface Store {
   readonly auth: Auth;
@@ -59,6 +61,7 @@ export interface Store {
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly attempts: Attempts;
+  readonly audit: Audit;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
   readonly notices: Notices;
@@ -82,22 +85,27 @@ export interface StoreOptions {
   readonly ring?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
+  /** Setting TRANSFER_CONSENT; off by default. */
+  readonly transferConsent?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
 export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
-  const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
+  const { transferConsent = false } = context;
+  const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
-  const bots = createBots(shared, control, auth, queues);
+  const access = createWriteAccessCopies(shared);
+  const parts = { control, auth, queues, webhooks, access };
+  const bots = createBots(shared, shared.db, parts);
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
-  const readBack = createReadBack(shared, { chats, control, queues });
+  const readBack = createReadBack(shared, { chats, control, queues, access });
   const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
@@ -126,13 +134,14 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access },
       onError,
     ),
     idempotency: createIdempotency(shared),
     webhooks,
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
+    audit: createAudit(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
     management: createManagement(shared, control, webhooks),
@@ -148,7 +157,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         ...store,
         ...changing(own),
         chats: createChats(own, control, forwarder),
-        bots: createBots(own, control, auth, queues),
+        bots: createBots(own, shared.db, parts),
         webhooks: createWebhooks(own, control, queues, ring),
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),

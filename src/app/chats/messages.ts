@@ -49,6 +49,8 @@ export const postMessage = defineEndpoint({
     'chat_not_found',
     'not_chat_member',
     'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
     'text_empty',
     'text_too_long',
     'caption_too_long',
@@ -103,6 +105,8 @@ export const editMessage = defineEndpoint({
   errors: [
     'chat_not_found',
     'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_text_to_edit',

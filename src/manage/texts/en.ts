@@ -105,7 +105,6 @@ export const en = {
     'Send the usernames of those who may write to @{username}, separated by spaces or line breaks. They replace the present list; you yourself may always write.',
   writers_set: 'Saved. Who may write to @{username} now: {writers}',
   writers_unknown: 'I know nobody with the username @{username}. Please send the whole list again.',
-  writers_too_many: 'These are too many usernames. Please send a shorter list.',
 
   // Transfer
   ask_transfer:

@@ -98,7 +98,6 @@ export const uz: ManageTexts = {
     '@{username} botiga yoza oladiganlarning foydalanuvchi nomlarini boʻsh joy yoki yangi qator bilan ajratib yuboring. Ular hozirgi roʻyxat oʻrnini egallaydi; oʻzingiz har doim yoza olasiz.',
   writers_set: 'Saqlandi. Endi @{username} botiga yoza oladi: {writers}',
   writers_unknown: '@{username} foydalanuvchi nomli odamni bilmayman. Butun roʻyxatni qayta yuboring.',
-  writers_too_many: 'Foydalanuvchi nomlari juda koʻp. Qisqaroq roʻyxat yuboring.',
 
   ask_transfer:
     '@{username} botini kimga topshirmoqchisiz? Yangi egasining foydalanuvchi nomini yuboring. U bot emas, odam boʻlishi kerak.',

@@ -1,11 +1,4 @@
--- The management bot belongs to nobody and has no token: nobody can call methods in its name.
-alter table bots
-  alter column owner_id drop not null,
-  alter column token_hmac drop not null,
-  alter column token_box drop not null;
-comment on column bots.owner_id is 'Null for the management bot alone.';
-comment on column bots.token_hmac is 'Null for the management bot alone: it has no token.';
-
+-- The management bot is a bot without owner and token: nobody can call methods in its name. `installation` has its id.
 create table notices (
   id bigint generated always as identity primary key,
   user_id bigint not null references users on delete cascade,
