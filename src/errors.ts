@@ -51,6 +51,7 @@ export const catalogue = {
   recipient_suspended: bad('the new owner is suspended'),
   recipient_too_many_bots: bad('the new owner has too many bots'),
   transfer_not_found: { code: 404, text: 'Not Found: transfer not found' },
+  username_not_reserved: { code: 404, text: 'Not Found: username is not reserved' },
   cant_write_to_bot: forbidden("you can't write to this bot"),
 
   // Chats and rights

@@ -47,6 +47,7 @@ export const limits = {
   transfer_offer_ms: 7 * 24 * 3_600_000,
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
+  memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
   page_size_max: 100,
   page_size_default: 50,

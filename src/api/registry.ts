@@ -1,9 +1,19 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
+import {
+  releaseUsername,
+  reservedUsernames,
+  reserveUsername,
+  suspendBot,
+  suspendUser,
+  unsuspendBot,
+  unsuspendUser,
+} from '../app/admin/oversight.js';
 import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
 import { listAudit } from '../app/bots/audit.js';
 import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
+import { deleteBot } from '../app/bots/delete.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
 import { showBot } from '../app/bots/profile.js';
@@ -198,4 +208,12 @@ export const endpoints: readonly Endpoint[] = [
   declineTransfer,
   setWriteAccess,
   listAudit,
+  deleteBot,
+  suspendBot,
+  unsuspendBot,
+  suspendUser,
+  unsuspendUser,
+  reservedUsernames,
+  reserveUsername,
+  releaseUsername,
 ];

@@ -50,7 +50,8 @@ export async function listScreen(turn: Turn, page: PageKey, number: number): Pro
 /** For a command: the page of the one bot that there is, or the list to choose from; of `/mybots` always the list. */
 export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
   const [only, ...others] = await turn.store.bots.listOf(turn.user.id);
-  if (page === 'm' || only === undefined || others.length > 0) return { screen: await listScreen(turn, page, 0) };
+  if (page === 'm' || only === undefined || others.length > 0)
+    return { screen: await listScreen(turn, page, 0) };
   return openPage(turn, page, only.id);
 }
 

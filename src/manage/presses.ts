@@ -1,7 +1,6 @@
 /** What a press of a button does. What the button says is not believed: every operation asks who owns the bot now. */
 import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
-import { owning } from './owning.js';
 import { cancelRow, listScreen, openPage, textPages, textsOf, valuesOf, writersText } from './pages.js';
 import { nothing } from './talk.js';
 import { languageNames, type ManageTexts } from './texts.js';
@@ -102,20 +101,23 @@ async function setWriters(
   return { screen: { key: 'writers_set', values }, next: nothing };
 }
 
-/** The recipient was named by a username and is held by id: by now the name may be somebody else's. */
+/**
+ * The recipient was named by a username and is held by id: by now the name may be somebody else's. The operation alone asks who
+ * owns the bot: once it was done, a press that is handled again finds another owner.
+ */
 async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const { user, store, under } = turn;
-  const bot = await store.bots.owned(user.id, id);
-  const recipient = (await store.users.find(to))?.username;
-  if (!recipient) return tooOld;
-  const at = await under('transfer').bots.transfer(user.id, id, recipient);
-  const key = at ? 'transferred' : 'transfer_offered';
-  return { screen: { key, values: { ...valuesOf(bot), recipient } }, next: nothing };
+  const [bot, recipient] = await Promise.all([store.bots.find(id), store.users.find(to)]);
+  if (bot === null || !recipient?.username) return tooOld;
+  const done = await under('transfer').bots.transfer(user.id, id, recipient.username);
+  const values = { ...valuesOf(bot), recipient: recipient.username };
+  return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
 }
 
 async function remove(turn: Turn, id: number): Promise<Reply> {
   const { user, store, under } = turn;
-  const bot = await store.bots.owned(user.id, id);
-  await owning(under('delete')).remove(user.id, id);
-  return { screen: { key: 'deleted', values: valuesOf(bot) }, next: nothing };
+  // Gone already, when the press is handled again.
+  const username = (await store.bots.find(id))?.username ?? String(id);
+  await under('delete').bots.remove(user.id, id);
+  return { screen: { key: 'deleted', values: { username } }, next: nothing };
 }

@@ -12,6 +12,7 @@ export interface UserRow {
   readonly version: number;
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
+  readonly suspended: boolean;
 }
 
 export interface NewUser {
@@ -76,7 +77,7 @@ async function raiseVersion(sql: Sql, id: number): Promise<boolean> {
 
 export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
   const [row] = await sql.query<UserRow>(
-    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version,
+    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version, u.suspended_at is not null as suspended,
             coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id) from user_tokens t where t.user_id = u.id),
                      '{}') as tokens
        from users u where u.id = $1`,

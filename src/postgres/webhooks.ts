@@ -1,4 +1,5 @@
 /** Statements on the webhooks of bots. */
+import { fail } from '../errors.js';
 import { noteAudit } from './audit.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
@@ -22,15 +23,19 @@ export interface WebhookRow extends WebhookColumns {
   /** ms */
   readonly former_until: number | null;
   readonly version: number;
+  /** its bot is suspended, and deliveries rest */
+  readonly suspended: boolean;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version`;
+  (extract(epoch from former_until) * 1000)::bigint as former_until, version,
+  exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended`;
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
  * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
- * With `only`, changes nothing and returns null unless the row has that version.
+ * With `only`, changes nothing and returns null unless the row has that version. Error: `unauthorized` for a bot that was deleted
+ * or suspended meanwhile.
  */
 export function setWebhook(
   db: Database,
@@ -46,7 +51,12 @@ export function setWebhook(
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
-    await sql.query('select 1 from bots where id = $1 for update', [bot]);
+    const [lives] = await sql.query<{ suspended: boolean }>(
+      'select suspended_at is not null as suspended from bots where id = $1 and deleted_at is null for update',
+      [bot],
+    );
+    // Its token was good when the call began.
+    if (lives === undefined || lives.suspended) fail('unauthorized');
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
     const { version } = await one<{ version: number }>(

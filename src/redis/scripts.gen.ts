@@ -478,6 +478,14 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'too_old' };
   };
+  /** Closes the queue of a bot that was deleted: nothing enters it, nobody may write to it, and it goes by itself. */
+  'updates/close_queue': {
+    keys: { meta: string; state: string; queue: string; marks: string };
+    args: { version: number | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' };
+  };
   /** Empties a bot's queue, as its owner asked. */
   'updates/drop_pending': {
     keys: { state: string; queue: string };

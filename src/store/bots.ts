@@ -12,11 +12,12 @@ import type { Profile } from './codec.js';
 import type { StoreContext } from './context.js';
 import { type Bot, botOf, type Commands, type ControlCopies, type Descriptions } from './control.js';
 import type { Queues } from './queues.js';
+import { createRemoval, type Removal, type RemovalFollowing } from './removal.js';
 import { createTransfers, type Transfers } from './transfers.js';
 import type { Webhooks } from './webhooks.js';
 import type { WriteAccess, WriteAccessCopies, WritePolicy } from './write_access.js';
 
-export interface Bots extends Transfers {
+export interface Bots extends Transfers, Removal {
   /** Null when there is no such bot, or no more. */
   find(id: number): Promise<Bot | null>;
   /** What people who read this language are shown of a bot; remembered under the node's lease. Null when there is no such
@@ -94,6 +95,7 @@ export function createBots(
     readonly queues: Queues;
     readonly webhooks: Pick<Webhooks, 'refresh'>;
     readonly access: WriteAccessCopies;
+    readonly removal: RemovalFollowing;
   },
 ): Bots {
   const { db, secrets } = context;
@@ -137,6 +139,7 @@ export function createBots(
 
   return {
     ...createTransfers(context, parts),
+    ...createRemoval(context, parts.removal),
     owned,
     find: async (id) => unlessDeleted(await control.read('bot', id)),
     async profile(id, language) {

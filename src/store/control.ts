@@ -54,6 +54,8 @@ export interface User {
   readonly languageCode: string | null;
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
+  /** of a person whose tokens are not accepted */
+  readonly state?: 'suspended' | undefined;
 }
 
 export interface Member {
@@ -123,12 +125,18 @@ const user: Kind<User> = {
     return (
       row && {
         version: row.version,
-        fields: [row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
+        fields: [
+          ...[row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
+          row.suspended ? 'suspended' : '',
+        ],
       }
     );
   },
-  read: ([externalId, firstName, lastName, username, languageCode, tokens], id) =>
-    ({ id, externalId, firstName, lastName, username, languageCode, tokens }) as User,
+  read: ([externalId, firstName, lastName, username, languageCode, tokens, state = ''], id) =>
+    ({
+      ...{ id, externalId, firstName, lastName, username, languageCode, tokens },
+      state: state || undefined,
+    }) as User,
 };
 
 /** A person who never was a member gets a record too, so that asking again costs no round trip to Postgres. */

@@ -19,6 +19,7 @@ import type { Keys } from './keys.js';
 import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
 import { createNotices, type Notices } from './notices.js';
+import { createOversight, type Oversight } from './oversight.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
@@ -26,6 +27,7 @@ import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
 import type { Secrets } from './secrets.js';
@@ -62,6 +64,7 @@ export interface Store {
   readonly deliveries: Deliveries;
   readonly attempts: Attempts;
   readonly audit: Audit;
+  readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
   readonly notices: Notices;
@@ -101,10 +104,11 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
   const access = createWriteAccessCopies(shared);
-  const parts = { control, auth, queues, webhooks, access };
+  const chats = createChats(shared, control, forwarder);
+  const removal = createRemovalFollowing(shared, { control, auth, webhooks, chats });
+  const parts = { control, auth, queues, webhooks, access, removal };
   const bots = createBots(shared, shared.db, parts);
   const records = createRecords(shared);
-  const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues, access });
   const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
@@ -130,11 +134,11 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     history: createHistory(shared, chats, records),
     bots,
     users: createUsers(shared, shared.db, control, auth),
-    polls: createPolls(shared, hints, queues),
+    polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -142,6 +146,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
     audit: createAudit(shared),
+    oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
     management: createManagement(shared, control, webhooks),
@@ -161,6 +166,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         webhooks: createWebhooks(own, control, queues, ring),
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
+        oversight: createOversight(own, parts),
         users: createUsers(own, shared.db, control, auth),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();

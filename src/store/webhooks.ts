@@ -173,7 +173,7 @@ export function createWebhooks(
       if (row === null) return;
       await switchTo(bot, {
         version: String(row.version),
-        active: row.url_box !== null,
+        active: row.url_box !== null && !row.suspended,
         drop: dropped === 0 ? '' : String(dropped),
         mask: '',
       });

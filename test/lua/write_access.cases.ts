@@ -92,6 +92,14 @@ const holds =
     expect(await client.hgetall(keys.queueState(bot))).toMatchObject(fields);
     expect(await client.hgetall(chat)).toMatchObject(ofChat);
   };
+const closing = (what: string, args = {}) => ({
+  ...{ script: 'updates/close_queue' as const, what },
+  keys: {
+    ...{ meta: keys.meta(home), state: keys.queueState(bot) },
+    ...{ queue: keys.queue(bot), marks: keys.queueMarks(bot) },
+  },
+  args: { version: '9', ...args },
+});
 const opened = [seeds.open(home), seeds.queue()];
 
 export const writeAccessCases: Case[] = [
@@ -176,5 +184,17 @@ export const writeAccessCases: Case[] = [
     { seeds: opened, answer: ['moved', incarnation] },
     { known: `${incarnation - 1}` },
   ),
+  {
+    ...closing('a queue with what waits'),
+    seeds: [...opened, seeds.entry(41), seeds.hash(keys.queueMarks(bot), { 3: 7 })],
+    answer: ['ok'],
+    changes: [`queue:${bot}`, `queue_marks:${bot}`, state],
+    async after(client) {
+      await holds({ mask: '0', bytes: '0', wp: 'gone', wv: '9' })(client);
+      expect(await client.pttl(keys.queueState(bot))).toBeGreaterThan(0);
+    },
+  },
+  { ...closing('no queue'), seeds: [seeds.open(home)], answer: ['ok'], changes: [] },
+  { ...closing('another run', { run: 'other' }), seeds: opened, answer: ['stale_run'] },
   set('another run', { seeds: opened, answer: ['stale_run'] }, { run: 'other' }),
 ];

@@ -48,4 +48,5 @@ alter table users add column suspended_at timestamptz;
 
 alter table names add column free_at timestamptz;
 comment on column names.free_at is 'The name of a deleted bot: nobody''s, and until then nobody can take it.';
+create index on names (name) where owner = 0;
 comment on column names.owner is '0: reserved by an operator.';
