@@ -34,10 +34,10 @@ export interface Talker {
 
 export interface Pressed {
   readonly alert: string | undefined;
-  /** The message itself as it was edited. */
-  readonly edited: Shown | undefined;
-  /** A message besides. */
-  readonly also: Shown | undefined;
+  /** Every message that was edited or written, in order. An edit too soon after another becomes a message. */
+  readonly shown: readonly Shown[];
+  /** The last of them. */
+  readonly last: Shown;
 }
 
 export const labels = (message: Shown): string[] =>
@@ -93,12 +93,11 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
         ({ event, data }) => event === 'callback_answer' && data.callback_query_id === callback_query_id,
         after,
       );
-      const since = events.events.slice(after);
-      return {
-        alert: answer.data.text,
-        edited: since.find(({ event }) => event === 'edited_message')?.data,
-        also: since.find(ofBot)?.data,
-      };
+      const shown = events.events
+        .slice(after)
+        .filter((one) => ofBot(one) || one.event === 'edited_message')
+        .map(({ data }) => data);
+      return { alert: answer.data.text, shown, last: shown.at(-1) };
     },
     async history() {
       return resultOf(service.app(user, 'GET', path));
