@@ -23,7 +23,7 @@ export interface DeliveryStats {
   readonly dead: number;
 }
 
-export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots'> {
+export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly doorbell: Doorbell;
   readonly partitions: number;
 }
@@ -55,6 +55,8 @@ export function createDeliveryWorker({
   const counting: DrainContext = {
     ...context,
     slots,
+    // The other half is for bots that are rung for.
+    mayStay: () => drains.size < limits.webhook_drains_max / 2,
     onOutcome(bot, delivery, outcome, dead, facts) {
       if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
       if (dead !== null) counts.dead++;
@@ -62,7 +64,7 @@ export function createDeliveryWorker({
     },
   };
 
-  /** Takes the lease on a bot if it is due and free. Returns once its drain has ended or run for a slice. */
+  /** Takes the lease on a bot if it is due and free. Returns once its drain has nothing left to do or has run for a slice. */
   async function look(bot: number): Promise<void> {
     if (stopping.signal.aborted) return;
     if (drains.has(bot)) {
@@ -85,7 +87,7 @@ export function createDeliveryWorker({
       drains.delete(bot);
       if (rungAgain.delete(bot) || again) doorbell.ring(bot);
     });
-    await Promise.race([ended, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
+    await Promise.race([ended, drain.quiet, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
   }
 
   async function sweepPartition(partition: number, found: Map<number, number>): Promise<void> {
