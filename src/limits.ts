@@ -125,6 +125,13 @@ export const limits = {
   replay_max: 10_000,
   webhook_answer_calls_max: 100,
 
+  talk_age_ms_max: 24 * 3_600_000,
+  manage_question_ms: 15 * 60_000,
+  notices_batch_max: 50,
+  notice_retry_ms: 1_000,
+  notice_retry_ms_max: 60_000,
+  notice_kept_ms: 30 * 24 * 3_600_000,
+
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,

@@ -7,14 +7,15 @@ import { takeName } from './users.js';
 
 export interface BotRow {
   readonly id: number;
-  /** null for a deleted bot */
+  /** null for a deleted bot, and for the management bot, which nobody owns */
   readonly owner_id: number | null;
   readonly username: string;
   /** the default name, or where none was set the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64; null for a deleted bot */
+  /** lookup value of the live token, base64; null for a deleted bot and for the management bot */
   readonly token: string | null;
   readonly suspended: boolean;
+  readonly deleted: boolean;
   /** names by language, '' for the default */
   readonly names: TextsColumn;
   readonly version: number;
@@ -28,7 +29,7 @@ export interface StoredToken {
 }
 
 export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, encode(token_hmac, 'base64') as token,
-  suspended_at is not null as suspended, names, version`;
+  suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
 
 /** Refuses another bot to one who has limits.bots_per_owner_max, and holds off others until the transaction ends. Error:
  * `too_many_bots`. */
@@ -100,6 +101,15 @@ export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise
     [id, owner],
   );
   return row?.token_box ?? null;
+}
+
+/** The same of those of these bots that `owner` owns. */
+export function loadTokenBoxes(
+  sql: Sql,
+  owner: number,
+  ids: readonly number[],
+): Promise<Array<{ readonly id: number; readonly token_box: Buffer }>> {
+  return sql.query('select id, token_box from bots where owner_id = $1 and id = any($2)', [owner, ids]);
 }
 
 /** The same to be shown to its owner, which is noted. */

@@ -52,7 +52,7 @@ export function setWebhook(
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
     const [lives] = await sql.query<{ suspended: boolean }>(
-      'select suspended_at is not null as suspended from bots where id = $1 and owner_id is not null for update',
+      'select suspended_at is not null as suspended from bots where id = $1 and deleted_at is null for update',
       [bot],
     );
     if (lives === undefined || lives.suspended) {

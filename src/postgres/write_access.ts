@@ -63,7 +63,7 @@ export async function loadWriteAccess(sql: Sql, bot: number, user: number): Prom
     `select b.write_policy as policy, b.write_version as version,
             b.write_policy = 'all' or b.owner_id = $2 or (b.write_policy = 'selected' and exists (
               select from bot_writers w where w.bot_id = b.id and w.user_id = $2)) as may
-       from bots b where b.id = $1 and b.owner_id is not null`,
+       from bots b where b.id = $1 and b.deleted_at is null`,
     [bot, user],
   );
   return row ?? null;

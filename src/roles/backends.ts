@@ -2,11 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, redisOf, requireSettings } from '../config.js';
 import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
+import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
+import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
@@ -34,6 +36,8 @@ export interface Backends {
   readonly doorbell: Doorbell;
   /** What roles of this process tell of themselves, for the metrics of its front. */
   readonly figures: Figure[];
+  /** Id of the management bot. */
+  readonly managementBot: number;
   close(): Promise<void>;
 }
 
@@ -146,6 +150,16 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
+/** The built-in bot is there before anybody can look for it. */
+async function openManagementBot(store: Store, username: string): Promise<number> {
+  try {
+    return await store.management.ensure(managementIdentity(username));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;
+    throw new StartError(`the username @${username} is taken: choose another one with MANAGEMENT_BOT`);
+  }
+}
+
 /** Opens everything a role needs. Errors: ConfigError, StartError, or what Redis or Postgres said last. */
 export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
   const target = redisOf(given);
@@ -207,9 +221,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     if (first) await checkInstallation(db, first.client, keys, secrets);
     await openPartitions(connection, recovery, config.PARTITIONS);
   });
+  const managementBot = await patiently('the management bot', log, () =>
+    openManagementBot(store, config.MANAGEMENT_BOT),
+  );
   return {
     config,
     log,
+    managementBot,
     pool,
     connection,
     runner,

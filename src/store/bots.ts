@@ -35,6 +35,8 @@ export interface Bots extends Transfers, Removal {
   ): Promise<{ readonly bot: Bot; readonly token: string }>;
   /** The token in plain text, for its owner, which the audit log tells. Errors: `bot_not_found`, `not_bot_owner`. */
   token(owner: number, id: number): Promise<string>;
+  /** The live tokens of those of these bots that this person owns now, for messages that hold their places. */
+  tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
   /** Replaces the token; when this returns, no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`. */
   regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }>;
   /** The bot, if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
@@ -170,6 +172,10 @@ export function createBots(
     async token(owner, id) {
       await owned(owner, id);
       return opened(id, await rows.showTokenBox(anew, id, owner));
+    },
+    async tokensOf(owner, ids) {
+      const boxes = await rows.loadTokenBoxes(db, owner, ids);
+      return new Map(boxes.map(({ id, token_box }) => [id, secrets.open(token_box, `bot:${id}`)]));
     },
     async regenerateToken(owner, id) {
       await owned(owner, id);

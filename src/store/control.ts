@@ -26,7 +26,7 @@ interface Kind<T> {
 
 export interface Bot {
   readonly id: number;
-  /** 0 for a deleted bot */
+  /** 0 for a deleted bot and for the management bot */
   readonly owner: number;
   readonly username: string;
   /** the default name, or where none was set the name at creation */
@@ -97,9 +97,11 @@ export type Commands = Readonly<
 const deletedName = 'Deleted bot';
 
 export function botOf(row: BotRow): Bot {
-  const { id, owner_id: owner, token, username, name, names, suspended } = row;
-  if (owner === null || token === null)
+  const { id, username, name, names, suspended, deleted } = row;
+  if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
+  // The management bot has neither: no person has the id 0, and no token the lookup value ''.
+  const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
 }
 

@@ -16,7 +16,9 @@ import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
+import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
+import { createNotices, type Notices } from './notices.js';
 import { createOversight, type Oversight } from './oversight.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
@@ -65,6 +67,8 @@ export interface Store {
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly notices: Notices;
+  readonly management: Management;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -145,6 +149,8 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    management: createManagement(shared, control, webhooks),
+    notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
       await check();
     },
