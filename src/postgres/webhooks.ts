@@ -21,15 +21,24 @@ export interface WebhookRow extends WebhookColumns {
   /** ms */
   readonly former_until: number | null;
   readonly version: number;
+  /** the version by which it was last set or deleted; a new signing secret leaves it */
+  readonly set_version: number;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version`;
+  (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version`;
+
+/** What `setWebhook` did; null when nothing was to be done. */
+export interface WebhookChange {
+  readonly differed: boolean;
+  readonly version: number;
+  readonly setVersion: number;
+}
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
  * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
- * With `only`, changes nothing and returns null unless the row has that version.
+ * With `only`, changes nothing and returns null unless the row has that version; nor where there is nothing to end or to drop.
  */
 export function setWebhook(
   db: Database,
@@ -41,20 +50,26 @@ export function setWebhook(
     readonly only: number | null;
     readonly differs: (was: WebhookRow | null) => boolean;
   },
-): Promise<{ readonly differed: boolean; readonly version: number } | null> {
+): Promise<WebhookChange | null> {
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
     await sql.query('select 1 from bots where id = $1 for update', [bot]);
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
-    const { version } = await one<{ version: number }>(
+    const sets = next.url_box !== null || (was?.url_box ?? null) !== null;
+    if (!sets && !drop) return null;
+    const { version, set_version } = await one<Pick<WebhookRow, 'version' | 'set_version'>>(
       sql,
-      `insert into webhooks (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box)
-       values ($1, $2, $3, $4, $5, $6, $7)
+      `insert into webhooks as w
+         (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box, version, set_version)
+       select $1, $2, $3, $4, $5, $6, $7, v, case when $8 then v else 0 end
+         from (select nextval('control_versions') as v) as new
        on conflict (bot_id) do update set url_box = $2, secret_box = $3, certificate = $4, max_connections = $5,
-         ip_address = $6, version = nextval('control_versions'), set_at = now()
-       returning version`,
+         ip_address = $6, version = excluded.version,
+         set_version = case when $8 then excluded.version else w.set_version end,
+         set_at = case when $8 then now() else w.set_at end
+       returning version, set_version`,
       [
         bot,
         next.url_box,
@@ -63,10 +78,11 @@ export function setWebhook(
         next.max_connections,
         next.ip_address,
         was?.signing_box ?? signing,
+        sets,
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { differed: differs(was), version };
+    return { differed: differs(was), version, setVersion: set_version };
   });
 }
 
