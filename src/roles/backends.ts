@@ -32,7 +32,7 @@ export interface Backends {
   readonly store: Store;
   readonly files: Files;
   readonly doorbell: Doorbell;
-  /** What roles of this process tell of themselves, for the metrics of its front. */
+  /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   close(): Promise<void>;
 }
