@@ -32,9 +32,10 @@ end
 if tonumber(version) <= tonumber(s[3] or 0) then return ok(0) end
 
 redis.call('HSET', state_key, 'hook_version', version)
-if tonumber(set) <= tonumber(s[6] or s[3] or 0) then
+local hooked = s[2] and true or false
+if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
   -- A worker that holds the bot reads its settings again; what failed, and when it is tried again, stays.
-  if s[2] then
+  if hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
   end

@@ -453,6 +453,26 @@ const switches: Case[] = [
     { set: '7' },
   ),
   change(
+    'deliveries end, though the webhook stays set',
+    {
+      seeds: [...three, mine({ hook_set: 7 })],
+      answer: ['ok', 0],
+      changes: [state],
+      after: async (client) => expect(await field(client, 'hook')).toBeNull(),
+    },
+    { ...off, set: '7' },
+  ),
+  change(
+    'deliveries go on of a webhook that stayed set',
+    {
+      seeds: [...three, seeds.queue({ hook_version: 8, hook_set: 7 })],
+      answer: ['ok', 1],
+      changes: [state, due],
+      after: async (client) => expect(await field(client, 'hook')).toBe('9'),
+    },
+    { set: '7' },
+  ),
+  change(
     'the signing secret of a bot that polls',
     {
       seeds: [...three, seeds.queue()],
