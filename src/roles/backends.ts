@@ -2,12 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, redisOf, requireSettings } from '../config.js';
 import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
+import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
 import type { Logger } from '../obs/log.js';
+import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase, type Database } from '../postgres/sql.js';
@@ -34,10 +36,23 @@ export interface Backends {
   readonly doorbell: Doorbell;
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
+  readonly troubles: Troubles;
   close(): Promise<void>;
 }
 
 export type Figure = readonly [name: string, help: string, read: () => number];
+
+/** What it costs when these fail for lack of Redis, of Postgres or of time. */
+const meaning = {
+  doorbell:
+    'a ring came late, twice or not at all: nothing is lost, a sweep looks within a second for updates that wait',
+  background:
+    'background work is late: nothing is lost, it is done again within seconds by this process or another',
+};
+
+/** Redis or Postgres was away, slow or full: what was asked may be asked again. */
+export const isLate = (error: unknown): boolean =>
+  error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
 /** How long a role waits for Redis and Postgres when it starts. */
 const startMsMax = 30_000;
@@ -156,14 +171,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   for (const warning of check.warnings) log.warn(warning);
   await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
 
-  const quiet = new Map<string, number>();
-  /** A dependency that is away says so once in a while, not at each attempt. */
-  const onError = (source: string) => (error: unknown) => {
-    const now = performance.now();
-    if (now - (quiet.get(source) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
-    quiet.set(source, now);
-    log.error({ source, reason: (error as Error).message }, `${source} failed`);
-  };
+  const troubles = createTroubles(log);
+  const { onError, onDelay } = troubles;
   const pool = createPool({
     url: config.DATABASE_URL,
     max: config.POSTGRES_POOL,
@@ -180,7 +189,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     runner: () => runner,
   });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
-  const doorbell = openDoorbell(target, keys, role, onError('doorbell'));
+  const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
     scripts: runner,
@@ -190,7 +199,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
-    onError: onError('background work'),
+    onError: onDelay('background work', meaning.background, isLate),
   });
 
   const files = createFiles({
@@ -218,6 +227,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     files,
     doorbell,
     figures: [],
+    troubles,
     async close() {
       await files.close();
       await doorbell.close();
