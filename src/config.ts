@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { limits } from './limits.js';
+import { validBotUsername } from './rules/usernames.js';
 
 const whole = (min: number, max: number) =>
   z.coerce
@@ -147,6 +148,15 @@ export const settings = {
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
     .default('Service')
     .describe('What stands for `Service` in the header names `X-Service-…` of webhook deliveries'),
+  MANAGEMENT_BOT: z
+    .string()
+    .refine(validBotUsername, { error: 'a username that ends in "bot"' })
+    .default('petrelbot')
+    .describe('Username of the built-in bot with which people create bots and look after them'),
+  TRANSFER_CONSENT: flag
+    .default(false)
+    .describe('1: a bot changes hands once its recipient has agreed, within a week'),
+  AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),

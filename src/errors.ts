@@ -45,6 +45,14 @@ export const catalogue = {
   not_bot_owner: forbidden('not the owner of the bot'),
   bot_not_found: { code: 404, text: 'Not Found: bot not found' },
   user_not_found: { code: 404, text: 'Not Found: user not found' },
+  username_unknown: bad('user @{name} not found'),
+  username_not_person: bad('@{name} is not a user'),
+  transfer_to_self: bad('the bot is yours already'),
+  recipient_suspended: bad('the new owner is suspended'),
+  recipient_too_many_bots: bad('the new owner has too many bots'),
+  transfer_not_found: { code: 404, text: 'Not Found: transfer not found' },
+  username_not_reserved: { code: 404, text: 'Not Found: username is not reserved' },
+  cant_write_to_bot: forbidden("you can't write to this bot"),
 
   // Chats and rights
   chat_id_empty: bad('chat_id is empty'),

@@ -110,6 +110,15 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
+const deleteTold = statement(
+  'purge_notices',
+  `delete from notices where id = any(array(
+     select id from notices
+     where told_at < now() - $1::bigint * interval '1 millisecond'
+     order by told_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
  * Returns the rows. */
 export async function purgeTombstones(pool: Pool): Promise<number> {
@@ -120,6 +129,7 @@ export async function purgeTombstones(pool: Pool): Promise<number> {
   const all = [
     ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
     [deleteRequests, limits.idempotency_ttl_ms] as const,
+    [deleteTold, limits.notice_kept_ms] as const,
     [deleteOldDead, limits.dead_update_age_ms_max] as const,
     [agedAttempts, limits.delivery_attempt_age_ms_max] as const,
     [surplusAttempts, limits.delivery_failures_kept] as const,

@@ -1,4 +1,6 @@
 /** Statements on the webhooks of bots. */
+import { fail } from '../errors.js';
+import { noteAudit } from './audit.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 /** What a call sets. */
@@ -23,10 +25,13 @@ export interface WebhookRow extends WebhookColumns {
   readonly version: number;
   /** the version by which it was last set or deleted; a new signing secret leaves it */
   readonly set_version: number;
+  /** its bot is suspended, and deliveries rest */
+  readonly suspended: boolean;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version`;
+  (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version,
+  exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended`;
 
 /** What `setWebhook` did; null when nothing was to be done. */
 export interface WebhookChange {
@@ -39,6 +44,7 @@ export interface WebhookChange {
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
  * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
  * With `only`, changes nothing and returns null unless the row has that version; nor where there is nothing to end or to drop.
+ * Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
  */
 export function setWebhook(
   db: Database,
@@ -54,7 +60,12 @@ export function setWebhook(
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
-    await sql.query('select 1 from bots where id = $1 for update', [bot]);
+    const [lives] = await sql.query<{ suspended: boolean }>(
+      'select suspended_at is not null as suspended from bots where id = $1 and deleted_at is null for update',
+      [bot],
+    );
+    // Its token was good when the call began.
+    if (lives === undefined || lives.suspended) fail('unauthorized');
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
     const sets = next.url_box !== null || (was?.url_box ?? null) !== null;
@@ -82,7 +93,11 @@ export function setWebhook(
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { differed: differs(was), version, setVersion: set_version };
+    const differed = differs(was);
+    // Deliveries end a webhook by its version, bots set and end theirs.
+    const actor = { type: only === null ? 'bot' : 'service' } as const;
+    if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
+    return { differed, version, setVersion: set_version };
   });
 }
 
@@ -128,6 +143,7 @@ export function rotateSigning(
       owner,
     ]);
     if (owned === undefined) return false;
+    await noteAudit(sql, bot, { type: 'user', id: owner }, 'signing_secret_rotated');
     await noteStale(sql, [['webhook', bot]]);
     await sql.query(
       `insert into webhooks as w (bot_id, signing_box) values ($1, $2)

@@ -8,6 +8,7 @@ import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
+import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
@@ -37,6 +38,8 @@ export interface Backends {
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
+  /** Id of the management bot. */
+  readonly managementBot: number;
   close(): Promise<void>;
 }
 
@@ -161,6 +164,16 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
+/** The built-in bot is there before anybody can look for it. */
+async function openManagementBot(store: Store, username: string): Promise<number> {
+  try {
+    return await store.management.ensure(managementIdentity(username));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;
+    throw new StartError(`the username @${username} is taken: choose another one with MANAGEMENT_BOT`);
+  }
+}
+
 /** Opens everything a role needs. Errors: ConfigError, StartError, or what Redis or Postgres said last. */
 export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
   const target = redisOf(given);
@@ -199,6 +212,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
+    transferConsent: config.TRANSFER_CONSENT,
     onError: onDelay('background work', meaning.background, isLate),
   });
 
@@ -215,9 +229,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     if (first) await checkInstallation(db, first.client, keys, secrets);
     await openPartitions(connection, recovery, config.PARTITIONS);
   });
+  const managementBot = await patiently('the management bot', log, () =>
+    openManagementBot(store, config.MANAGEMENT_BOT),
+  );
   return {
     config,
     log,
+    managementBot,
     pool,
     connection,
     runner,

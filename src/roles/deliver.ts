@@ -4,11 +4,13 @@ import { createReceivers } from '../delivery/receivers.js';
 import { createRecorder } from '../delivery/recorder.js';
 import { makeSender } from '../delivery/send.js';
 import { createDeliveryWorker } from '../delivery/worker.js';
+import { createManager } from '../manage/manager.js';
 import { type Backends, isLate } from './backends.js';
 import type { Role } from './role.js';
 
 export async function startDeliver({
   config,
+  managementBot,
   log,
   keys,
   store,
@@ -27,8 +29,13 @@ export async function startDeliver({
     ...{ store, files, receivers },
     onError: onError('a call in the answer to a delivery'),
   });
+  const manager = createManager({
+    ...{ store, bot: managementBot },
+    onError: onDelay('the management bot', 'the management bot is late: what it was told waits', isLate),
+  });
   const worker = createDeliveryWorker({
     store,
+    inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     doorbell,
     send: sender.send,
     service: config.HEADER_SERVICE_NAME,
@@ -66,9 +73,10 @@ export async function startDeliver({
   store.sweep.start();
   recorder.start();
   worker.start();
+  manager.start();
   return {
     async stop() {
-      await worker.stop();
+      await Promise.all([worker.stop(), manager.stop()]);
       await sender.close();
       await recorder.stop();
       await store.sweep.stop();

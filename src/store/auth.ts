@@ -25,6 +25,8 @@ export interface Auth {
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
    * have been written before. */
   revoke(subject: Subject): Promise<void>;
+  /** Hears of subjects that were revoked as this node learns of it, `*` for all. */
+  watch(listener: (subjects: readonly string[]) => void): void;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -62,9 +64,11 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
   let unlisten: (() => void) | undefined;
+  const watchers: Array<(subjects: readonly string[]) => void> = [];
 
   function forget(subjects: readonly string[]): void {
     forgotten++;
+    for (const listener of watchers) listener(subjects);
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
@@ -140,7 +144,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     if (!value) return null;
     const lookup = secrets.lookup(token).toString('base64');
     const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
-    if (!valid) return null;
+    // The token of who is suspended stays theirs, and is not accepted.
+    if (!valid || value.state !== undefined) return null;
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
   }
@@ -191,6 +196,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         await sleep(10);
       }
     },
+    watch: (listener) => void watchers.push(listener),
     async start() {
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());

@@ -171,7 +171,7 @@ export function createWebhooks(
       await switchTo(bot, {
         version: String(row.version),
         set: String(row.set_version),
-        active: row.url_box !== null,
+        active: row.url_box !== null && !row.suspended,
         drop: dropped === 0 ? '' : String(dropped),
         mask: '',
       });

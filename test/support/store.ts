@@ -45,6 +45,7 @@ export interface TestNode {
 
 export interface TestCluster {
   readonly redis: RedisServer;
+  readonly databaseUrl: string;
   readonly keys: Keys;
   node(reactorsListed?: number): Promise<TestNode>;
   /** Writes every journal to Postgres; what was written may be evicted from then on. */
@@ -131,6 +132,7 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
   };
   return {
     redis,
+    databaseUrl: database.url,
     keys,
     node,
     async flush() {
