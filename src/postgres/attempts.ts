@@ -98,6 +98,8 @@ export interface AttemptRow {
 }
 
 export interface AttemptFilter {
+  /** Only what was tried since the present owner got the bot, as far as the clocks of the machines agree. */
+  readonly ofOwner: boolean;
   readonly updateId: number | null;
   readonly delivered: boolean | null;
   readonly status: number | null;
@@ -107,7 +109,7 @@ export interface AttemptFilter {
 export function loadAttempts(
   sql: Sql,
   bot: number,
-  { updateId, delivered, status }: AttemptFilter,
+  { ofOwner, updateId, delivered, status }: AttemptFilter,
   before: number,
   limit: number,
 ): Promise<AttemptRow[]> {
@@ -117,8 +119,9 @@ export function loadAttempts(
        from delivery_attempts
       where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
         and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
+        and (not $7 or at >= (select owned_since from bots b where b.id = $1))
       order by id desc limit $6`,
-    [bot, before, updateId, delivered, status, limit],
+    [bot, before, updateId, delivered, status, limit, ofOwner],
   );
 }
 
