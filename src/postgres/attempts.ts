@@ -1,5 +1,6 @@
 /** Statements on attempts to deliver to webhooks. */
 import { limits } from '../limits.js';
+import { type Failure, noteFailing } from './failing.js';
 import { type Database, one, type Sql } from './sql.js';
 
 /** An attempt to keep. */
@@ -70,6 +71,8 @@ export function appendAttempts(
         ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
       ],
     );
+    const delivered = rows.filter(([, { delivered }]) => delivered > 0).map(([bot]) => bot);
+    await noteFailing(sql, delivered, failuresOf(attempts, rows));
     const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
     await sql.query(
       `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
@@ -79,6 +82,22 @@ export function appendAttempts(
       [succeeded],
     );
   });
+}
+
+/** Of bots that took nothing: when the first failed, and why the last. */
+function failuresOf(
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyArray<readonly [bot: number, counts: AttemptCounts]>,
+): Failure[] {
+  const failed = new Set(
+    counts.filter(([, { delivered, failed }]) => failed > 0 && delivered === 0).map(([bot]) => bot),
+  );
+  const found = new Map<number, Failure>();
+  for (const { bot, at, error } of attempts) {
+    if (failed.has(bot) && error !== null)
+      found.set(bot, { bot, at: Math.min(at, found.get(bot)?.at ?? at), error });
+  }
+  return [...found.values()];
 }
 
 export interface AttemptRow {

@@ -1,6 +1,7 @@
 /** Statements on the webhooks of bots. */
 import { fail } from '../errors.js';
 import { noteAudit } from './audit.js';
+import { tellPerson } from './notices.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 /** What a call sets. */
@@ -43,7 +44,8 @@ export interface WebhookChange {
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
  * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
- * With `only`, changes nothing and returns null unless the row has that version; nor where there is nothing to end or to drop.
+ * With `only`, changes nothing and returns null unless the row has that version, and tells the owner; nor where there is nothing to
+ * end or to drop.
  * Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
  */
 export function setWebhook(
@@ -60,8 +62,9 @@ export function setWebhook(
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
-    const [lives] = await sql.query<{ suspended: boolean }>(
-      'select suspended_at is not null as suspended from bots where id = $1 and deleted_at is null for update',
+    const [lives] = await sql.query<{ suspended: boolean; owner: number | null; username: string }>(
+      `select suspended_at is not null as suspended, owner_id as owner, username
+         from bots where id = $1 and deleted_at is null for update`,
       [bot],
     );
     // Its token was good when the call began.
@@ -79,7 +82,9 @@ export function setWebhook(
        on conflict (bot_id) do update set url_box = $2, secret_box = $3, certificate = $4, max_connections = $5,
          ip_address = $6, version = excluded.version,
          set_version = case when $8 then excluded.version else w.set_version end,
-         set_at = case when $8 then now() else w.set_at end
+         set_at = case when $8 then now() else w.set_at end,
+         failing_since = case when $8 then null else w.failing_since end,
+         failing_told_at = case when $8 then null else w.failing_told_at end
        returning version, set_version`,
       [
         bot,
@@ -97,6 +102,8 @@ export function setWebhook(
     // Deliveries end a webhook by its version, bots set and end theirs.
     const actor = { type: only === null ? 'bot' : 'service' } as const;
     if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
+    if (only !== null && lives.owner !== null)
+      await tellPerson(sql, lives.owner, { kind: 'webhook_removed', bot, username: lives.username });
     return { differed, version, setVersion: set_version };
   });
 }

@@ -149,11 +149,13 @@ test('a node that dies behind the commit leaves it to the sweep, which drops onc
   await books.close();
 });
 
-test('a webhook that its receiver called gone for 23 hours is removed', async ({ onTestFinished }) => {
+test('a webhook that its receiver called gone for 23 hours is removed, and its owner told', async ({
+  onTestFinished,
+}) => {
   const books = await keepBooks(() => 410);
   onTestFinished(() => books.close());
   const { front } = world;
-  const { bot, say } = await makeChats(front, 1);
+  const { bot, users, say } = await makeChats(front, 1);
   await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
   await say(0, 'a');
   const state = world.cluster.keys.queueState(bot.id);
@@ -161,6 +163,12 @@ test('a webhook that its receiver called gone for 23 hours is removed', async ({
   await expect.poll(() => client.hget(state, 'gone'), { timeout: 3_000 }).not.toBeNull();
   await client.hset(state, 'gone', Date.now() - 23 * 3_600_000 - 60_000);
   await expect.poll(() => front.store.webhooks.find(bot.id), { timeout: 6_000 }).toBeNull();
+  const notices = await front.db.query<{ user_id: number; notice: object }>(
+    "select user_id, notice from notices where notice ->> 'kind' = 'webhook_removed'",
+  );
+  expect(notices).toMatchObject([
+    { user_id: users[0]?.id, notice: { bot: bot.id, username: bot.sender.profile.u } },
+  ]);
   await expect.poll(async () => shown(await poll(front, bot)), { timeout: 4_000 }).toEqual(['a']);
 });
 
