@@ -83,6 +83,7 @@ export const limits = {
   webhook_retry_interval_ms_max: 120_000,
   webhook_retry_after_ms_max: 3_600_000,
   webhook_retry_age_ms_max: 24 * 3_600_000,
+  webhook_failing_ms: 3_600_000,
   webhook_gone_ms: 23 * 3_600_000,
   webhook_secret_rotation_ms: 24 * 3_600_000,
   callback_query_age_ms_max: 15 * 60_000,
