@@ -146,7 +146,8 @@ const offered = 'bot_id = $1 and to_id = $2 and expires_at > now()';
 export function acceptBot(db: Database, bot: number, user: number, anew: Anew): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [offer] = await sql.query<{ from_id: number }>(
-      `select from_id from bot_transfers where ${offered}`,
+      // Another answer to it waits, and then finds it gone.
+      `select from_id from bot_transfers where ${offered} for update`,
       [bot, user],
     );
     if (offer === undefined) return fail('transfer_not_found');
