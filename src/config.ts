@@ -6,13 +6,14 @@ import { z } from 'zod';
 import { limits } from './limits.js';
 import { validBotUsername } from './rules/usernames.js';
 
-const int = (min: number, max: number, fallback: number) =>
+const whole = (min: number, max: number) =>
   z.coerce
     .number({ error: `a whole number from ${min} to ${max}` })
     .int({ error: `a whole number from ${min} to ${max}` })
     .min(min, { error: `a whole number from ${min} to ${max}` })
-    .max(max, { error: `a whole number from ${min} to ${max}` })
-    .default(fallback);
+    .max(max, { error: `a whole number from ${min} to ${max}` });
+
+const int = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
 
 const url = (protocols: readonly string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
@@ -73,6 +74,11 @@ const cidrs = z.string().transform((text, ctx) => {
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
+  METRICS_PORT: whole(1, 65_535)
+    .optional()
+    .describe(
+      'Port on which `deliver` and `flush` answer `/metrics`, `/healthz` and `/readyz`; none without it. A front does so on PORT',
+    ),
   BASE_URL: url(['http:', 'https:']).optional().describe('Address under which clients reach the service'),
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()

@@ -166,9 +166,13 @@ export class ApiError extends Error {
   readonly code: number;
   readonly retryAfter: number | undefined;
 
-  constructor(kind: ErrorName, detail: ErrorDetail = {}) {
+  /** `options.cause` is for the log alone. */
+  constructor(kind: ErrorName, detail: ErrorDetail = {}, options: ErrorOptions = {}) {
     const entry = catalogue[kind];
-    super(entry.text.replace(/\{(\w+)\}/g, (_, key: keyof ErrorDetail) => String(detail[key] ?? '')));
+    super(
+      entry.text.replace(/\{(\w+)\}/g, (_, key: keyof ErrorDetail) => String(detail[key] ?? '')),
+      options,
+    );
     this.name = 'ApiError';
     this.kind = kind;
     this.code = entry.code;

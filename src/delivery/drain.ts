@@ -14,6 +14,7 @@ import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';
 import type { DrainContext } from './context.js';
 import { createGraves } from './graves.js';
+import { hearOf } from './hearing.js';
 import { createHeld, type Opened } from './held.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { createReport } from './report.js';
@@ -30,7 +31,7 @@ export interface Drain {
 
 /** Acknowledgements are gathered for so long while others are on their way. */
 const gatherMs = 25;
-/** A drain that is over sooner needs no hints. */
+/** A drain that is over sooner needs no hints, unless the bot was just served. */
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
 const restMs = 100;
@@ -38,12 +39,14 @@ const restMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 
+/** `again`: the bot was served a moment ago, so more is likely to come soon. */
 export function startDrain(
   context: DrainContext,
   bot: number,
   webhook: Webhook,
   lease: Lease,
   sentAt: number,
+  again: boolean,
 ): Drain {
   const { store, slots } = context;
   const held = createHeld();
@@ -67,7 +70,8 @@ export function startDrain(
   /** The webhook was deleted: what is open may be acknowledged until then. */
   let graceEnd = Number.POSITIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
-  let unlisten: (() => void) | undefined;
+  /** When it is due, by the monotonic clock. */
+  let timerAt = 0;
   /** When something was last taken or settled, by the monotonic clock. */
   let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
@@ -86,21 +90,26 @@ export function startDrain(
     if (state === 'over') return;
     state = 'over';
     clearTimeout(timer);
-    unlisten?.();
     abort.abort();
     hush();
     finish(again);
   }
 
-  /** Looks again in so many milliseconds, or sooner. */
+  /** Looks again in so many milliseconds, or sooner: one that is due before is left, since each answer comes by here. */
   function wake(ms: number): void {
+    const at = performance.now() + Math.max(0, ms);
+    if (timer !== undefined && timerAt <= at) return;
     clearTimeout(timer);
-    timer = setTimeout(pump, Math.max(0, ms));
+    timerAt = at;
+    timer = setTimeout(() => {
+      timer = undefined;
+      pump();
+    }, ms);
   }
 
   /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
-  function takeUp({ again, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
-    for (const chat of again) if (!report.knows(chat.chat)) held.addAgain(chat);
+  function takeUp({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
+    for (const chat of failed) if (!report.knows(chat.chat)) held.addAgain(chat);
     for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
     if (held.count > 0) busyAt = performance.now();
     if (asked.updates > 0) ({ more } = taken);
@@ -231,7 +240,7 @@ export function startDrain(
   const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
   /** The bot's next update may come at any moment: to hear of it costs less than to be rung for it. */
   const staying = (now: number) =>
-    unlisten !== undefined && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
+    hearing.on && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
   /** Most of what is held waits behind something that is open. */
   const crowded = () => !held.ready && held.count > limits.webhook_held_entries_max / 2;
 
@@ -259,8 +268,9 @@ export function startDrain(
   async function step(): Promise<void> {
     stepping = true;
     clearTimeout(timer);
+    timer = undefined;
     // Whatever Redis does, the end of the lease is heard of.
-    timer = setTimeout(pump, limits.webhook_lease_ms - (performance.now() - renewedAt));
+    wake(limits.webhook_lease_ms - (performance.now() - renewedAt));
     try {
       await tell();
       stepping = false;
@@ -318,22 +328,12 @@ export function startDrain(
   }
 
   takeUp(lease, { chats: 1, updates: 1 });
-  const listening = setTimeout(() => {
-    if (state === 'over') return;
-    store.deliveries
-      .listen(bot, () => {
-        hinted = true;
-        pump();
-      })
-      .then((stop) => {
-        unlisten = stop;
-        if (state === 'over') stop();
-        // What came before the subscription stood gave no hint.
-        hinted = true;
-        pump();
-      }, context.onError);
-  }, listenAfterMs);
-  done.then(() => clearTimeout(listening));
+  const hear = () => {
+    hinted = true;
+    pump();
+  };
+  const hearing = hearOf(store.deliveries, bot, again ? 0 : listenAfterMs, hear, context.onError);
+  done.then(hearing.end);
   pump();
   return {
     done,

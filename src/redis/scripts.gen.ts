@@ -486,13 +486,6 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Empties a bot's queue, as its owner asked. */
-  'updates/drop_pending': {
-    keys: { state: string; queue: string };
-    args: {  };
-    result:
-      | { status: 'ok'; dropped: number };
-  };
   /** What getWebhookInfo tells of a bot's queue. */
   'updates/info': {
     keys: { state: string; queue: string };
@@ -631,7 +624,7 @@ export interface Scripts {
   /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
   'webhooks/switch': {
     keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
-    args: { bot: string; version: string; active: boolean; drop: string; mask: string };
+    args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
       | { status: 'ok'; ring: boolean }
       | { status: 'queue_missing' };

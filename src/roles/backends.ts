@@ -10,6 +10,7 @@ import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
+import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase, type Database } from '../postgres/sql.js';
@@ -34,14 +35,27 @@ export interface Backends {
   readonly store: Store;
   readonly files: Files;
   readonly doorbell: Doorbell;
-  /** What roles of this process tell of themselves, for the metrics of its front. */
+  /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
+  readonly troubles: Troubles;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
 }
 
 export type Figure = readonly [name: string, help: string, read: () => number];
+
+/** What it costs when these fail for lack of Redis, of Postgres or of time. */
+const meaning = {
+  doorbell:
+    'a ring came late, twice or not at all: nothing is lost, a sweep looks within a second for updates that wait',
+  background:
+    'background work is late: nothing is lost, it is done again within seconds by this process or another',
+};
+
+/** Redis or Postgres was away, slow or full: what was asked may be asked again. */
+export const isLate = (error: unknown): boolean =>
+  error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
 /** How long a role waits for Redis and Postgres when it starts. */
 const startMsMax = 30_000;
@@ -170,14 +184,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   for (const warning of check.warnings) log.warn(warning);
   await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
 
-  const quiet = new Map<string, number>();
-  /** A dependency that is away says so once in a while, not at each attempt. */
-  const onError = (source: string) => (error: unknown) => {
-    const now = performance.now();
-    if (now - (quiet.get(source) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
-    quiet.set(source, now);
-    log.error({ source, reason: (error as Error).message }, `${source} failed`);
-  };
+  const troubles = createTroubles(log);
+  const { onError, onDelay } = troubles;
   const pool = createPool({
     url: config.DATABASE_URL,
     max: config.POSTGRES_POOL,
@@ -194,7 +202,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     runner: () => runner,
   });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
-  const doorbell = openDoorbell(target, keys, role, onError('doorbell'));
+  const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
     scripts: runner,
@@ -205,7 +213,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
     transferConsent: config.TRANSFER_CONSENT,
-    onError: onError('background work'),
+    onError: onDelay('background work', meaning.background, isLate),
   });
 
   const files = createFiles({
@@ -237,6 +245,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     files,
     doorbell,
     figures: [],
+    troubles,
     async close() {
       await files.close();
       await doorbell.close();

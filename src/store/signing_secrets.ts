@@ -4,7 +4,8 @@ import { limits } from '../limits.js';
 import { ensureWebhook, loadOwnWebhook, rotateSigning, type WebhookRow } from '../postgres/webhooks.js';
 import type { Bots } from './bots.js';
 import type { StoreContext } from './context.js';
-import { newSigningSecret, sealedFor, type Webhooks } from './webhooks.js';
+import { makeSigningSecret } from './secrets.js';
+import { sealedFor, type Webhooks } from './webhooks.js';
 
 export interface SigningSecret {
   /** `whsec_` and base64 */
@@ -25,7 +26,7 @@ export function createSigningSecrets(
   bots: Pick<Bots, 'owned'>,
   webhooks: Pick<Webhooks, 'refresh'>,
 ): SigningSecrets {
-  const sealed = (bot: number) => secrets.seal(newSigningSecret(), sealedFor(bot, 'signing'));
+  const sealed = (bot: number) => secrets.seal(makeSigningSecret(), sealedFor(bot, 'signing'));
   const shown = (bot: number, row: WebhookRow): SigningSecret => ({
     secret: secrets.open(row.signing_box, sealedFor(bot, 'signing')),
     formerUntil: (row.former_until ?? 0) > Date.now() ? row.former_until : null,

@@ -6,7 +6,8 @@ import { makeToken } from '../rules/token.js';
 import type { Auth } from './auth.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies } from './control.js';
-import { newSigningSecret, sealedFor, type Webhooks } from './webhooks.js';
+import { makeSigningSecret } from './secrets.js';
+import { sealedFor, type Webhooks } from './webhooks.js';
 import type { WriteAccessCopies } from './write_access.js';
 
 export type { OfferRow } from '../postgres/ownership.js';
@@ -42,7 +43,7 @@ export function createTransfers(
     const token = makeToken('bot', id, randomBytes(32));
     return {
       token: { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) },
-      signing: secrets.seal(newSigningSecret(), sealedFor(id, 'signing')),
+      signing: secrets.seal(makeSigningSecret(), sealedFor(id, 'signing')),
       overlapMs: limits.webhook_secret_rotation_ms,
     };
   }

@@ -2,6 +2,7 @@
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/api/registry.js';
+import { keepBooks } from '../delivery/world.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 let service: Service;
@@ -124,6 +125,27 @@ describe('a bot that was transferred', () => {
       },
     ]);
   });
+});
+
+test('attempts to deliver that were made for the former owner are not for who got the bot later', async () => {
+  const books = await keepBooks();
+  await service.openChat(owner, bot);
+  const { url, certificate } = books;
+  await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
+  const attempts = async (by: TestUser) =>
+    (await resultOf(service.app(by, 'GET', path('/webhook/deliveries')))).items;
+  await expect.poll(async () => (await attempts(owner)).length, { timeout: 10_000 }).toBe(1);
+  const [{ update_id }] = await attempts(owner);
+  const range = { from_update_id: update_id, to_update_id: update_id };
+  const replay = (by: TestUser) => resultOf(service.app(by, 'POST', path('/webhook/replay'), range));
+  await hand();
+  expect(await attempts(heir)).toEqual([]);
+  expect(await replay(heir)).toEqual({ queued: 0 });
+  await service.openChat(heir, bot);
+  await expect.poll(async () => (await attempts(heir)).length, { timeout: 10_000 }).toBe(1);
+  expect((await attempts(heir))[0].update_id).toBeGreaterThan(update_id);
+  expect(books.taken).toHaveLength(2);
+  await books.close();
 });
 
 describe('a transfer is refused', () => {
