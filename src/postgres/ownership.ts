@@ -3,7 +3,8 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
-import { type Database, noteStale, type Sql } from './sql.js';
+import { tellPerson } from './notices.js';
+import { type Database, noteStale, one, type Sql } from './sql.js';
 import { findName } from './users.js';
 
 /** What a transfer makes anew. */
@@ -71,6 +72,22 @@ async function handOver(sql: Sql, bot: number, from: number, to: number, anew: A
   ]);
 }
 
+/** The management bot tells who gets a bot, or could have it. */
+async function tellRecipient(
+  sql: Sql,
+  kind: 'transferred_to_you' | 'transfer_offered',
+  bot: number,
+  owner: number,
+  to: number,
+): Promise<void> {
+  const named = await one<{ username: string; from: string }>(
+    sql,
+    `select b.username, coalesce(u.username, '') as "from" from bots b, users u where b.id = $1 and u.id = $2`,
+    [bot, owner],
+  );
+  await tellPerson(sql, to, { kind, bot, ...named });
+}
+
 const ownCountAsRecipients = (error: unknown): never => {
   if ((error as { kind?: string }).kind === 'too_many_bots') fail('recipient_too_many_bots');
   throw error;
@@ -95,6 +112,7 @@ export function transferBot(
     checkOwner(row, owner);
     const to = await findRecipient(sql, owner, username);
     await handOver(sql, bot, owner, to, anew).catch(ownCountAsRecipients);
+    await tellRecipient(sql, 'transferred_to_you', bot, owner, to);
     return true;
   });
 }
@@ -117,6 +135,7 @@ export function offerBot(
       [bot, owner, to, ageMs],
     );
     await noteAudit(sql, bot, { type: 'user', id: owner }, 'transfer_offered', { to });
+    await tellRecipient(sql, 'transfer_offered', bot, owner, to);
     return true;
   });
 }
@@ -127,7 +146,8 @@ const offered = 'bot_id = $1 and to_id = $2 and expires_at > now()';
 export function acceptBot(db: Database, bot: number, user: number, anew: Anew): Promise<boolean> {
   return db.transaction(async (sql) => {
     const [offer] = await sql.query<{ from_id: number }>(
-      `select from_id from bot_transfers where ${offered}`,
+      // Another answer to it waits, and then finds it gone.
+      `select from_id from bot_transfers where ${offered} for update`,
       [bot, user],
     );
     if (offer === undefined) return fail('transfer_not_found');

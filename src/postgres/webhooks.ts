@@ -67,8 +67,11 @@ export function setWebhook(
          from bots where id = $1 and deleted_at is null for update`,
       [bot],
     );
-    // Its token was good when the call began.
-    if (lives === undefined || lives.suspended) fail('unauthorized');
+    if (lives === undefined || lives.suspended) {
+      if (only !== null) return null;
+      // Its token was good when the call began.
+      fail('unauthorized');
+    }
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
     const sets = next.url_box !== null || (was?.url_box ?? null) !== null;
@@ -113,13 +116,29 @@ export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | n
   return row ?? null;
 }
 
-/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. */
+/** The row of a bot that `owner` owns now. */
+export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Promise<WebhookRow | null> {
+  const [row] = await sql.query<WebhookRow>(
+    `select ${columns} from webhooks
+      where bot_id = $1 and exists (select from bots b where b.id = bot_id and b.owner_id = $2)`,
+    [bot, owner],
+  );
+  return row ?? null;
+}
+
+/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. Null unless `owner` owns the bot. */
 export function ensureWebhook(
   db: Database,
   bot: number,
+  owner: number,
   signing: Buffer,
-): Promise<{ readonly row: WebhookRow; readonly made: boolean }> {
+): Promise<{ readonly row: WebhookRow; readonly made: boolean } | null> {
   return db.transaction(async (sql) => {
+    const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for share', [
+      bot,
+      owner,
+    ]);
+    if (owned === undefined) return null;
     const { count } = await one<{ count: number }>(
       sql,
       `with made as (

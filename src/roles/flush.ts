@@ -12,6 +12,7 @@ export function startFlush({ config, log, connection, runner, pool, keys, figure
     keys,
     hotTtlMs: config.HOT_TTL_MS,
     intervalMs: config.FLUSH_INTERVAL_MS,
+    auditDays: config.AUDIT_DAYS,
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();

@@ -62,7 +62,7 @@ async function openPoll(front: number) {
   // Its first look has confirmed what was there.
   await expect.poll(() => redis.hget(state, 'bytes'), { timeout: 5_000 }).toBe('0');
   redis.disconnect();
-  return poll;
+  return { poll };
 }
 
 describe('a token that is no more', () => {
@@ -71,16 +71,16 @@ describe('a token that is no more', () => {
     ['suspended', () => service.app(operator, 'POST', `/api/admin/bots/${bot.id}/suspension`)],
     ['replaced', () => own('POST', '/regenerate_token')],
   ])('ends the open poll of a bot that was %s, on another node', async (_, end) => {
-    const poll = await openPoll(1);
+    const { poll } = await openPoll(1);
     await resultOf(end());
     expect(await poll).toMatchObject(refusal(401, 'Unauthorized'));
   });
 
   test('does not end the poll of a bot that was given another name', async () => {
-    const poll = openPoll(1);
+    const { poll } = await openPoll(1);
     await resultOf(service.bot(bot, 'setMyName', { name: 'Other' }));
     await resultOf(say('heard'));
-    expect((await resultOf(await poll)).map((u: { message: { text: string } }) => u.message.text)).toEqual([
+    expect((await resultOf(poll)).map((u: { message: { text: string } }) => u.message.text)).toEqual([
       'heard',
     ]);
   });

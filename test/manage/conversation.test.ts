@@ -109,6 +109,8 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
   const stale = await owner.press(made, said('button_edit'));
   expect(stale).toEqual({ alert: said('not_yours'), shown: [], last: undefined });
 
+  const notice = said('notice_transferred_to_you', { from: owner.user.username, username });
+  await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
   const page = await heir.say('/token');
   const shown = await heir.press(page, said('button_show_token'));
   const third = tokenIn(shown.last);

@@ -3,12 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { menuOf } from '../../src/manage/commands.js';
 import { managementIdentity } from '../../src/manage/identity.js';
+import { noticeContent } from '../../src/manage/notices.js';
 import { fill, languageOf, type TextKey, texts } from '../../src/manage/texts.js';
 import { contentOf } from '../../src/manage/words.js';
 import { checkCommands } from '../../src/rules/commands.js';
 import { languages } from '../../src/rules/identity_texts.js';
 import { codePointLength } from '../../src/rules/text.js';
 import { fillTokens } from '../../src/rules/token_entity.js';
+import type { Notice } from '../../src/store/notices.js';
 
 const keys = Object.keys(texts.en) as TextKey[];
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
@@ -84,6 +86,29 @@ test('the bot presents itself in every language and in English to others', () =>
     expect(Object.keys(each).sort()).toEqual(['', ...languages].sort());
   expect(Object.keys(commands)).toContain('default|kk');
   expect(commands['default|']).toEqual(menuOf(texts.en));
+});
+
+test('every notice is worded in every language, with all that it tells', () => {
+  const of = { bot: 7, username: 'some_bot' };
+  const notices: Notice[] = [
+    { kind: 'leak_found', where: 'https://example.org/a', ...of },
+    { kind: 'user_token_leaked', name: 'laptop', where: '' },
+    { kind: 'webhook_failing', since: 1_700_000_000, error: 'Connection timed out', ...of },
+    { kind: 'webhook_removed', ...of },
+    { kind: 'transferred_to_you', from: 'ann', ...of },
+    { kind: 'transfer_offered', from: '', ...of },
+    { kind: 'token_issued', ...of },
+  ];
+  for (const language of languages) {
+    const said = notices.map((notice) => noticeContent(notice, language).text ?? '');
+    for (const text of said) expect(text).not.toMatch(/[{}]|undefined/);
+    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(6);
+    expect(said[0]).toContain('https://example.org/a');
+    expect(said[1]).toContain(texts[language].somewhere);
+    expect(said[2]).toContain('2023-11-14 22:13 UTC');
+    expect(said[2]).toContain('Connection timed out');
+    expect(said[4]).toContain('@ann');
+  }
 });
 
 test('a value is not read again', () => {

@@ -77,7 +77,7 @@ async function openNode(
   const db: Database = {
     query: <T>(text: string, params?: readonly unknown[]) =>
       hooks.query(text, () => real.query(text, params)) as Promise<T[]>,
-    transaction: (work) => real.transaction(work),
+    transaction: (work) => hooks.query('transaction', () => real.transaction(work)) as never,
   };
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const hints = createHints(redisUrl, 'test', () => undefined);

@@ -47,7 +47,7 @@ export const acceptTransfer = defineEndpoint({
   path: '/api/me/transfers/{bot_id}/accept',
   summary: 'Takes a bot that was offered to the caller.',
   params,
-  errors: ['transfer_not_found', 'too_many_bots', 'bot_not_found', 'not_bot_owner'],
+  errors: ['transfer_not_found', 'too_many_bots'],
   result: done,
   handler: async ({ user, store }, p) => {
     await store.bots.acceptTransfer(user.id, p.bot_id);

@@ -23,7 +23,9 @@ export const setWriteAccess = defineEndpoint({
     'Sets who may write to a bot in direct chats: everybody, selected people or its owner alone. Once this has answered, nobody else gets through.',
   params: z.object({
     bot_id: botId,
-    policy: z.enum(['all', 'selected', 'owner'], { error: policyError }),
+    policy: z
+      .enum(['all', 'selected', 'owner'], { error: policyError })
+      .describe('Who may write besides the owner, who always may'),
     usernames: optional(usernames).describe('Of the people who may write, with the policy `selected`'),
   }),
   errors: ['bot_not_found', 'not_bot_owner', 'username_unknown', 'username_not_person'],
