@@ -44,6 +44,9 @@ export const catalogue = {
   too_many_commands: bad('BOT_COMMANDS_TOO_MUCH'),
   not_bot_owner: forbidden('not the owner of the bot'),
   bot_not_found: { code: 404, text: 'Not Found: bot not found' },
+  too_many_tokens: bad('too many tokens'),
+  token_name_taken: bad('token name is already taken'),
+  token_not_found: { code: 404, text: 'Not Found: token not found' },
   user_not_found: { code: 404, text: 'Not Found: user not found' },
 
   // Chats and rights

@@ -2,12 +2,13 @@
  * From a request to its reply: who calls, what is called, with which parameters. A bot call runs down here once and its
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
-import { timingSafeEqual } from 'node:crypto';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
+import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
 import { methodNamed, runMethod } from './bot_calls.js';
+import { createCallers } from './callers.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
@@ -59,16 +60,6 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-function bearer(request: ApiRequest): string {
-  const { authorization } = request;
-  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';
-}
-
-function sameText(a: string, b: string): boolean {
-  const [x, y] = [Buffer.from(a), Buffer.from(b)];
-  return x.length === y.length && timingSafeEqual(x, y);
-}
-
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -76,7 +67,7 @@ interface EndpointCall {
   readonly endpoint: Endpoint;
   readonly segments: Readonly<Record<string, string>>;
   /** Null for operators. */
-  readonly user: { readonly id: number } | null;
+  readonly user: User | null;
 }
 
 type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
@@ -91,6 +82,7 @@ export function createDispatch({
 }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
+  const callers = createCallers(store.auth, adminToken);
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
@@ -158,11 +150,7 @@ export function createDispatch({
   }
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
-    const token = bearer(request);
-    if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
-      fail('unauthorized');
-    const user =
-      endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
+    const user = endpoint.caller === 'admin' ? callers.operator(request) : await callers.person(request);
     const call = { endpoint, segments, user };
     if (request.idempotencyKey !== '' && endpoint.verb !== 'GET') return callEndpointOnce(request, call);
     const result = await runEndpoint(request, call, store);
@@ -173,7 +161,9 @@ export function createDispatch({
     const { endpoint, segments, user } = call;
     const { values, files: uploads } = parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
-    const context = { user, store: on, files, uploads, downloads, request };
+    const onRevoked = (listener: () => void) =>
+      user === null ? () => {} : callers.onRevoked(request, user, listener);
+    const context = { user, store: on, files, uploads, downloads, request, onRevoked };
     return endpoint.handler(context as never, params as never);
   }
 

@@ -17,6 +17,8 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
+  /** Calls `listener` once when the token of the call is no longer accepted, for what outlives it. Returns what ends that. */
+  readonly onRevoked: (listener: () => void) => () => void;
 }
 
 /** Returned by a handler that has replied by itself. */

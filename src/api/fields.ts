@@ -53,4 +53,12 @@ export const botName = z
   .transform((text) => text.trim())
   .refine((text) => text.length > 0, { error: answer('name_invalid') })
   .refine((text) => !isLongerThan(text, limits.bot_name_length_max), { error: answer('name_too_long') });
+export const tokenName = z
+  .string({ error: unless(answer('name_invalid')) })
+  .transform((text) => text.trim())
+  .refine((text) => text.length > 0, { error: answer('name_invalid') })
+  .refine((text) => !isLongerThan(text, limits.user_token_name_length_max), {
+    error: answer('name_too_long'),
+  })
+  .describe(`What the caller calls it, up to ${limits.user_token_name_length_max} characters`);
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));

@@ -25,6 +25,7 @@ import {
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { getSelf } from '../app/me/get.js';
+import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
@@ -149,6 +150,9 @@ export const endpoints: readonly Endpoint[] = [
   createUserToken,
   removeUserTokens,
   getSelf,
+  listTokens,
+  createToken,
+  removeToken,
   listBots,
   createBot,
   getBot,

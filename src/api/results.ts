@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { otherFlags, rightNames } from '../rules/rights.js';
 
-const unixSeconds = z.int().min(0).describe('Unix time in seconds');
+export const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
 
 /** Methods that only say that it is done. */

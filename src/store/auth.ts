@@ -12,6 +12,7 @@ import type { Hints } from '../redis/hints.js';
 import { parseToken } from '../rules/token.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Bot, ControlCopies, User } from './control.js';
+import { createTokenUse } from './token_use.js';
 
 export type Subject = `bot:${number}` | `user:${number}`;
 
@@ -25,6 +26,8 @@ export interface Auth {
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
    * have been written before. */
   revoke(subject: Subject): Promise<void>;
+  /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
+  onForgotten(subject: Subject, listener: () => void): () => void;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -45,6 +48,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const memories = new Map<string, Memory<Bot | User> & { readonly subject: Subject }>();
   const bots = new Map<number, Memory<Bot>>();
   const tokensOf = new Map<Subject, Set<string>>();
+  const listeners = new Map<Subject, Set<() => void>>();
+  const use = createTokenUse(context.db);
   const at = {
     meta: keys.meta(0),
     nodes: keys.authNodes(),
@@ -69,12 +74,14 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       memories.clear();
       tokensOf.clear();
       bots.clear();
+      for (const those of listeners.values()) for (const listener of those) listener();
       return;
     }
     for (const subject of subjects as Subject[]) {
       for (const token of tokensOf.get(subject) ?? []) memories.delete(token);
       tokensOf.delete(subject);
       if (subject.startsWith('bot:')) bots.delete(Number(subject.slice(4)));
+      for (const listener of listeners.get(subject) ?? []) listener();
     }
   }
 
@@ -138,9 +145,11 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const value = await control.read(kind, id);
     if (auth.beforeRemember) await auth.beforeRemember();
     if (!value) return null;
-    const lookup = secrets.lookup(token).toString('base64');
+    const digest = secrets.lookup(token);
+    const lookup = digest.toString('base64');
     const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
     if (!valid) return null;
+    if ('tokens' in value) use.note(digest);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
   }
@@ -191,6 +200,14 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         await sleep(10);
       }
     },
+    onForgotten(subject, listener) {
+      const those = listeners.get(subject) ?? new Set();
+      listeners.set(subject, those.add(listener));
+      return () => {
+        those.delete(listener);
+        if (those.size === 0 && listeners.get(subject) === those) listeners.delete(subject);
+      };
+    },
     async start() {
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());
@@ -202,6 +219,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       clearInterval(timer);
       unlisten?.();
       leaseUntil = 0;
+      await use.flush();
       await scripts.call('auth/leave', 0, { nodes: at.nodes }, { node }).catch(() => undefined);
     },
     get stats() {

@@ -30,9 +30,9 @@ export const createUserToken = defineAdminEndpoint({
   path: '/api/admin/users/{id}/tokens',
   summary: 'Issues another token to a person.',
   params: z.object({ id: userId }),
-  errors: ['user_not_found'],
+  errors: ['user_not_found', 'too_many_tokens'],
   result: issuedToken,
-  handler: async ({ store }, p) => ({ token: await store.users.addToken(p.id) }),
+  handler: async ({ store }, p) => ({ token: (await store.users.addToken(p.id)).token }),
 });
 
 export const removeUserTokens = defineAdminEndpoint({
