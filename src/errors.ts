@@ -113,6 +113,12 @@ export const catalogue = {
   file_type_mismatch: bad("can't use file of type {name} as {what}"),
   file_empty: bad('file must be non-empty'),
   photo_invalid: bad('IMAGE_PROCESS_FAILED'),
+  picture_type_invalid: bad('picture must be a PNG, JPEG or WebP image'),
+  picture_animated: bad('picture must not be animated'),
+  picture_too_large: bad('picture has too many pixels'),
+  picture_too_small: bad('picture is too small'),
+  start_picture_size: bad('start picture must be 640x360 pixels'),
+  picture_not_found: { code: 404, text: 'Not Found: picture not found' },
   album_mixed: bad("{name} can't be mixed with other media types"),
 
   // Posts

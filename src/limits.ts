@@ -137,6 +137,20 @@ export const limits = {
   measure_wait_ms_max: 6_000,
   measure_waiting_max: 64,
   measure_waiting_bytes_max: 256 * 1024 * 1024,
+  picture_bytes_max: 10 * 1024 * 1024,
+  picture_pixels_max: 32_000_000,
+  picture_make_ms_max: 5_000,
+  picture_wait_ms_max: 6_000,
+  pictures_waiting_max: 16,
+  avatar_side_px: 512,
+  avatar_small_side_px: 128,
+  avatar_given_side_px_min: 32,
+  avatar_given_aspect_max: 20,
+  start_picture_width_px: 640,
+  start_picture_height_px: 360,
+  unused_file_age_ms_min: 3_600_000,
+  unused_files_batch_max: 100,
+  unused_files_sweep_ms: 60_000,
   downloads_max: 512,
   downloads_per_caller_max: 64,
   download_chunk_bytes: 64 * 1024,
@@ -200,6 +214,7 @@ assert(
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
+assert(limits.picture_bytes_max <= limits.upload_bytes_max, 'a picture is an upload');
 assert(
   limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
   'several uploads must fit beside each other',

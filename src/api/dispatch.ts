@@ -13,7 +13,7 @@ import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
-import { noFiles, parseParams } from './params.js';
+import { noFiles, parseParams, parseQuery } from './params.js';
 import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
@@ -159,7 +159,7 @@ export function createDispatch({
 
   async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
     const { endpoint, segments, user } = call;
-    const { values, files: uploads } = parseParams(request);
+    const { values, files: uploads } = endpoint.rawBody ? parseQuery(request) : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
@@ -175,17 +175,20 @@ export function createDispatch({
     const method = `${endpoint.verb} ${endpoint.path}`;
     const own = holdReply(request);
     let sent = false;
-    const outcome = await answerOnce({ store, request, caller, method, segments }, async (on) => {
-      try {
-        const result = await runEndpoint(own.request, call, on);
-        if (result !== replied) return { status: 200, body: envelope(result) };
-      } catch (error) {
-        return refused(forPeople(error));
-      }
-      const held = own.held();
-      sent = held === undefined;
-      return held ?? notKept;
-    });
+    const outcome = await answerOnce(
+      { store, request, caller, method, segments, raw: endpoint.rawBody },
+      async (on) => {
+        try {
+          const result = await runEndpoint(own.request, call, on);
+          if (result !== replied) return { status: 200, body: envelope(result) };
+        } catch (error) {
+          return refused(forPeople(error));
+        }
+        const held = own.held();
+        sent = held === undefined;
+        return held ?? notKept;
+      },
+    );
     if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 

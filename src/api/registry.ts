@@ -5,6 +5,14 @@ import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
+import {
+  putAvatar,
+  putStartPicture,
+  removeAvatar,
+  removeStartPicture,
+  showAvatar,
+  showStartPicture,
+} from '../app/bots/pictures.js';
 import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
@@ -159,6 +167,12 @@ export const endpoints: readonly Endpoint[] = [
   updateBot,
   showToken,
   regenerateToken,
+  showAvatar,
+  putAvatar,
+  removeAvatar,
+  showStartPicture,
+  putStartPicture,
+  removeStartPicture,
   showBot,
   startBot,
   blockBot,

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { otherFlags, rightNames } from '../rules/rights.js';
+import { pictureFields } from './pictures.js';
 
 export const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
@@ -308,6 +309,7 @@ const byLanguage = z.record(z.string(), z.string()).describe('By language code; 
 
 export const ownedBotSettings = ownedBot
   .extend({
+    ...pictureFields,
     texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
   })
   .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
@@ -319,6 +321,7 @@ export const botPage = z
     name: z.string(),
     description: z.string(),
     short_description: z.string(),
+    ...pictureFields,
     commands: botCommandList.optional(),
   })
   .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });

@@ -167,7 +167,9 @@ export class Exchange implements ApiRequest, Head {
       this.run();
       return;
     }
-    const bytesMax = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+    let bytesMax: number = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+    if (chunked || declaredBytes > bytesMax)
+      bytesMax = this.context.bodyBound(this.method, this.path, bytesMax);
     // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {

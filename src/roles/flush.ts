@@ -1,9 +1,10 @@
-/** The role `flush`: writes journals behind to Postgres. */
+/** The role `flush`: writes journals behind to Postgres, and removes files that nothing refers to. */
 import { createFlusher } from '../journal/flusher.js';
+import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export function startFlush({ config, log, connection, runner, pool, keys }: Backends): Role {
+export function startFlush({ config, log, connection, runner, pool, keys, store, files }: Backends): Role {
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
@@ -21,5 +22,19 @@ export function startFlush({ config, log, connection, runner, pool, keys }: Back
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
   });
   flusher.start();
-  return { stop: () => flusher.stop({ drain: true }) };
+  let sweeping: Promise<unknown> | undefined;
+  const sweep = setInterval(() => {
+    sweeping ??= store.pictures
+      .sweep(files.remove)
+      .catch((error: Error) => log.error({ reason: error.message }, 'unused files stay for now'))
+      .finally(() => {
+        sweeping = undefined;
+      });
+  }, limits.unused_files_sweep_ms);
+  return {
+    async stop() {
+      clearInterval(sweep);
+      await Promise.all([sweeping, flusher.stop({ drain: true })]);
+    },
+  };
 }

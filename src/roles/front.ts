@@ -1,5 +1,6 @@
 /** The role `front`: HTTP for bots and people. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { rawBodyBound } from '../api/body_bounds.js';
 import { createDispatch } from '../api/dispatch.js';
 import type { ApiRequest } from '../api/request.js';
 import { createReceivers } from '../delivery/receivers.js';
@@ -56,6 +57,7 @@ export async function startFront({
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
+    bodyBound: rawBodyBound(),
     handler: createDispatch({
       store,
       files,

@@ -16,6 +16,7 @@ import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
+import { createPictures, type Pictures } from './pictures.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
@@ -36,6 +37,7 @@ export interface Store {
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
+  readonly pictures: Pictures;
   readonly chats: Chats;
   readonly messages: Messages & Batches;
   readonly pins: Pins;
@@ -118,6 +120,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     history: createHistory(shared, chats, records),
     bots,
     users: createUsers(shared, shared.db, control, auth),
+    pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
@@ -147,6 +150,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
         users: createUsers(own, shared.db, control, auth),
+        pictures: createPictures(own, shared.db, control, bots),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();
         },

@@ -134,7 +134,7 @@ test('behaviour §11: an open event stream ends with its token, on another node 
   const user = await service.newUser('fay');
   const [phone, laptop] = [await issue(user, 'phone'), await issue(user, 'laptop')];
   const open = async (token: string) => {
-    const answer = await request(`${service.fronts[1].url}/api/stream`, {
+    const answer = await request(`${service.fronts.at(-1)?.url}/api/stream`, {
       headers: { authorization: `Bearer ${token}` },
     });
     let ended = false;

@@ -48,7 +48,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(account_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|post_results|post_stream|post_content|webhooks|webhook_results)\.ts$/;
+  /^api\/(account_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
@@ -177,6 +177,7 @@ test.each([
   ['@aws-sdk/client-s3', /^files\/s3\.ts$/],
   ['file-type', /^files\//],
   ['mediainfo.js', /^files\//],
+  ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/codec\.ts$/],
 ])('%s is imported by its owner alone', (name, owner) => {
   const users = imports.filter(({ to }) => to === name || to.startsWith(`${name}/`));

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
 import { byLanguage, descriptionText, nameText, shortDescriptionText } from '../../api/identity_texts.js';
+import { viewPictures } from '../../api/pictures.js';
 import { ownedBotSettings } from '../../api/results.js';
 import { botProfile } from '../../store/bots.js';
 import { viewOwnBot } from '../../view/bots.js';
@@ -26,11 +27,13 @@ export const updateBot = defineEndpoint({
     'short_description_too_long',
   ],
   result: ownedBotSettings,
-  handler: async ({ user, store }, { bot_id, ...texts }) => {
+  handler: async ({ user, store, files }, { bot_id, ...texts }) => {
     const given = Object.values(texts).some((text) => text !== undefined);
     const bot = given
       ? await store.bots.setOwnTexts(user.id, bot_id, texts)
       : await store.bots.owned(user.id, bot_id);
-    return viewOwnBot(botProfile(bot, user.languageCode), bot, await store.bots.descriptions(bot.id));
+    const shown = await store.bots.descriptions(bot.id);
+    const pictures = viewPictures(files, shown.pictures);
+    return viewOwnBot(botProfile(bot, user.languageCode), bot, shown, pictures);
   },
 });
