@@ -45,7 +45,7 @@ export function startDrain(
   const { store, slots } = context;
   const held = createHeld();
   const breaker = createBreaker(lease.probes);
-  const aborts = new Set<AbortController>();
+  const abort = new AbortController();
   let destination: Destination = destinationOf(webhook, context.service);
   let { maxConnections } = webhook;
   let { hook, after, more, gone } = lease;
@@ -78,7 +78,7 @@ export function startDrain(
     state = 'over';
     clearTimeout(timer);
     unlisten?.();
-    for (const abort of aborts) abort.abort();
+    abort.abort();
     finish(again);
   }
 
@@ -110,8 +110,6 @@ export function startDrain(
 
   async function deliver(opened: Opened, probe: boolean): Promise<void> {
     const { delivery } = opened;
-    const abort = new AbortController();
-    aborts.add(abort);
     let outcome: Outcome | DeadReason;
     try {
       outcome =
@@ -123,7 +121,6 @@ export function startDrain(
       context.onError(thrown);
       outcome = { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
     }
-    aborts.delete(abort);
     slots.give();
     if (state === 'over') return;
     if (abort.signal.aborted) giveBack(delivery.chat, 0);
@@ -338,9 +335,7 @@ export function startDrain(
     async stop(msMax) {
       if (state !== 'running') return;
       state = 'stopping';
-      const late = setTimeout(() => {
-        for (const abort of aborts) abort.abort();
-      }, msMax);
+      const late = setTimeout(() => abort.abort(), msMax);
       pump();
       await done;
       clearTimeout(late);
