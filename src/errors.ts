@@ -47,6 +47,9 @@ export const catalogue = {
   too_many_tokens: bad('too many tokens'),
   token_name_taken: bad('token name is already taken'),
   token_not_found: { code: 404, text: 'Not Found: token not found' },
+  subject_taken: bad('external subject is already taken'),
+  subject_invalid: bad('external subject is invalid'),
+  no_identity_provider: bad('no identity provider is set'),
   user_not_found: { code: 404, text: 'Not Found: user not found' },
 
   // Chats and rights

@@ -8,7 +8,7 @@ import type { Files } from '../files/files.js';
 import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
 import { methodNamed, runMethod } from './bot_calls.js';
-import { createCallers } from './callers.js';
+import { createCallers, type TokenProvider } from './callers.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
@@ -24,6 +24,8 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
+  /** Whose tokens are taken beside our own; by setting. */
+  readonly provider?: TokenProvider | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
   /** Hears the outcome of each bot call. */
@@ -77,12 +79,13 @@ export function createDispatch({
   files,
   receivers,
   adminToken,
+  provider,
   own,
   onCall,
 }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
-  const callers = createCallers(store.auth, adminToken);
+  const callers = createCallers(store.auth, adminToken, provider);
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);

@@ -1,6 +1,6 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
-import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { createUser, createUserToken, linkUser, removeUserTokens, unlinkUser } from '../app/admin/users.js';
 import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { getBot } from '../app/bots/get.js';
@@ -157,6 +157,8 @@ export const endpoints: readonly Endpoint[] = [
   createUser,
   createUserToken,
   removeUserTokens,
+  linkUser,
+  unlinkUser,
   getSelf,
   listTokens,
   createToken,

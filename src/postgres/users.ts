@@ -31,15 +31,28 @@ export async function takeName(sql: Sql, name: string, owner: number): Promise<v
   if (taken.length === 0) fail('username_taken');
 }
 
-/** Creates a person with a first token. `lookupFor` makes the token's lookup value for the new id. */
-export function createUser(db: Database, user: NewUser, lookupFor: (id: number) => Buffer): Promise<number> {
+/** Makes a person within a transaction; returns the id. Error: `username_taken`. */
+export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
+  const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
+  if (user.username !== undefined) await takeName(sql, user.username, id);
+  await sql.query(
+    `insert into users (id, username, first_name, last_name, language_code) values ($1, $2, $3, $4, $5)`,
+    [id, user.username ?? null, user.first_name, user.last_name ?? null, user.language_code ?? null],
+  );
+  return id;
+}
+
+/** Creates a person with a first token. `lookupFor` makes the token's lookup value for the new id; `also` is done in the same
+ * transaction. */
+export function createUser(
+  db: Database,
+  user: NewUser,
+  lookupFor: (id: number) => Buffer,
+  also: (sql: Sql, id: number) => Promise<void> = async () => {},
+): Promise<number> {
   return db.transaction(async (sql) => {
-    const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
-    if (user.username !== undefined) await takeName(sql, user.username, id);
-    await sql.query(
-      `insert into users (id, username, first_name, last_name, language_code) values ($1, $2, $3, $4, $5)`,
-      [id, user.username ?? null, user.first_name, user.last_name ?? null, user.language_code ?? null],
-    );
+    const id = await insertUser(sql, user);
+    await also(sql, id);
     await sql.query('insert into user_tokens (user_id, hmac) values ($1, $2)', [id, lookupFor(id)]);
     await noteStale(sql, [['user', id]]);
     return id;

@@ -3,10 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { rawBodyBound } from '../api/body_bounds.js';
 import { createDispatch } from '../api/dispatch.js';
 import type { ApiRequest } from '../api/request.js';
+import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import { listen } from '../http/server.js';
+import { createProvider } from '../jwt/provider.js';
 import { limits } from '../limits.js';
 import { createMetrics } from '../obs/metrics.js';
 import { version } from '../version.js';
@@ -39,6 +41,7 @@ export async function startFront({
     native: engine.native,
   });
   let leaving = false;
+  const provider = providerOf(config);
 
   const own = {
     ...referencePages(config.BASE_URL),
@@ -63,6 +66,12 @@ export async function startFront({
       files,
       receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
       adminToken: config.ADMIN_TOKEN,
+      provider:
+        provider &&
+        createProvider(store, {
+          ...provider,
+          onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+        }),
       own,
       onCall: metrics.call,
     }),

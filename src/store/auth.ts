@@ -6,6 +6,7 @@
  * A lease counts from the moment its renewal was sent and is read by the monotonic clock at each request, so a node that
  * was stopped or cut off finds it stale and asks Redis. A fill that was under way while the epoch moved is not kept.
  */
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
@@ -20,6 +21,12 @@ export interface Auth {
   /** The bot of a token, at once if this node remembers it. Null for a token that is not valid now. */
   bot(token: string): Bot | null | Promise<Bot | null>;
   user(token: string): User | null | Promise<User | null>;
+  /** The person of a token that was issued elsewhere. What `resolve` says of one that is not remembered is believed, and
+   * remembered as other tokens are, until it ends (Unix time in ms). */
+  external(
+    token: string,
+    resolve: () => Promise<{ readonly id: number; readonly expiresAt: number } | null>,
+  ): User | null | Promise<User | null>;
   /** A bot as it is shown now, by its id: at once if this node remembers it. Memory of it holds as that of tokens does, so
    * that no node shows a former name once the call that changed it has returned. Null when there is no such bot. */
   botById(id: number): Bot | null | Promise<Bot | null>;
@@ -131,9 +138,14 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     bots.set(value.id, { value, until: performance.now() + limits.auth_cache_age_ms_max });
   }
 
-  function remember(token: string, subject: Subject, value: Bot | User): void {
+  function remember(
+    token: string,
+    subject: Subject,
+    value: Bot | User,
+    ms: number = limits.auth_cache_age_ms_max,
+  ): void {
     if (memories.size >= limits.auth_cache_entries_max) forget(['*']);
-    memories.set(token, { value, subject, until: performance.now() + limits.auth_cache_age_ms_max });
+    memories.set(token, { value, subject, until: performance.now() + ms });
     if (!('tokens' in value)) rememberBot(value);
     const tokens = tokensOf.get(subject) ?? new Set();
     tokensOf.set(subject, tokens);
@@ -152,6 +164,18 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     if ('tokens' in value) use.note(digest);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
+  }
+
+  async function lookUpExternal(key: string, resolve: Parameters<Auth['external']>[1]): Promise<User | null> {
+    const began = forgotten;
+    const found = await resolve();
+    const user = found && (await control.read('user', found.id));
+    if (auth.beforeRemember) await auth.beforeRemember();
+    const left = (found?.expiresAt ?? 0) - Date.now();
+    if (!user || left <= 0) return null;
+    if (began === forgotten)
+      remember(key, `user:${user.id}`, user, Math.min(left, limits.auth_cache_age_ms_max));
+    return user;
   }
 
   async function lookUpById(id: number): Promise<Bot | null> {
@@ -174,6 +198,13 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const auth: Auth = {
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
+    external(token, resolve) {
+      // Such tokens are long: what is remembered has a bound.
+      const key = createHash('sha256').update(token).digest('base64');
+      const memory = memories.get(key);
+      if (memory !== undefined && fresh(memory, performance.now())) return memory.value as User;
+      return lookUpExternal(key, resolve);
+    },
     botById(id) {
       const memory = bots.get(id);
       return memory !== undefined && fresh(memory, performance.now()) ? memory.value : lookUpById(id);

@@ -14,6 +14,7 @@ import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
+import { createIdentities, type Identities } from './identities.js';
 import type { Keys } from './keys.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPictures, type Pictures } from './pictures.js';
@@ -37,6 +38,7 @@ export interface Store {
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
+  readonly identities: Identities;
   readonly pictures: Pictures;
   readonly chats: Chats;
   readonly messages: Messages & Batches;
@@ -80,6 +82,8 @@ export interface StoreOptions {
   readonly ring?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
+  /** Setting JWT_ISSUER. */
+  readonly issuer?: string | undefined;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
@@ -93,6 +97,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
   const bots = createBots(shared, control, auth, queues);
+  const identities = createIdentities(shared, control, auth);
   const records = createRecords(shared);
   const chats = createChats(shared, control, forwarder);
   const readBack = createReadBack(shared, { chats, control, queues });
@@ -119,13 +124,14 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     forwarder,
     history: createHistory(shared, chats, records),
     bots,
-    users: createUsers(shared, shared.db, control, auth),
+    users: createUsers(shared, shared.db, control, auth, identities),
+    identities,
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, identities },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -149,7 +155,8 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         webhooks: createWebhooks(own, control, queues, ring),
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
-        users: createUsers(own, shared.db, control, auth),
+        users: createUsers(own, shared.db, control, auth, identities),
+        identities: createIdentities(own, control, auth),
         pictures: createPictures(own, shared.db, control, bots),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();

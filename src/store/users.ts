@@ -7,12 +7,16 @@ import { makeToken } from '../rules/token.js';
 import type { Auth } from './auth.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies, User } from './control.js';
+import type { Identities } from './identities.js';
+
+export type { NewUser } from '../postgres/users.js';
 
 export interface Users {
   /** Null when there is no such person. */
   find(id: number): Promise<User | null>;
-  /** Error: `username_taken`. */
-  create(user: rows.NewUser): Promise<{ readonly user: User; readonly token: string }>;
+  /** With a subject, for people whom the identity provider knows by it. Errors: `username_taken`, `subject_taken`,
+   * `no_identity_provider`. */
+  create(user: rows.NewUser, subject?: string): Promise<{ readonly user: User; readonly token: string }>;
   /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
   /** Without their secrets, which are kept as digests alone. */
@@ -29,6 +33,7 @@ export function createUsers(
   anew: Database,
   control: ControlCopies,
   auth: Auth,
+  identities: Identities,
 ): Users {
   const { db, secrets } = context;
   const newToken = (id: number) => makeToken('user', id, randomBytes(32));
@@ -44,12 +49,15 @@ export function createUsers(
   }
   return {
     find: (id) => control.read('user', id),
-    async create(user) {
+    async create(user, subject) {
       let token = '';
-      const id = await rows.createUser(db, user, (made) => {
+      const linked = subject === undefined ? undefined : identities.taking(subject);
+      const lookupFor = (made: number) => {
         token = newToken(made);
         return secrets.lookup(token);
-      });
+      };
+      const id = await rows.createUser(db, user, lookupFor, linked?.within);
+      await linked?.after();
       // A former run of the call made it, and its token is kept as a digest alone.
       if (token === '') ({ token } = await issue(id, '', anew));
       const created = await control.read('user', id);

@@ -69,6 +69,10 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
   delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
+  // What it makes of a token, the callers of the API are told through one interface.
+  jwt: (to, typeOnly) =>
+    /^(rules|errors|limits)$/.test(folderOf(to)) ||
+    (typeOnly && (folderOf(to) === 'store' || to === 'api/callers.ts')),
   manager: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
   // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
@@ -177,6 +181,7 @@ test.each([
   ['@aws-sdk/client-s3', /^files\/s3\.ts$/],
   ['file-type', /^files\//],
   ['mediainfo.js', /^files\//],
+  ['jose', /^jwt\//],
   ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/codec\.ts$/],
 ])('%s is imported by its owner alone', (name, owner) => {

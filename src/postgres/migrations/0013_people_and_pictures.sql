@@ -12,3 +12,14 @@ create table unused_files (
 );
 create index on unused_files (since);
 comment on table unused_files is 'Keys of stored files that nothing refers to: about to be written, or replaced. Removed after an hour.';
+
+create table user_identities (
+  id bigint generated always as identity primary key,
+  issuer text not null,
+  subject text not null,
+  user_id bigint references users,
+  version bigint not null default nextval('control_versions'),
+  unique (issuer, subject)
+);
+create unique index user_identities_of_user on user_identities (issuer, user_id) where user_id is not null;
+comment on table user_identities is 'What an identity provider calls people. A row without a person tells copies in Redis that it has none any more.';
