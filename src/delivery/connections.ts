@@ -58,7 +58,8 @@ export class Connections {
   #mayOpen(first: Answer): boolean {
     const few = limits.webhook_receiver_dials_max;
     if (this.#all.size >= this.#options.max || this.#opening >= few) return false;
-    return this.#all.size < few || !this.#options.busy() || first.ageMs >= limits.webhook_patience_ms;
+    if (this.#all.size < few || !this.#options.busy()) return true;
+    return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
   /** Looks again at who waits: it may be that nothing becomes free. */

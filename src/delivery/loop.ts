@@ -1,7 +1,7 @@
 /** Tells whether this process has more to do than it can. */
 
-const windowMs = 50;
-const busyShare = 0.9;
+const windowMs = 100;
+const busyShare = 0.8;
 
 /** Returns a question that costs next to nothing: whether the event loop hardly rested while it was last looked at. */
 export function watchLoop(): () => boolean {

@@ -60,6 +60,18 @@ export function setPicture(
   });
 }
 
+/** Takes all pictures from a bot that is deleted: their files are unused. */
+export async function releasePictures(sql: Sql, id: number): Promise<void> {
+  const [row] = await sql.query<{ pictures: BotPictures }>('select pictures from bots where id = $1', [id]);
+  await sql.query("update bots set pictures = '{}' where id = $1", [id]);
+  await noteUnused(
+    sql,
+    Object.values((row?.pictures ?? {}) as Record<string, readonly StoredPicture[]>).flatMap((sizes) =>
+      sizes.map(({ key }) => key),
+    ),
+  );
+}
+
 /** Names stored files that nothing refers to: before they are written, or where the last reference goes. */
 export async function noteUnused(sql: Sql, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return;

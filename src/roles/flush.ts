@@ -4,7 +4,17 @@ import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export function startFlush({ config, log, connection, runner, pool, keys, store, files }: Backends): Role {
+export function startFlush({
+  config,
+  log,
+  connection,
+  runner,
+  pool,
+  keys,
+  store,
+  files,
+  figures,
+}: Backends): Role {
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
@@ -13,6 +23,7 @@ export function startFlush({ config, log, connection, runner, pool, keys, store,
     keys,
     hotTtlMs: config.HOT_TTL_MS,
     intervalMs: config.FLUSH_INTERVAL_MS,
+    auditDays: config.AUDIT_DAYS,
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();
@@ -21,6 +32,13 @@ export function startFlush({ config, log, connection, runner, pool, keys, store,
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
   });
+  figures.push(
+    ['petrel_flush_entries', 'Journal entries that were settled.', () => flusher.stats().entries],
+    ['petrel_flush_rows', 'Rows that were sent to Postgres.', () => flusher.stats().rows],
+    ['petrel_flush_quarantined', 'Entries that Postgres does not take.', () => flusher.stats().quarantined],
+    ['petrel_flush_failures', 'Times that what was in flight was given up.', () => flusher.stats().failures],
+    ['petrel_flush_lag_ms', 'How long what is not in Postgres has waited.', () => flusher.stats().lagMs],
+  );
   flusher.start();
   let sweeping: Promise<unknown> | undefined;
   const sweep = setInterval(() => {

@@ -35,6 +35,8 @@ export interface Auth {
   revoke(subject: Subject): Promise<void>;
   /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
   onForgotten(subject: Subject, listener: () => void): () => void;
+  /** Hears of subjects that were revoked as this node learns of it, `*` for all. */
+  watch(listener: (subjects: readonly string[]) => void): void;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -74,9 +76,11 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
   let unlisten: (() => void) | undefined;
+  const watchers: Array<(subjects: readonly string[]) => void> = [];
 
   function forget(subjects: readonly string[]): void {
     forgotten++;
+    for (const listener of watchers) listener(subjects);
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
@@ -160,7 +164,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const digest = secrets.lookup(token);
     const lookup = digest.toString('base64');
     const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
-    if (!valid) return null;
+    // The token of who is suspended stays theirs, and is not accepted.
+    if (!valid || value.state !== undefined) return null;
     if ('tokens' in value) use.note(digest);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
@@ -172,7 +177,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const user = found && (await control.read('user', found.id));
     if (auth.beforeRemember) await auth.beforeRemember();
     const left = (found?.expiresAt ?? 0) - Date.now();
-    if (!user || left <= 0) return null;
+    if (!user || user.state !== undefined || left <= 0) return null;
     if (began === forgotten)
       remember(key, `user:${user.id}`, user, Math.min(left, limits.auth_cache_age_ms_max));
     return user;
@@ -239,6 +244,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         if (those.size === 0 && listeners.get(subject) === those) listeners.delete(subject);
       };
     },
+    watch: (listener) => void watchers.push(listener),
     async start() {
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());

@@ -45,8 +45,6 @@ export interface QueueInfo {
 export interface Queues {
   /** Opens the queue of a bot that has none; its ids start at a random point. */
   open(bot: number): Promise<void>;
-  /** Removes what waits; returns how much. */
-  dropPending(bot: number): Promise<number>;
   info(bot: number): Promise<QueueInfo>;
 }
 
@@ -112,9 +110,6 @@ export function createQueues({ scripts, keys }: StoreContext): Queues {
         { meta: keys.meta(partition), state: keys.queueState(bot) },
         { start: randomInt(limits.update_id_start_min, limits.update_id_start_max), mask: defaultUpdateMask },
       );
-    },
-    async dropPending(bot) {
-      return (await scripts.call('updates/drop_pending', partitionOf(bot), at(bot), {})).dropped;
     },
     async info(bot) {
       const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});

@@ -22,6 +22,9 @@ export interface KeyRingEntry {
 const nonceBytes = 12;
 const tagBytes = 16;
 
+/** A new signing secret of a webhook as its owner sees it: `whsec_` and base64 of 32 bytes (Standard Webhooks). */
+export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+
 export function createSecrets(pepper: string, keys: readonly KeyRingEntry[]): Secrets {
   const [current] = keys;
   if (!current) throw new Error('a key ring holds at least one key');

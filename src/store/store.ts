@@ -3,6 +3,7 @@ import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
+import { type Audit, createAudit } from './audit.js';
 import { type Auth, createAuth } from './auth.js';
 import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
@@ -16,7 +17,10 @@ import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import { createIdentities, type Identities } from './identities.js';
 import type { Keys } from './keys.js';
+import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
+import { createNotices, type Notices } from './notices.js';
+import { createOversight, type Oversight } from './oversight.js';
 import { createPictures, type Pictures } from './pictures.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
@@ -25,6 +29,7 @@ import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
 import type { Secrets } from './secrets.js';
@@ -33,6 +38,7 @@ import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
 import { createUsers, type Users } from './users.js';
 import { createWebhooks, type Webhooks } from './webhooks.js';
+import { createWriteAccessCopies } from './write_access.js';
 
 export interface Store {
   readonly auth: Auth;
@@ -61,8 +67,12 @@ export interface Store {
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly attempts: Attempts;
+  readonly audit: Audit;
+  readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly notices: Notices;
+  readonly management: Management;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -84,23 +94,29 @@ export interface StoreOptions {
   readonly reactorsListed: number;
   /** Setting JWT_ISSUER. */
   readonly issuer?: string | undefined;
+  /** Setting TRANSFER_CONSENT; off by default. */
+  readonly transferConsent?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
 export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
-  const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
+  const { transferConsent = false } = context;
+  const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
-  const bots = createBots(shared, control, auth, queues);
   const identities = createIdentities(shared, control, auth);
-  const records = createRecords(shared);
+  const access = createWriteAccessCopies(shared);
   const chats = createChats(shared, control, forwarder);
-  const readBack = createReadBack(shared, { chats, control, queues });
+  const removal = createRemovalFollowing(shared, { control, auth, webhooks, chats });
+  const parts = { control, auth, queues, webhooks, access, removal };
+  const bots = createBots(shared, shared.db, parts);
+  const records = createRecords(shared);
+  const readBack = createReadBack(shared, { chats, control, queues, access });
   const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
@@ -127,19 +143,23 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
     pictures: createPictures(shared, shared.db, control, bots),
-    polls: createPolls(shared, hints, queues),
+    polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, identities },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities },
       onError,
     ),
     idempotency: createIdempotency(shared),
     webhooks,
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
+    audit: createAudit(shared),
+    oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    management: createManagement(shared, control, webhooks),
+    notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
       await check();
     },
@@ -151,10 +171,11 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         ...store,
         ...changing(own),
         chats: createChats(own, control, forwarder),
-        bots: createBots(own, control, auth, queues),
+        bots: createBots(own, shared.db, parts),
         webhooks: createWebhooks(own, control, queues, ring),
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
+        oversight: createOversight(own, parts),
         users: createUsers(own, shared.db, control, auth, identities),
         identities: createIdentities(own, control, auth),
         pictures: createPictures(own, shared.db, control, bots),

@@ -11,8 +11,10 @@ import type { ControlCopies, ControlSubject } from './control.js';
 import type { Forwarder } from './forwarder.js';
 import type { Identities } from './identities.js';
 import type { PostCounts } from './post_counts.js';
+import type { RemovalFollowing } from './removal.js';
 import type { Replays } from './replays.js';
 import type { Webhooks } from './webhooks.js';
+import type { WriteAccessCopies } from './write_access.js';
 
 export interface Sweep {
   start(): void;
@@ -33,11 +35,13 @@ export function createSweep(
     readonly posts: PostCounts;
     readonly replays: Replays;
     readonly identities: Identities;
+    readonly access: WriteAccessCopies;
+    readonly removal: RemovalFollowing;
   },
   onError: (error: unknown) => void,
 ): Sweep {
   const { db, keys } = context;
-  const { control, chats, auth, forwarder, webhooks, posts, replays, identities } = parts;
+  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities } = parts;
 
   /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
@@ -47,6 +51,8 @@ export function createSweep(
       else if (subject === 'member_events') await chats.postEvents({ id, user: other });
       else if (subject === 'webhook') await webhooks.refresh(id, other);
       else if (subject === 'identity') await identities.refresh(id);
+      else if (subject === 'bot_gone') await removal.follow(id);
+      else if (subject === 'write_access') await access.refresh(id);
       else if (subject === 'replay') await replays.finish(id, other);
       else await control.refresh(subject as ControlSubject, id, other);
       if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);

@@ -14,6 +14,8 @@ export type { NewUser } from '../postgres/users.js';
 export interface Users {
   /** Null when there is no such person. */
   find(id: number): Promise<User | null>;
+  /** The person who has this username, without `@`. */
+  findByUsername(username: string): Promise<User | null>;
   /** With a subject, for people whom the identity provider knows by it. Errors: `username_taken`, `subject_taken`,
    * `no_identity_provider`. */
   create(user: rows.NewUser, subject?: string): Promise<{ readonly user: User; readonly token: string }>;
@@ -49,6 +51,10 @@ export function createUsers(
   }
   return {
     find: (id) => control.read('user', id),
+    async findByUsername(username) {
+      const id = await rows.findName(db, username);
+      return id === null ? null : control.read('user', id);
+    },
     async create(user, subject) {
       let token = '';
       const linked = subject === undefined ? undefined : identities.taking(subject);

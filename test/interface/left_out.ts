@@ -6,9 +6,4 @@ export interface LeftOut {
   readonly waitsFor: string;
 }
 
-export const leftOut: readonly LeftOut[] = [
-  {
-    row: '§3 Bot ownership: owned by A, transfer to another user, confirmed by owner → owned by the recipient',
-    waitsFor: 'POST /api/me/bots/{bot_id}/transfer',
-  },
-];
+export const leftOut: readonly LeftOut[] = [];

@@ -17,9 +17,10 @@ export const showBot = defineEndpoint({
   result: botPage,
   handler: async ({ user, store, files }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
-    const [said, commands] = await Promise.all([
+    const [said, commands, canWrite] = await Promise.all([
       store.bots.descriptions(bot.id),
       store.bots.commands(bot.id),
+      store.bots.mayWrite(bot.id, user.id),
     ]);
     const language = user.languageCode;
     return viewBotPage(
@@ -30,6 +31,7 @@ export const showBot = defineEndpoint({
       },
       viewPictures(files, said.pictures),
       commandsFor(commands, user.id, language),
+      canWrite,
     );
   },
 });
