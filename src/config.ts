@@ -47,11 +47,28 @@ const keyRing = z.string().transform((text, ctx) => {
     const [id = '', base64 = ''] = part.trim().split(':');
     return { id, key: Buffer.from(base64, 'base64') };
   });
-  if (keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32)) {
-    ctx.addIssue({ code: 'custom', message: 'id:base64 of 32 bytes, several separated by commas' });
+  const malformed = keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32);
+  if (malformed || new Set(keys.map(({ id }) => id)).size < keys.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: 'id:base64 of 32 bytes, several of different ids separated by commas',
+    });
     return z.NEVER;
   }
   return keys;
+});
+
+/** Several separated by commas: the first makes what is new, all are accepted. */
+const peppers = z.string().transform((text, ctx) => {
+  const all = text.split(',').map((part) => part.trim());
+  if (all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: 'at least 32 characters, several different ones separated by commas',
+    });
+    return z.NEVER;
+  }
+  return all;
 });
 
 /** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
@@ -93,11 +110,11 @@ export const settings = {
     .min(16, { error: 'at least 16 characters' })
     .optional()
     .describe('Bearer token of `/api/admin` (`dev` makes one)'),
-  TOKEN_PEPPER: z
-    .string()
-    .min(32, { error: 'at least 32 characters' })
+  TOKEN_PEPPER: peppers
     .optional()
-    .describe('Secret under which tokens are looked up (`dev` makes one)'),
+    .describe(
+      'Secrets under which tokens are looked up, newest first, separated by commas (`dev` makes one)',
+    ),
   TOKEN_KEYS: keyRing
     .optional()
     .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),

@@ -160,6 +160,8 @@ export const limits = {
   auth_node_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
   auth_cache_entries_max: 200_000,
+  ring_interval_ms: 4_000,
+  ring_age_ms_max: 15_000,
 
   journal_batch_entries_max: 1_000,
   journal_lease_ms: 3_000,

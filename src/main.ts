@@ -13,6 +13,7 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import type { Role } from './roles/role.js';
+import { rotateKeys } from './roles/tokens.js';
 import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
 
@@ -132,10 +133,10 @@ const webhooks = program
   .command('webhooks')
   .description('deliveries to webhooks, for the person who runs it');
 /** A task of an operator, on the stores of the installation. */
-const withBackends = (work: (backends: Backends) => Promise<void>) =>
-  task('webhooks', async (config, log) => {
+const withBackends = (work: (backends: Backends) => Promise<void>, name = 'webhooks') =>
+  task(name, async (config, log) => {
     log.level = 'warn';
-    const backends = await openBackends(config, 'webhooks', log);
+    const backends = await openBackends(config, name, log);
     await work(backends).finally(() => backends.close());
   });
 webhooks
@@ -163,5 +164,19 @@ webhooks
   .description('discards all dead letters of a bot')
   .argument('<bot>', 'id or username')
   .action((bot: string) => withBackends((backends) => discard(backends, bot)));
+
+const tokens = program
+  .command('tokens')
+  .description('keys, peppers and leaked tokens, for the person who runs it');
+tokens
+  .command('rotate-keys')
+  .description(
+    'seals everything under the first of TOKEN_KEYS, and looks tokens up under the first TOKEN_PEPPER',
+  )
+  .addHelpText(
+    'after',
+    `\nIt may run while the installation serves, and may be ended and run again. ${settings}`,
+  )
+  .action(() => withBackends(rotateKeys, 'tokens'));
 
 await program.parseAsync();

@@ -10,7 +10,7 @@ export interface BotRow {
   readonly username: string;
   /** the default name, or where none was set the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64 */
+  /** lookup value of the live token, base64; '' while it is blocked */
   readonly token: string;
   /** names by language, '' for the default */
   readonly names: TextsColumn;
@@ -25,7 +25,7 @@ export interface StoredToken {
 }
 
 const columns =
-  "id, owner_id, username, coalesce(names->>'', name) as name, encode(token_hmac, 'base64') as token, names, version";
+  "id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac is distinct from blocked_hmac then encode(token_hmac, 'base64') else '' end as token, names, version";
 
 /** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
 export function createBot(
@@ -76,14 +76,25 @@ export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
   return row ?? null;
 }
 
+/** Those of these bots that exist. */
+export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
+  return sql.query<BotRow>(`select ${columns} from bots where id = any($1::bigint[])`, [ids]);
+}
+
 export function loadBotsOf(sql: Sql, owner: number): Promise<BotRow[]> {
   return sql.query<BotRow>(`select ${columns} from bots where owner_id = $1 order by id`, [owner]);
 }
 
-/** What is kept of a bot's token for its owner. */
-export async function loadTokenBox(sql: Sql, id: number): Promise<Buffer | null> {
-  const [row] = await sql.query<{ token_box: Buffer }>('select token_box from bots where id = $1', [id]);
-  return row?.token_box ?? null;
+/** What is kept of a bot's token for its owner, and whether the token is blocked. */
+export async function loadTokenBox(
+  sql: Sql,
+  id: number,
+): Promise<{ readonly box: Buffer; readonly blocked: boolean } | null> {
+  const [row] = await sql.query<{ box: Buffer; blocked: boolean }>(
+    'select token_box as box, token_hmac is not distinct from blocked_hmac as blocked from bots where id = $1',
+    [id],
+  );
+  return row ?? null;
 }
 
 export interface BotCommand {

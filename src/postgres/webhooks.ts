@@ -21,10 +21,12 @@ export interface WebhookRow extends WebhookColumns {
   /** ms */
   readonly former_until: number | null;
   readonly version: number;
+  /** orders copies: `version`, or what a new encryption key has made of it */
+  readonly copy_version: number;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version`;
+  (extract(epoch from former_until) * 1000)::bigint as former_until, version, greatest(version, sealed_version) as copy_version`;
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks

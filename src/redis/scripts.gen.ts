@@ -23,10 +23,10 @@ export interface Scripts {
       | { status: 'ok'; incarnation: number; epoch: number; subjects: string[] }
       | { status: 'stale_run' };
   };
-  /** Raises the revocation epoch for a user or a bot. The truth has been written before. */
+  /** Raises the revocation epoch for users and bots. The truth has been written before. */
   'auth/revoke': {
     keys: { meta: string; nodes: string; revoked: string; channel: string };
-    args: { subject: string };
+    args: { subjects: string };
     result:
       | { status: 'ok'; incarnation: number; epoch: number }
       | { status: 'stale_run' };
@@ -119,6 +119,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; answer: string; record: Buffer | null }
       | { status: 'unknown' };
+  };
+  /** Puts a kept answer under another encryption key. */
+  'idempotency/reseal': {
+    keys: { claim: string };
+    args: { was: Buffer | string; box: Buffer | string };
+    result:
+      | { status: 'ok'; done: boolean };
   };
   /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
   'idempotency/settle': {

@@ -8,6 +8,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import { moveUserToken } from '../postgres/rotation.js';
 import type { Hints } from '../redis/hints.js';
 import { parseToken } from '../rules/token.js';
 import { type StoreContext, uniqueText } from './context.js';
@@ -23,8 +24,8 @@ export interface Auth {
    * that no node shows a former name once the call that changed it has returned. Null when there is no such bot. */
   botById(id: number): Bot | null | Promise<Bot | null>;
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
-   * have been written before. */
-  revoke(subject: Subject): Promise<void>;
+   * have been written before. Many subjects cost one epoch and one wait. */
+  revoke(...subjects: readonly Subject[]): Promise<void>;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -40,7 +41,7 @@ interface Memory<T> {
 }
 
 export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
-  const { scripts, keys, secrets } = context;
+  const { db, scripts, keys, secrets } = context;
   const node = uniqueText();
   const memories = new Map<string, Memory<Bot | User> & { readonly subject: Subject }>();
   const bots = new Map<number, Memory<Bot>>();
@@ -71,7 +72,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       bots.clear();
       return;
     }
-    for (const subject of subjects as Subject[]) {
+    // What was revoked together stands in one text.
+    for (const subject of subjects.flatMap((text) => text.split(' ')) as Subject[]) {
       for (const token of tokensOf.get(subject) ?? []) memories.delete(token);
       tokensOf.delete(subject);
       if (subject.startsWith('bot:')) bots.delete(Number(subject.slice(4)));
@@ -133,14 +135,27 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     tokens.add(token);
   }
 
+  /** In the background: the token is valid meanwhile, and is moved at its next use if this fails. */
+  function moveToFirstPepper(user: number, was: string, token: string): void {
+    const [present = ''] = secrets.checks.peppers;
+    moveUserToken(db, user, Buffer.from(was, 'base64'), secrets.lookup(token), present)
+      .then(async (moved) => {
+        if (moved) await control.refresh('user', user);
+      })
+      .catch(() => undefined);
+  }
+
   async function lookUp(token: string, kind: 'bot' | 'user', id: number): Promise<Bot | User | null> {
     const began = forgotten;
     const value = await control.read(kind, id);
     if (auth.beforeRemember) await auth.beforeRemember();
     if (!value) return null;
-    const lookup = secrets.lookup(token).toString('base64');
-    const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
-    if (!valid) return null;
+    const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
+    const valid = 'tokens' in value ? value.tokens : [value.token];
+    const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
+    if (pepper < 0) return null;
+    // A bot's token can be read from its box, and moves without being used.
+    if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
   }
@@ -169,8 +184,9 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       const memory = bots.get(id);
       return memory !== undefined && fresh(memory, performance.now()) ? memory.value : lookUpById(id);
     },
-    async revoke(subject) {
-      const raised = await scripts.call('auth/revoke', 0, at, { subject });
+    async revoke(...subjects) {
+      if (subjects.length === 0) return;
+      const raised = await scripts.call('auth/revoke', 0, at, { subjects: subjects.join(' ') });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
       const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
       const deadline = performance.now() + leaseMs;

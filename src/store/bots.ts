@@ -27,7 +27,7 @@ export interface Bots {
     username: string,
     name: string,
   ): Promise<{ readonly bot: Bot; readonly token: string }>;
-  /** The token in plain text, for its owner. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** The token in plain text, for its owner. Errors: `bot_not_found`, `not_bot_owner`, `token_blocked`. */
   token(owner: number, id: number): Promise<string>;
   /** Replaces the token; when this returns, no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`. */
   regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }>;
@@ -93,8 +93,9 @@ export function createBots(context: StoreContext, control: ControlCopies, auth: 
   }
 
   async function readToken(id: number): Promise<string> {
-    const box = await rows.loadTokenBox(db, id);
-    return box ? secrets.open(box, `bot:${id}`) : fail('bot_not_found');
+    const kept = await rows.loadTokenBox(db, id);
+    if (kept === null) return fail('bot_not_found');
+    return kept.blocked ? fail('token_blocked') : secrets.open(kept.box, `bot:${id}`);
   }
 
   async function changeTexts(id: number, owner: number | null, texts: TextsByKind): Promise<Bot | null> {

@@ -1,5 +1,6 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
+import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
@@ -25,6 +26,7 @@ import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
+import { createRotation, type Rotation } from './rotation.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
 import { createStreams, type Streams } from './streams.js';
@@ -59,6 +61,8 @@ export interface Store {
   readonly attempts: Attempts;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  /** Of everything that is sealed, over these servers. */
+  rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -131,6 +135,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     attempts: createAttempts(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    rotation: (connection) => createRotation(shared, control, connection),
     async unlessApplied(check) {
       await check();
     },

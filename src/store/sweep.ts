@@ -45,6 +45,9 @@ export function createSweep(
       else if (subject === 'member_events') await chats.postEvents({ id, user: other });
       else if (subject === 'webhook') await webhooks.refresh(id, other);
       else if (subject === 'replay') await replays.finish(id, other);
+      // What the copy says has only another form: nothing is to be forgotten.
+      else if (subject.endsWith('_copy'))
+        await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
       else await control.refresh(subject as ControlSubject, id, other);
       if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
       return true;

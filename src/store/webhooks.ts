@@ -52,7 +52,8 @@ const signingBytes = 32;
 export const newSigningSecret = (): string => `whsec_${randomBytes(signingBytes).toString('base64')}`;
 
 /** What a box belongs to: it opens for nothing else. */
-export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') => `webhook:${bot}:${what}`;
+export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
+  `webhook:${bot}:${what}` as const;
 
 export function createWebhooks(
   { db, scripts, keys, secrets }: StoreContext,

@@ -87,7 +87,7 @@ export const authCases: Case[] = [
   },
   {
     ...{ script: 'auth/revoke', what: 'a Redis that is not known yet', keys: auth },
-    args: { subject: 'bot:1' },
+    args: { subjects: 'bot:1 user:2' },
     answer: ['stale_run'],
   },
   {
@@ -95,7 +95,7 @@ export const authCases: Case[] = [
       script: 'auth/revoke',
       what: 'raises the epoch',
       keys: auth,
-      args: { subject: 'bot:1' },
+      args: { subjects: 'bot:1 user:2' },
     },
     ...{
       seeds: [known, nodes(), log],
@@ -108,7 +108,7 @@ export const authCases: Case[] = [
       script: 'auth/revoke',
       what: 'the first of a new incarnation',
       keys: auth,
-      args: { subject: 'bot:1' },
+      args: { subjects: 'bot:1 user:2' },
     },
     ...{
       seeds: [known, nodes({ incarnation: incarnation - 1 }), log],

@@ -79,8 +79,9 @@ export interface Service {
   readonly adminToken: string;
   readonly redis: FreshRedis;
   readonly databaseUrl: string;
-  /** The environment of the roles, without PORT: enough to open `makeKeys`, `createSecrets`, or more processes. */
-  readonly env: Readonly<Record<string, string>>;
+  /** The environment of the roles, without PORT: enough to open `makeKeys`, `createSecrets`, or more processes. What is changed
+   * here holds for roles that are started from then on. */
+  readonly env: Record<string, string>;
   /** A call of the application API; `path` begins with `/api/`. `front` is an index, 0 when absent. */
   app(
     user: { readonly token: string },
@@ -208,9 +209,12 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   };
 }
 
-async function createFront(env: Readonly<Record<string, string>>): Promise<Front> {
+async function createFront(
+  env: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+): Promise<Front> {
   const port = await freePort();
-  const role = createRole('front', async () => ({ ...env, PORT: String(port) }));
+  const role = createRole('front', async () => ({ ...env, ...own, PORT: String(port) }));
   return Object.defineProperties(role, {
     port: { value: port, enumerable: true },
     url: { value: `http://127.0.0.1:${port}`, enumerable: true },
@@ -229,7 +233,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
-  const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
+  const all = await Promise.all(Array.from({ length: fronts }, () => createFront(env, frontEnv)));
   const agent = new Agent({
     connections: 64,
     keepAliveTimeout: 10_000,
