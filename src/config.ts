@@ -37,6 +37,10 @@ const seeds = z.string().transform((text, ctx) => {
   return urls;
 });
 
+const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, {
+  error: 'up to 64 letters, digits and hyphens',
+});
+
 const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
@@ -153,6 +157,31 @@ export const settings = {
     .describe(
       'Ranges of addresses that webhooks may reach though they are private, loopback or otherwise special, for tests and intranets',
     ),
+  TRUSTED_PROXIES: cidrs
+    .default([])
+    .describe(
+      'Ranges of addresses of the balancers in front, whose `X-Forwarded-For` tells the address of the client',
+    ),
+  GUESSES_BURST: int(0, 1_000_000, 300).describe(
+    'Tokens that never existed which a client address may try at once before it gets 429; 0 for no bound',
+  ),
+  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe('How many of them are forgiven in a minute'),
+  LEAK_REPORT_KEYS: z
+    .string()
+    .min(1)
+    .refine((text) => !/^\w+:\/\//.test(text) || (URL.canParse(text) && text.startsWith('https://')), {
+      error: 'an https:// URL or the path of a file',
+    })
+    .optional()
+    .describe(
+      'URL or file of the public keys that sign reports of leaked tokens; without it `/api/leaks/report` is off',
+    ),
+  LEAK_REPORT_KEY_HEADER: headerName
+    .default('Github-Public-Key-Identifier')
+    .describe('Header of such a report that names its key'),
+  LEAK_REPORT_SIGNATURE_HEADER: headerName
+    .default('Github-Public-Key-Signature')
+    .describe('Header of such a report that carries its signature'),
   HEADER_SERVICE_NAME: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })

@@ -13,7 +13,7 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import type { Role } from './roles/role.js';
-import { rotateKeys } from './roles/tokens.js';
+import { listLeaked, rotateKeys } from './roles/tokens.js';
 import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
 
@@ -178,5 +178,9 @@ tokens
     `\nIt may run while the installation serves, and may be ended and run again. ${settings}`,
   )
   .action(() => withBackends(rotateKeys, 'tokens'));
+tokens
+  .command('leaks')
+  .description('tokens that were found in public: whose, when and where')
+  .action(() => withBackends(listLeaked, 'tokens'));
 
 await program.parseAsync();

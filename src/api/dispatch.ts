@@ -8,8 +8,9 @@ import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
 import type { Store } from '../store/store.js';
 import { methodNamed, runMethod } from './bot_calls.js';
+import { createClientAddress } from './client_address.js';
 import { createDownloads } from './downloads.js';
-import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
+import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
 import { noFiles, parseParams } from './params.js';
@@ -23,6 +24,10 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
+  /** Null or absent where reports of leaked tokens are not taken. */
+  readonly leakKeys?: LeakKeys | null;
+  /** Ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[];
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
   /** Hears the outcome of each bot call. */
@@ -75,7 +80,7 @@ const notKept: Outcome = { status: 500, body: '' };
 interface EndpointCall {
   readonly endpoint: Endpoint;
   readonly segments: Readonly<Record<string, string>>;
-  /** Null for operators. */
+  /** Null for operators and partners. */
   readonly user: { readonly id: number } | null;
 }
 
@@ -86,9 +91,12 @@ export function createDispatch({
   files,
   receivers,
   adminToken,
+  leakKeys = null,
+  trustedProxies = [],
   own,
   onCall,
 }: DispatchOptions): RequestHandler {
+  const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
 
@@ -121,21 +129,23 @@ export function createDispatch({
     onCall?.(method.name, status);
   }
 
+  /** 401, or 429 for an address that has tried many tokens which never existed. */
+  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
+    const wait = await store.guesses.note(clientAddress(request), token);
+    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
+  }
+
   /** What is in memory is answered in the same turn: no promise is made for it. */
   function callBot(request: ApiRequest): void | Promise<void> {
     if (request.method !== 'GET' && request.method !== 'POST') return fail('method_not_allowed');
     const { token, name } = splitBotPath(request.path);
     const bot = store.auth.bot(token);
-    if (bot instanceof Promise) return bot.then((found) => callKnown(request, found, name));
-    return callKnown(request, bot, name);
+    if (bot instanceof Promise)
+      return bot.then((found) => (found ? callKnown(request, found, name) : refuseToken(request, token)));
+    return bot ? callKnown(request, bot, name) : refuseToken(request, token);
   }
 
-  function callKnown(
-    request: ApiRequest,
-    bot: Awaited<ReturnType<Store['auth']['bot']>>,
-    name: string,
-  ): void | Promise<void> {
-    if (bot === null) return fail('unauthorized');
+  function callKnown(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
     const method = methodNamed(name);
     if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
     if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
@@ -160,20 +170,23 @@ export function createDispatch({
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
     const token = bearer(request);
     if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
-      fail('unauthorized');
+      return refuseToken(request, token);
     const user =
-      endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
+      endpoint.caller === 'user'
+        ? ((await store.auth.user(token)) ?? (await refuseToken(request, token)))
+        : null;
     const call = { endpoint, segments, user };
-    if (request.idempotencyKey !== '' && endpoint.verb !== 'GET') return callEndpointOnce(request, call);
+    if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
+      return callEndpointOnce(request, call);
     const result = await runEndpoint(request, call, store);
     if (result !== replied) request.reply(200, envelope(result));
   }
 
   async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
     const { endpoint, segments, user } = call;
-    const { values, files: uploads } = parseParams(request);
+    const { values, files: uploads } = endpoint.given ? { values: {}, files: noFiles } : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
-    const context = { user, store: on, files, uploads, downloads, request };
+    const context = { user, store: on, files, uploads, downloads, request, leakKeys };
     return endpoint.handler(context as never, params as never);
   }
 
@@ -202,7 +215,7 @@ export function createDispatch({
   /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
   async function callFile(request: ApiRequest): Promise<void> {
     const { token, name } = splitBotPath(request.path.slice('/file'.length));
-    const bot = (await store.auth.bot(token)) ?? fail('unauthorized');
+    const bot = (await store.auth.bot(token)) ?? (await refuseToken(request, token));
     if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
     await downloads.send(request, fileAtPath(files, name), bot.id);
   }

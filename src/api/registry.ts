@@ -24,6 +24,7 @@ import {
 } from '../app/chats/messages.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
+import { reportLeaks } from '../app/leaks/report.js';
 import { getSelf } from '../app/me/get.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
@@ -189,4 +190,8 @@ export const endpoints: readonly Endpoint[] = [
   listDeadLetters,
   discardDeadLetters,
   replayUpdates,
+  reportLeaks,
 ];
+
+/** Where bodies are signed: the server must keep other headers of them, and take larger ones. */
+export const leakReportPath = reportLeaks.path;

@@ -16,6 +16,12 @@ export interface ApiRequest {
   readonly lastEventId: string;
   /** '' when absent. */
   readonly idempotencyKey: string;
+  /** `X-Forwarded-For`, which anybody may send; '' when absent. */
+  readonly forwardedFor: string;
+  /** Which key signed the body, where the path takes signed bodies; '' when absent. */
+  readonly keyId: string;
+  /** '' when absent. */
+  readonly signature: string;
   /** '' when absent. */
   readonly range: string;
   /** '' when absent. */

@@ -41,6 +41,7 @@ export function startDrain(
   webhook: Webhook,
   lease: Lease,
   sentAt: number,
+  blocked = false,
 ): Drain {
   const { store, slots } = context;
   const held = createHeld();
@@ -70,7 +71,8 @@ export function startDrain(
     finish = resolve;
   });
 
-  const sending = () => state === 'running' && graceEnd === Number.POSITIVE_INFINITY;
+  const sending = () => state === 'running' && !blocked && graceEnd === Number.POSITIVE_INFINITY;
+  const holdMs = () => (blocked ? limits.blocked_look_ms : pauseLeft());
   const pauseLeft = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
   const nowRedis = () => clock.redis + (performance.now() - clock.own);
   function end(again: boolean): void {
@@ -274,13 +276,14 @@ export function startDrain(
     if (dead.length > 0 && !(await buryDead())) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
+    blocked = (await store.auth.botById(bot))?.token === '';
     const leave = leaving();
     const asked = wanted();
     const told = report.take();
     const before = performance.now();
     if (asked.updates > 0) hinted = false;
     const place = { fence: lease.fence, since: lease.since, after, safe: held.safe(after) };
-    const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
+    const pausing = { holdMs: leave === 'now' ? holdMs() : 0, probes: breaker.probes };
     let advanced: Advanced | null;
     try {
       advanced = await store.deliveries.advance(bot, { ...place, leave, ...told, ...asked, ...pausing });
@@ -288,8 +291,10 @@ export function startDrain(
       report.putBack(told);
       throw thrown;
     }
-    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
-      await remove();
+    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
+      await store.webhooks.removeVersion(bot, hook);
+      context.onRemoved?.(bot);
+    }
     if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
     renewedAt = before;
     clock = { redis: advanced.now, own: performance.now() };
@@ -308,11 +313,6 @@ export function startDrain(
     hook = version;
     destination = destinationOf(present, context.service);
     maxConnections = present.maxConnections;
-  }
-
-  async function remove(): Promise<void> {
-    await store.webhooks.removeVersion(bot, hook);
-    context.onRemoved?.(bot);
   }
 
   takeUp(lease, { chats: 1, updates: 1 });

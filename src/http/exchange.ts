@@ -45,6 +45,9 @@ export class Exchange implements ApiRequest, Head {
   authorization = '';
   lastEventId = '';
   idempotencyKey = '';
+  forwardedFor = '';
+  keyId = '';
+  signature = '';
   contentLength = '';
   transferEncoding = '';
   host = '';
@@ -87,6 +90,10 @@ export class Exchange implements ApiRequest, Head {
     // First of all: an engine ends the process when its callback returns with neither a reply nor this listener.
     response.onAborted(() => this.abort());
     readHead(request, this);
+    if (context.signed?.path === this.path) {
+      this.keyId = request.getHeader(context.signed.keyId);
+      this.signature = request.getHeader(context.signed.signature);
+    }
   }
 
   get aborted(): boolean {
@@ -167,7 +174,7 @@ export class Exchange implements ApiRequest, Head {
       this.run();
       return;
     }
-    const bytesMax = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+    const bytesMax = this.bodyBytesMax();
     // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
@@ -175,6 +182,12 @@ export class Exchange implements ApiRequest, Head {
       this.incoming = incoming;
       this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
     }
+  }
+
+  private bodyBytesMax(): number {
+    const { signed } = this.context;
+    if (signed?.path === this.path) return signed.bytesMax;
+    return isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {

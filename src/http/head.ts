@@ -7,6 +7,7 @@ export interface Head {
   authorization: string;
   lastEventId: string;
   idempotencyKey: string;
+  forwardedFor: string;
   contentLength: string;
   transferEncoding: string;
   host: string;
@@ -57,6 +58,8 @@ function visit(name: string, value: string): void {
       break;
     case 15:
       if (name === 'idempotency-key') head.idempotencyKey = value;
+      else if (name === 'x-forwarded-for')
+        head.forwardedFor = head.forwardedFor ? `${head.forwardedFor},${value}` : value;
       break;
     case 17:
       if (name === 'transfer-encoding') {
@@ -84,6 +87,14 @@ export function isAmbiguous(head: Head): boolean {
     return true;
   if (head.transferEncodings === 0) return false;
   return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
+}
+
+/** Where bodies are signed, and in which headers that is told (in lower case). */
+export interface SignedBodies {
+  readonly path: string;
+  readonly keyId: string;
+  readonly signature: string;
+  readonly bytesMax: number;
 }
 
 /** True when the client asks that the connection end with this exchange. */

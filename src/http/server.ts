@@ -5,6 +5,7 @@ import { limits } from '../limits.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
 import type { ExchangeContext } from './exchange_context.js';
+import type { SignedBodies } from './head.js';
 
 export interface ListenOptions {
   readonly engine: Engine;
@@ -17,6 +18,7 @@ export interface ListenOptions {
   readonly handler: RequestHandler;
   /** What the bodies of all requests together may hold; `limits.bodies_bytes_max` if absent. */
   readonly bodiesBytesMax?: number;
+  readonly signed?: SignedBodies | undefined;
   /** Hears what a handler threw and is no ApiError, and of handlers that reply twice or never. Nothing of the
    * request is passed: its path may hold a token. */
   readonly onFault: (error: unknown) => void;
@@ -125,6 +127,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   const context: ExchangeContext = {
     bodies: { bytesMax: options.bodiesBytesMax ?? limits.bodies_bytes_max, bytes: 0 },
     onFault: options.onFault,
+    signed: options.signed,
     open: 0,
     closing: false,
     idle: () => undefined,

@@ -1,6 +1,13 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
+  /** Counts a token that never existed against the client address that tried it, or tells how long the address is to wait. */
+  'auth/guess': {
+    keys: { guesses: string };
+    args: { burst: number | string; interval_ms: number | string };
+    result:
+      | { status: 'ok'; wait: number };
+  };
   /** Forgets a node that has stopped trusting its memory. */
   'auth/leave': {
     keys: { nodes: string };

@@ -158,6 +158,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
+    guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     onError: onError('background work'),
   });
 

@@ -1,11 +1,13 @@
 /** The role `front`: HTTP for bots and people. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
+import { leakReportPath } from '../api/registry.js';
 import type { ApiRequest } from '../api/request.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import { listen } from '../http/server.js';
+import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
 import { createMetrics } from '../obs/metrics.js';
 import { version } from '../version.js';
@@ -61,9 +63,24 @@ export async function startFront({
       files,
       receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
       adminToken: config.ADMIN_TOKEN,
+      leakKeys:
+        config.LEAK_REPORT_KEYS === undefined
+          ? null
+          : createLeakKeys({
+              source: config.LEAK_REPORT_KEYS,
+              onError: (error) =>
+                log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
+            }),
+      trustedProxies: config.TRUSTED_PROXIES,
       own,
       onCall: metrics.call,
     }),
+    signed: {
+      path: leakReportPath,
+      keyId: config.LEAK_REPORT_KEY_HEADER.toLowerCase(),
+      signature: config.LEAK_REPORT_SIGNATURE_HEADER.toLowerCase(),
+      bytesMax: limits.leak_body_bytes_max,
+    },
     onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
@@ -71,6 +88,11 @@ export async function startFront({
   );
   metrics.gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
   metrics.gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
+  metrics.gauge(
+    'petrel_guesses_slowed',
+    'Calls with tokens that never existed which were answered 429.',
+    () => store.guesses.slowed,
+  );
   metrics.gauge('petrel_script_calls', 'Redis scripts called.', () =>
     [...runner.counts.values()].reduce((a, b) => a + b, 0),
   );

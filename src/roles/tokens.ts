@@ -1,4 +1,5 @@
 /** The tasks `tokens …`: what operators do about keys, peppers and leaked tokens. No token is ever printed. */
+import { limits } from '../limits.js';
 import { type Backends, StartError } from './backends.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
@@ -38,4 +39,24 @@ export async function rotateKeys({ store, secrets, ring, connection }: Backends)
       `peppers      up to ${counted(onFormerPepper, 'token')} of people may still need a former pepper: each moves when it is ` +
         'used next, and is lost if the pepper goes before',
     );
+}
+
+/** Lists what leaked, the latest first. */
+export async function listLeaked({ store }: Backends): Promise<void> {
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const page = await store.leaks.list(before, limits.page_size_max);
+    for (const leak of page) {
+      const whose =
+        leak.bot_id === null
+          ? `person ${leak.user_id}`
+          : `bot ${leak.bot_id}${leak.username === null ? '' : ` @${leak.username}`}`;
+      const state = leak.bot_id === null ? 'removed' : leak.blocked ? 'blocked' : 'replaced';
+      say(
+        `${new Date(leak.found_at).toISOString()}  ${whose}  ${state}  ${leak.reported_by}  ${leak.place || '-'}`,
+      );
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < limits.page_size_max) return;
+    before = last.id;
+  }
 }

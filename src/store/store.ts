@@ -13,9 +13,11 @@ import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
+import { createGuesses, type Guesses, type Guessing } from './guesses.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
+import { createLeaks, type Leaks } from './leaks.js';
 import { createMessages, type Messages } from './messages.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
@@ -61,6 +63,8 @@ export interface Store {
   readonly attempts: Attempts;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly leaks: Leaks;
+  readonly guesses: Guesses;
   /** Of everything that is sealed, over these servers. */
   rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   /**
@@ -82,11 +86,19 @@ export interface StoreOptions {
   readonly ring?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
+  /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
+  readonly guessing?: Guessing;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
-export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
+export function createStore({
+  hints,
+  onError,
+  ring = () => {},
+  guessing = { burst: 0, perMinute: 1 },
+  ...context
+}: StoreOptions): Store {
   const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
@@ -135,6 +147,8 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     attempts: createAttempts(shared),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    leaks: createLeaks(shared, control, auth),
+    guesses: createGuesses(shared, guessing),
     rotation: (connection) => createRotation(shared, control, connection),
     async unlessApplied(check) {
       await check();

@@ -61,7 +61,7 @@ export function call(
         authorization: `Bearer ${caller.token}`,
         lastEventId: '',
         idempotencyKey: key,
-        ...{ range: '', ifRange: '', ifNoneMatch: '' },
+        ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
         remoteAddress: '127.0.0.1',
         aborted: false,
       },
