@@ -22,39 +22,62 @@ export interface BlockedToken {
   readonly place: string;
 }
 
-const arrays = (found: readonly FoundToken[]) => [
-  found.map(({ id }) => id),
-  found.map(({ hmac }) => hmac),
-  found.map(({ place }) => place),
-];
+/** Each token once: `places` of the rest are left out. */
+function distinct(found: readonly FoundToken[]): [number[], Buffer[], string[]] {
+  const all = [...new Map(found.map((each) => [each.hmac.toString('base64'), each])).values()];
+  return [all.map(({ id }) => id), all.map(({ hmac }) => hmac), all.map(({ place }) => place)];
+}
 
-const reported =
-  'select distinct on (id, hmac) id, hmac, place from unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)';
+interface Held {
+  readonly id: number;
+  readonly hmac: string;
+  readonly fresh: boolean;
+  readonly owner: number;
+  readonly place: string;
+}
 
-/** Blocks those that are live tokens of bots, in one statement. Returns them with those that were blocked before. */
+/** Notes what leaked and which copies that makes stale. */
+async function note(
+  sql: Sql,
+  kind: 'bot' | 'user',
+  held: readonly Held[],
+  by: string,
+): Promise<BlockedToken[]> {
+  const fresh = held.filter((each) => each.fresh);
+  const ids = [...new Set(fresh.map(({ id }) => id))];
+  await sql.query(
+    `insert into leaks (${kind}_id, reported_by, place) select id, $3, place from unnest($1::bigint[], $2::text[]) as r(id, place)`,
+    [fresh.map(({ id }) => id), fresh.map(({ place }) => place), by],
+  );
+  const stale = await sql.query<{ id: number; subject_id: number }>(
+    'insert into control_outbox (subject, subject_id) select $1, unnest($2::bigint[]) returning id, subject_id',
+    [kind, ids],
+  );
+  const outbox = new Map(stale.map((row) => [row.subject_id, row.id]));
+  return held.map((each) => ({ ...each, outbox: each.fresh ? (outbox.get(each.id) ?? null) : null }));
+}
+
+/** Blocks those that are live tokens of bots. Returns them with those that were blocked before. */
 export function blockBotTokens(
   db: Database,
   found: readonly FoundToken[],
   by: string,
 ): Promise<BlockedToken[]> {
-  return db.transaction((sql) =>
-    sql.query<BlockedToken>(
-      `with reported as (${reported}),
-       held as (
-         select b.id, b.owner_id, r.place, r.hmac, b.blocked_hmac is distinct from b.token_hmac as fresh
-           from bots b join reported r on b.id = r.id and b.token_hmac = r.hmac order by b.id for update of b),
-       changed as (
-         update bots b set blocked_hmac = b.token_hmac, blocked_at = now(), version = nextval('control_versions')
-           from held where b.id = held.id and held.fresh returning b.id),
-       noted as (insert into leaks (bot_id, reported_by, place) select id, $4, place from held where fresh),
-       stale as (insert into control_outbox (subject, subject_id) select 'bot', id from changed
-                 returning id, subject_id)
-       select held.id, encode(held.hmac, 'base64') as hmac, held.fresh, held.owner_id as owner, held.place,
-              stale.id as outbox
-         from held left join stale on stale.subject_id = held.id`,
-      [...arrays(found), by],
-    ),
-  );
+  return db.transaction(async (sql) => {
+    const held = await sql.query<Held>(
+      `select b.id, encode(r.hmac, 'base64') as hmac, b.blocked_hmac is distinct from b.token_hmac as fresh,
+              b.owner_id as owner, r.place
+         from unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)
+         join bots b on b.id = r.id and b.token_hmac = r.hmac order by b.id for update of b`,
+      distinct(found),
+    );
+    await sql.query(
+      `update bots set blocked_hmac = token_hmac, blocked_at = now(), version = nextval('control_versions')
+        where id = any($1::bigint[])`,
+      [held.filter(({ fresh }) => fresh).map(({ id }) => id)],
+    );
+    return note(sql, 'bot', held, by);
+  });
 }
 
 /** Removes those that are live tokens of people, and returns them. */
@@ -63,23 +86,18 @@ export function removeLeakedUserTokens(
   found: readonly FoundToken[],
   by: string,
 ): Promise<BlockedToken[]> {
-  return db.transaction((sql) =>
-    sql.query<BlockedToken>(
-      `with reported as (${reported}),
-       gone as (
-         delete from user_tokens t using reported r where t.user_id = r.id and t.hmac = r.hmac
-         returning t.user_id as id, t.hmac, r.place),
-       changed as (
-         update users set version = nextval('control_versions') where id in (select id from gone) returning id),
-       noted as (insert into leaks (user_id, reported_by, place) select id, $4, place from gone),
-       stale as (insert into control_outbox (subject, subject_id) select 'user', id from changed
-                 returning id, subject_id)
-       select gone.id, encode(gone.hmac, 'base64') as hmac, true as fresh, gone.id as owner, gone.place,
-              stale.id as outbox
-         from gone left join stale on stale.subject_id = gone.id`,
-      [...arrays(found), by],
-    ),
-  );
+  return db.transaction(async (sql) => {
+    const removed = await sql.query<Held>(
+      `delete from user_tokens t using unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)
+        where t.user_id = r.id and t.hmac = r.hmac
+        returning t.user_id as id, encode(t.hmac, 'base64') as hmac, true as fresh, t.user_id as owner, r.place`,
+      distinct(found),
+    );
+    await sql.query("update users set version = nextval('control_versions') where id = any($1::bigint[])", [
+      removed.map(({ id }) => id),
+    ]);
+    return note(sql, 'user', removed, by);
+  });
 }
 
 /** Those of these lookup values under which a token was valid once, base64. */

@@ -60,7 +60,7 @@ export async function startLeaksWorld(): Promise<LeaksWorld> {
     extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', GUESSES_BURST: '0' },
     frontEnv: {
       NODE_EXTRA_CA_CERTS: trusted,
-      LEAK_REPORT_KEYS: `https://localhost:${new URL(keyServer.url).port}/keys`,
+      LEAK_REPORT_KEYS: `https://localhost:${keyServer.port}/keys`,
       LEAK_REPORT_KEY_HEADER: 'X-Partner-Key',
     },
   });
