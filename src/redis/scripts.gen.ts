@@ -92,6 +92,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; refreshed: boolean };
   };
+  /** Removes copies of control records that a committed change has made stale. */
+  'control/forget': {
+    keys: { entries: readonly string[] };
+    args: {  };
+    result:
+      | { status: 'ok'; removed: number };
+  };
   /** Reads the copy of a control record, or leaves a ticket for its fill. */
   'control/read': {
     keys: { meta: string; record: string; ticket: string };

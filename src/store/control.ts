@@ -207,6 +207,8 @@ export interface ControlCopies {
   refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
   /** The same of many; records that are absent stay so, and are read back when they are missed. */
   refreshMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
+  /** Takes the copies of many away, one call a partition: they are read back when they are missed. */
+  forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
 }
 
 /** Copies that are refreshed side by side. */
@@ -289,6 +291,18 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
       const kind = kinds[subject] as Kind<unknown>;
       for (let at = 0; at < ids.length; at += refreshesMax)
         await rewrite(kind, ids.slice(at, at + refreshesMax));
+    },
+    async forgetMany(subject, ids) {
+      const kind = kinds[subject] as Kind<unknown>;
+      const byPartition = new Map<number, string[]>();
+      for (const id of ids) {
+        const { partition, keys: at } = keysOf(kind, id, 0);
+        byPartition.set(partition, [...(byPartition.get(partition) ?? []), at.record, at.ticket]);
+      }
+      const all = [...byPartition].map(([partition, entries]) =>
+        scripts.call('control/forget', partition, { entries }, {}),
+      );
+      await Promise.all(all);
     },
   };
 }

@@ -50,6 +50,7 @@ export function createLeaks(
           each?.kind === kind ? each.hmacs.map((hmac) => ({ id: each.id, hmac, place: each.place })) : [],
         );
       const [bots, people] = [of('bot'), of('user')];
+
       const blocked = bots.length === 0 ? [] : await rows.blockBotTokens(db, bots, by);
       const removed = people.length === 0 ? [] : await rows.removeLeakedUserTokens(db, people, by);
       const ended = await rows.loadFormer(
@@ -64,10 +65,7 @@ export function createLeaks(
         ...new Set(lookups.flatMap((each, i) => (each?.kind === kind && hits[i] ? [each.id] : []))),
       ];
       const subjects = { bot: ids('bot'), user: ids('user') };
-      await Promise.all([
-        control.refreshMany('bot', subjects.bot),
-        control.refreshMany('user', subjects.user),
-      ]);
+      await Promise.all([control.forgetMany('bot', subjects.bot), control.forgetMany('user', subjects.user)]);
       await auth.revoke(
         ...subjects.bot.map((id): Subject => `bot:${id}`),
         ...subjects.user.map((id): Subject => `user:${id}`),

@@ -131,9 +131,9 @@ test(`${limits.leak_reports_max} tokens of a report are dead when it is answered
   const copies = await world.query("select count(*)::int as left from control_outbox where subject = 'bot'");
   expect(copies).toEqual([{ left: 0 }]);
   const [{ blocked } = {}] = await world.query(
-    'select count(*)::int as blocked from bots where blocked_hmac = token_hmac',
+    "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
   );
-  expect(blocked).toBe(bots.length + 1);
+  expect(blocked).toBe(bots.length);
   const one = await world.report(
     partner,
     [...bots, bots[0]].map((bot) => item(bot?.token ?? '')),
