@@ -13,6 +13,7 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import type { Role } from './roles/role.js';
+import { scanTokens } from './roles/scan_tokens.js';
 import { listLeaked, rotateKeys } from './roles/tokens.js';
 import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
@@ -182,5 +183,22 @@ tokens
   .command('leaks')
   .description('tokens that were found in public: whose, when and where')
   .action(() => withBackends(listLeaked, 'tokens'));
+tokens
+  .command('scan')
+  .description(
+    'finds tokens in a folder, and in all the history of a git repository; those of the installation are blocked',
+  )
+  .argument('<path>', 'folder or git repository')
+  .option('--dry-run', 'blocks nothing')
+  .addHelpText('after', `\nIt ends with 2 when it found any. Without settings it blocks nothing. ${settings}`)
+  .action((path: string, { dryRun = false }: { readonly dryRun?: boolean }) =>
+    task('tokens', async (config, log) => {
+      log.level = 'warn';
+      const backends =
+        dryRun || config.DATABASE_URL === undefined ? null : await openBackends(config, 'tokens', log);
+      const found = scanTokens(path, backends?.store ?? null);
+      if ((await found.finally(() => backends?.close())) > 0) process.exitCode = 2;
+    }),
+  );
 
 await program.parseAsync();
