@@ -191,6 +191,11 @@ export const settings = {
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
+  ACCESS_LOG: flag
+    .default(false)
+    .describe(
+      '1: a front writes a line for each request: what was called by whom, status and time; never a token',
+    ),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',

@@ -146,8 +146,10 @@ export function createDispatch({
   }
 
   function callKnown(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
+    request.calledBy = bot.id;
     const method = methodNamed(name);
     if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
+    request.called = method.name;
     if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {
       const result = run(request, method, bot, store);
@@ -168,6 +170,7 @@ export function createDispatch({
   }
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
+    request.called = endpoint.path;
     const token = bearer(request);
     if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
       return refuseToken(request, token);
@@ -175,6 +178,7 @@ export function createDispatch({
       endpoint.caller === 'user'
         ? ((await store.auth.user(token)) ?? (await refuseToken(request, token)))
         : null;
+    request.calledBy = user?.id ?? 0;
     const call = { endpoint, segments, user };
     if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
       return callEndpointOnce(request, call);
@@ -215,7 +219,9 @@ export function createDispatch({
   /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
   async function callFile(request: ApiRequest): Promise<void> {
     const { token, name } = splitBotPath(request.path.slice('/file'.length));
+    request.called = 'file';
     const bot = (await store.auth.bot(token)) ?? (await refuseToken(request, token));
+    request.calledBy = bot.id;
     if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
     await downloads.send(request, fileAtPath(files, name), bot.id);
   }
@@ -235,6 +241,8 @@ export function createDispatch({
     if (path.startsWith('/file/bot')) return callFile(request);
     if (path.startsWith('/api/')) return callApplication(request);
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
-    return answer ? answer(request) : fail('not_found');
+    if (answer === undefined) return fail('not_found');
+    request.called = path;
+    return answer(request);
   };
 }

@@ -28,6 +28,10 @@ export interface ApiRequest {
   readonly ifRange: string;
   /** '' when absent. */
   readonly ifNoneMatch: string;
+  /** What is called, for the access log: a name of the documents, never anything of the request itself. */
+  called: string;
+  /** Id of the bot or person who calls, for the access log; 0 while it is not known. */
+  calledBy: number;
   /** Complete and within the bounds of `limits`; empty when the request had none. */
   readonly body: Buffer;
   /** Address of the peer as text, for instance '127.0.0.1'. */

@@ -1,11 +1,22 @@
 /** What all exchanges of one server share. */
+import type { ApiRequest } from '../api/request.js';
 import type { BodyRoom } from './body.js';
 import type { SignedBodies } from './head.js';
 
+/** Hears of every request when it is over. */
+export interface AccessListener {
+  /** A name for the next request, which goes into its answer. */
+  name(): string;
+  /** `status` is 0 when the client went before the answer. */
+  over(request: ApiRequest, name: string, status: number, ms: number): void;
+}
+
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
-  /** Called with what a handler threw and should not have; never with anything of the request. */
-  readonly onFault: (error: unknown) => void;
+  /** Called with what a handler threw and should not have; never with anything of the request but the name that the access log
+   * gave it. */
+  readonly onFault: (error: unknown, request?: string) => void;
+  readonly access: AccessListener | undefined;
   readonly signed: SignedBodies | undefined;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
   open: number;

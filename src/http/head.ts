@@ -1,23 +1,24 @@
 /** Collects the request headers that matter in one pass and tells heads that two servers could read differently. */
+import { limits } from '../limits.js';
 import type { EngineRequest } from './engine.js';
 
 /** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
-export interface Head {
-  contentType: string;
-  authorization: string;
-  lastEventId: string;
-  idempotencyKey: string;
-  forwardedFor: string;
-  contentLength: string;
-  transferEncoding: string;
-  host: string;
-  connection: string;
-  range: string;
-  ifRange: string;
-  ifNoneMatch: string;
-  contentLengths: number;
-  transferEncodings: number;
-  hosts: number;
+export class Head {
+  contentType = '';
+  authorization = '';
+  lastEventId = '';
+  idempotencyKey = '';
+  forwardedFor = '';
+  contentLength = '';
+  transferEncoding = '';
+  host = '';
+  connection = '';
+  range = '';
+  ifRange = '';
+  ifNoneMatch = '';
+  contentLengths = 0;
+  transferEncodings = 0;
+  hosts = 0;
 }
 
 /** Where `visit` writes. Engines call it before `forEach` returns, so one variable serves all requests and none
@@ -70,7 +71,7 @@ function visit(name: string, value: string): void {
   }
 }
 
-/** Fills `into`, whose fields must hold '' and 0. */
+/** Fills `into`, which must be new. */
 export function readHead(request: EngineRequest, into: Head): void {
   head = into;
   request.forEach(visit);
@@ -105,4 +106,10 @@ export function asksToClose(connection: string): boolean {
 /** True for the type of body that may hold files, and may be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
+}
+
+/** How long the body of a request may be. */
+export function bodyBytesMax(path: string, contentType: string, signed: SignedBodies | undefined): number {
+  if (signed?.path === path) return signed.bytesMax;
+  return isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
 }

@@ -1,4 +1,5 @@
 /** The role `front`: HTTP for bots and people. */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
@@ -6,13 +7,30 @@ import type { ApiRequest } from '../api/request.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
+import type { AccessListener } from '../http/exchange_context.js';
 import { listen } from '../http/server.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
+import { type AccessLog, createAccessLog } from '../obs/log.js';
 import { createMetrics } from '../obs/metrics.js';
 import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
+
+/** Requests are named by this node and a number: what a client calls its request might be its token. */
+function accessListener(access: AccessLog): AccessListener {
+  const node = randomBytes(6).toString('base64url');
+  let count = 0;
+  return {
+    name: () => `${node}-${(++count).toString(36)}`,
+    over(request, name, status, ms) {
+      const { method: verb, called: call, calledBy, path } = request;
+      const by = path.startsWith('/api/') ? 'user' : 'bot';
+      const caller = calledBy === 0 ? {} : { [by]: calledBy };
+      access.note({ request: name, verb, call, status, ms: Math.round(ms * 10) / 10, ...caller });
+    },
+  };
+}
 
 export async function startFront({
   config,
@@ -39,6 +57,7 @@ export async function startFront({
     engineVersion: engine.version,
     native: engine.native,
   });
+  const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
 
   const own = {
@@ -81,7 +100,8 @@ export async function startFront({
       signature: config.LEAK_REPORT_SIGNATURE_HEADER.toLowerCase(),
       bytesMax: limits.leak_body_bytes_max,
     },
-    onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
+    onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
+    access: access && accessListener(access),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
     server.openRequests(),
@@ -112,6 +132,7 @@ export async function startFront({
       store.streams.close();
       await server.close();
       await store.auth.stop();
+      access?.close();
     },
   };
 }

@@ -75,7 +75,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   manager: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
   // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
-  obs: () => false,
+  // Nothing that looks like a token leaves the process in a log.
+  obs: (to) => to === 'rules/token.ts',
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => to === 'limits.ts',
   errors: () => false,

@@ -62,6 +62,7 @@ export function call(
         lastEventId: '',
         idempotencyKey: key,
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
+        ...{ called: '', calledBy: 0 },
         remoteAddress: '127.0.0.1',
         aborted: false,
       },
