@@ -70,7 +70,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
   const pairs = await inParallel(bots, 4, (i) => makePair(front.baseUrl, adminToken, `${name}_${i}`));
   const people = await makePeople(site, `${name}_person`, people_count);
   await inParallel(bots, 2, (i) => openChats(site, pairs[i] as Pair, people));
-  const pool = new Pool(front.baseUrl, { connections: 32, pipelining: 1 });
+  const pool = new Pool(front.baseUrl, { connections: 128, pipelining: 1 });
 
   return {
     origin,

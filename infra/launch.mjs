@@ -6,6 +6,7 @@
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
+ *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
  *   launch.mjs bench [arguments]    measures the service against its floors
  */
 import { spawn } from 'node:child_process';
@@ -268,13 +269,13 @@ const ensureBench = () =>
     program: join(benchDist, 'main.js'),
   });
 
-async function test(args) {
+async function runTests(args, env = {}) {
   const { ensureRedis } = await import(pathToFileURL(join(dist, 'local', 'redis_install.js')).href);
   await ensureRedis(say);
   const runner = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
   // A Ctrl-C reaches the runner through the terminal; we wait for it to clean up.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
-  process.exitCode = await run(process.execPath, [runner, 'run', ...args]);
+  return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
 }
 
 /** npm that is killed cannot tell us; that our parent has changed does. */
@@ -299,10 +300,15 @@ async function takeOver(program, args) {
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || ['dev', 'test', 'build', 'bench'].includes(role)) await ensurePackages();
+  if (!existsSync(modules) || ['dev', 'test', 'build', 'bench', 'faults'].includes(role))
+    await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
-  if (role === 'test') return test(args);
+  if (role === 'test' || role === 'faults') {
+    const work = role === 'test' ? runTests : (await import('./faults.mjs')).runFaults(runTests, say);
+    process.exitCode = await work(args);
+    return;
+  }
   if (role === 'bench' || role === 'dev') endWithNpm();
   if (role === 'bench') {
     await ensureBench();

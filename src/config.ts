@@ -4,14 +4,16 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { limits } from './limits.js';
+import { validBotUsername } from './rules/usernames.js';
 
-const int = (min: number, max: number, fallback: number) =>
+const whole = (min: number, max: number) =>
   z.coerce
     .number({ error: `a whole number from ${min} to ${max}` })
     .int({ error: `a whole number from ${min} to ${max}` })
     .min(min, { error: `a whole number from ${min} to ${max}` })
-    .max(max, { error: `a whole number from ${min} to ${max}` })
-    .default(fallback);
+    .max(max, { error: `a whole number from ${min} to ${max}` });
+
+const int = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
 
 const url = (protocols: readonly string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
@@ -93,6 +95,11 @@ const cidrs = z.string().transform((text, ctx) => {
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
+  METRICS_PORT: whole(1, 65_535)
+    .optional()
+    .describe(
+      'Port on which `deliver` and `flush` answer `/metrics`, `/healthz` and `/readyz`; none without it. A front does so on PORT',
+    ),
   BASE_URL: url(['http:', 'https:']).optional().describe('Address under which clients reach the service'),
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()
@@ -187,6 +194,15 @@ export const settings = {
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
     .default('Service')
     .describe('What stands for `Service` in the header names `X-Service-…` of webhook deliveries'),
+  MANAGEMENT_BOT: z
+    .string()
+    .refine(validBotUsername, { error: 'a username that ends in "bot"' })
+    .default('petrelbot')
+    .describe('Username of the built-in bot with which people create bots and look after them'),
+  TRANSFER_CONSENT: flag
+    .default(false)
+    .describe('1: a bot changes hands once its recipient has agreed, within a week'),
+  AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),

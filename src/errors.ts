@@ -46,6 +46,14 @@ export const catalogue = {
   token_blocked: forbidden('the token was found in public and is blocked; issue a new one'),
   bot_not_found: { code: 404, text: 'Not Found: bot not found' },
   user_not_found: { code: 404, text: 'Not Found: user not found' },
+  username_unknown: bad('user @{name} not found'),
+  username_not_person: bad('@{name} is not a user'),
+  transfer_to_self: bad('the bot is yours already'),
+  recipient_suspended: bad('the new owner is suspended'),
+  recipient_too_many_bots: bad('the new owner has too many bots'),
+  transfer_not_found: { code: 404, text: 'Not Found: transfer not found' },
+  username_not_reserved: { code: 404, text: 'Not Found: username is not reserved' },
+  cant_write_to_bot: forbidden("you can't write to this bot"),
 
   // Chats and rights
   chat_id_empty: bad('chat_id is empty'),
@@ -159,9 +167,13 @@ export class ApiError extends Error {
   readonly code: number;
   readonly retryAfter: number | undefined;
 
-  constructor(kind: ErrorName, detail: ErrorDetail = {}) {
+  /** `options.cause` is for the log alone. */
+  constructor(kind: ErrorName, detail: ErrorDetail = {}, options: ErrorOptions = {}) {
     const entry = catalogue[kind];
-    super(entry.text.replace(/\{(\w+)\}/g, (_, key: keyof ErrorDetail) => String(detail[key] ?? '')));
+    super(
+      entry.text.replace(/\{(\w+)\}/g, (_, key: keyof ErrorDetail) => String(detail[key] ?? '')),
+      options,
+    );
     this.name = 'ApiError';
     this.kind = kind;
     this.code = entry.code;

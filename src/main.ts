@@ -12,13 +12,14 @@ import { startDeliver } from './roles/deliver.js';
 import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
+import { startMetrics } from './roles/metrics.js';
 import type { Role } from './roles/role.js';
 import { scanTokens } from './roles/scan_tokens.js';
 import { listLeaked, rotateKeys } from './roles/tokens.js';
 import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
 
-type Starter = (backends: Backends) => Role | Promise<Role>;
+type Starter = (backends: Backends, isStopping: () => boolean) => Role | Promise<Role>;
 
 /** Ends the process with one sentence, as a line of log where a supervisor reads it. */
 function giveUp(log: Logger, error: unknown): never {
@@ -65,7 +66,7 @@ async function serve(name: string, starters: readonly Starter[]): Promise<void> 
     log = createLog(config.LOG_LEVEL, name);
     drainMs = config.DRAIN_MS;
     backends = await openBackends(config, name, log);
-    for (const start of starters) roles.push(await start(backends));
+    for (const start of starters) roles.push(await start(backends, () => stopping));
     log.info({ version }, 'ready');
     process.send?.({ type: 'ready' });
   } catch (error) {
@@ -97,8 +98,9 @@ role('front', 'serves HTTP: bot methods, application endpoints, long polls, even
 ]);
 role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
   startDeliver,
+  startMetrics,
 ]);
-role('flush', 'writes the journals behind to Postgres', [startFlush]);
+role('flush', 'writes the journals behind to Postgres', [startFlush, startMetrics]);
 role('all', 'front, deliver and flush in one process, for small installations', [
   startFlush,
   startDeliver,

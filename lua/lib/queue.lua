@@ -3,9 +3,11 @@
 ]]
 -- The state of a queue, or nil when it must first be opened.
 local function read_queue(state)
-  local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask', 'hook', 'leased', 'rung', 'hold')
+  local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask', 'hook', 'leased', 'rung', 'hold',
+    'wi', 'wv', 'wp')
   if not s[1] then return nil end
-  local q = {seq = tonumber(s[1]), inc = tonumber(s[2]), bytes = tonumber(s[3]), mask = tonumber(s[4]), hook = s[5]}
+  local q = {seq = tonumber(s[1]), inc = tonumber(s[2]), bytes = tonumber(s[3]), mask = tonumber(s[4]), hook = s[5],
+    access_inc = tonumber(s[9]), access = s[10], policy = s[11]}
   if q.hook then q.leased, q.rung, q.hold = tonumber(s[6] or 0), tonumber(s[7] or 0), tonumber(s[8] or 0) end
   return q
 end

@@ -8,6 +8,7 @@
 @include chat
 @include changes
 @include queue
+@include access
 @include edit
 @key     meta            {NN}:meta                               HASH
 @key     journal         {NN}:journal                            STREAM
@@ -37,6 +38,8 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     queue_missing
+@err     access_missing  incarnation int
+@err     cant_write
 @err     blocked
 @err     not_found
 @err     cant_be_edited
@@ -65,6 +68,8 @@ if from ~= '' then
   if c.kind == 'blocked' then return refuse('blocked') end
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
+  local no = refused_writer(q, chat_key, inc)
+  if no then return no end
 end
 if why then return refuse('journal_full') end
 local _, ms = now()

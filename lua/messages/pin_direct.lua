@@ -9,6 +9,7 @@
 @include changes
 @include append
 @include queue
+@include access
 @include control
 @include pin
 @key     meta            {NN}:meta                               HASH
@@ -36,6 +37,8 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     queue_missing
+@err     access_missing   incarnation int
+@err     cant_write
 @err     blocked
 @err     not_found
 @err     service
@@ -48,6 +51,12 @@ local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if redis.call('EXISTS', request_key) == 1 then return ok(0) end
 if c.kind == 'blocked' then return refuse('blocked') end
+local q = read_queue(queue_state_key)
+if not q then return refuse('queue_missing') end
+if who ~= bot then
+  local no = refused_writer(q, chat_key, inc)
+  if no then return no end
+end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
@@ -57,8 +66,6 @@ if c.pin == message_id then
   remember(request_key, 1)
   return ok(0)
 end
-local q = read_queue(queue_state_key)
-if not q then return refuse('queue_missing') end
 if why then return refuse('journal_full') end
 
 local seconds, ms = now()

@@ -10,6 +10,7 @@
 @include append
 @include reply
 @include queue
+@include access
 @key     meta         {NN}:meta                          HASH
 @key     journal      {NN}:journal                       STREAM
 @key     chat         {NN}:chat:<bot>.<user>             HASH
@@ -40,6 +41,8 @@
 @err     reply_missing  ticket text
 @err     reply_not_found
 @err     queue_missing
+@err     access_missing incarnation int
+@err     cant_write
 ]]
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
@@ -53,14 +56,16 @@ end
 local by_bot = from == ''
 -- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
 if c.kind == 'blocked' then return refuse('blocked') end
-local reply, refused = read_reply(c, message_prefix, reply_to, token)
-if refused then return refused end
-if why then return refuse('journal_full') end
 local q
 if not by_bot then
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
+  local no = refused_writer(q, chat_key, inc)
+  if no then return no end
 end
+local reply, refused = read_reply(c, message_prefix, reply_to, token)
+if refused then return refused end
+if why then return refuse('journal_full') end
 
 local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,

@@ -7,6 +7,7 @@
 @include message
 @include chat
 @include queue
+@include access
 @include callback
 @key     meta            {NN}:meta                                  HASH
 @key     journal         {NN}:journal                               STREAM
@@ -31,6 +32,8 @@
 @err     chat_missing     ticket text
 @err     message_missing  ticket text
 @err     queue_missing
+@err     access_missing   incarnation int
+@err     cant_write
 @err     blocked
 @err     not_found
 @err     no_button
@@ -43,6 +46,10 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local done = redis.call('GET', request_key)
 if done then return ok(done, 0) end
 if c.kind == 'blocked' then return refuse('blocked') end
+local q = read_queue(queue_state_key)
+if not q then return refuse('queue_missing') end
+local no = refused_writer(q, chat_key, inc)
+if no then return no end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
@@ -51,8 +58,6 @@ if header[6] == KIND_DELETED then return refuse('not_found') end
 local _, markup = read_segments(record, header, start)
 local bot = chat:match('^%d+')
 if ('%.0f'):format(header[5]) ~= bot or not has_button(markup, data) then return refuse('no_button') end
-local q = read_queue(queue_state_key)
-if not q then return refuse('queue_missing') end
 if why then return refuse('journal_full') end
 
 local _, ms = now()

@@ -13,14 +13,15 @@
 @key     due       {NN}:webhooks_due       ZSET
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
 @arg     bot      text
-@arg     version  text   of the settings
+@arg     version  text   of the settings and of what signs
+@arg     set      text   version by which the webhook was last set or deleted: below it only what signs may have changed
 @arg     active   flag   a webhook is set
 @arg     drop     text   version of the settings whose call asks to drop what waits, or nothing
 @arg     mask     text   new mask of kinds, or nothing
 @ok      ring     flag   the bot's doorbell is to be rung
 @err     queue_missing
 ]]
-local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased')
+local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased', 'hook_set')
 if not s[1] then return refuse('queue_missing') end
 local _, ms = now()
 if mask ~= '' then redis.call('HSET', state_key, 'mask', mask) end
@@ -31,6 +32,16 @@ end
 if tonumber(version) <= tonumber(s[3] or 0) then return ok(0) end
 
 redis.call('HSET', state_key, 'hook_version', version)
+local hooked = s[2] and true or false
+if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
+  -- A worker that holds the bot reads its settings again; what failed, and when it is tried again, stays.
+  if hooked then
+    redis.call('HSET', state_key, 'hook', version)
+    redis.call('SPUBLISH', channel_key, 'w')
+  end
+  return ok(0)
+end
+redis.call('HSET', state_key, 'hook_set', set)
 redis.call('HDEL', state_key, 'err_at', 'err', 'gone', 'hold', 'probes', 'strayed')
 if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')

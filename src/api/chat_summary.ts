@@ -5,6 +5,7 @@ import type { Store } from '../store/store.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
 import { personViewer } from './reading.js';
+import { withOwnTokens } from './shown_tokens.js';
 
 /** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. */
 export async function chatSummary(
@@ -18,12 +19,13 @@ export async function chatSummary(
     store.chats.find(chat),
   ]);
   if (!found || messages === null) return null;
-  const last = messages[0];
   const pinned = await store.history.pinned(found);
+  const shown = await withOwnTokens(store, user, [...messages.slice(0, 1), ...(pinned ? [pinned] : [])]);
+  const [last, pin] = messages.length === 0 ? [undefined, shown[0]] : shown;
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last ? { last_message: viewMessage(last, viewer) } : {}),
-    ...(pinned ? { pinned_message: viewMessage(pinned, viewer) } : {}),
+    ...(pin ? { pinned_message: viewMessage(pin, viewer) } : {}),
   };
 }

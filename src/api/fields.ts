@@ -47,6 +47,11 @@ export const username = z
 export const botUsername = z
   .string({ error: unless(answer('username_invalid')) })
   .refine(validBotUsername, { error: answer('username_invalid') });
+/** Without `@`. What nobody can be called is somebody else's to refuse. */
+export const usernameOfPerson = z
+  .string({ error: 'a username' })
+  .regex(/^@?\w{1,32}$/, { error: 'a username' })
+  .transform((name) => name.replace(/^@/, ''));
 export const personName = filled(limits.person_name_length_max, answer('name_invalid'));
 export const botName = z
   .string({ error: unless(answer('name_invalid')) })

@@ -86,10 +86,7 @@ function refusal(error: z.ZodError): ApiError {
 }
 
 /** Parses parameters or throws the answer that refuses them. */
-export function parseWith<P extends z.ZodType>(
-  schema: P,
-  given: Readonly<Record<string, unknown>>,
-): z.output<P> {
+export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given, { reportInput: true });
   if (parsed.success) return parsed.data;
   throw refusal(parsed.error);

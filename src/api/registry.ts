@@ -1,15 +1,28 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
+import {
+  releaseUsername,
+  reservedUsernames,
+  reserveUsername,
+  suspendBot,
+  suspendUser,
+  unsuspendBot,
+  unsuspendUser,
+} from '../app/admin/oversight.js';
 import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { listAudit } from '../app/bots/audit.js';
 import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
+import { deleteBot } from '../app/bots/delete.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
 import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
 import { showToken } from '../app/bots/token.js';
+import { acceptTransfer, declineTransfer, listTransfers, transferBot } from '../app/bots/transfer.js';
 import { updateBot } from '../app/bots/update.js';
+import { setWriteAccess } from '../app/bots/write_access.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
@@ -191,6 +204,20 @@ export const endpoints: readonly Endpoint[] = [
   discardDeadLetters,
   replayUpdates,
   reportLeaks,
+  transferBot,
+  listTransfers,
+  acceptTransfer,
+  declineTransfer,
+  setWriteAccess,
+  listAudit,
+  deleteBot,
+  suspendBot,
+  unsuspendBot,
+  suspendUser,
+  unsuspendUser,
+  reservedUsernames,
+  reserveUsername,
+  releaseUsername,
 ];
 
 /** Where bodies are signed: the server must keep other headers of them, and take larger ones. */

@@ -304,14 +304,6 @@ export const ownedBot = z
 
 export const ownedBotList = z.array(ownedBot);
 
-const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
-
-export const ownedBotSettings = ownedBot
-  .extend({
-    texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
-  })
-  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
-
 export const botPage = z
   .strictObject({
     id: z.int().positive(),
@@ -320,6 +312,7 @@ export const botPage = z
     description: z.string(),
     short_description: z.string(),
     commands: botCommandList.optional(),
+    can_write: z.boolean().describe('Whether the caller may write to it'),
   })
   .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });
 

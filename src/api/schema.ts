@@ -51,8 +51,8 @@ export const messageText = z
   .describe(`Text, 1 to ${limits.text_length_max} characters after entities are parsed`);
 
 /** Stops counting above the bound. Values are nested no deeper than `parseJson` lets them be. */
-function holdsTooMuch(value: unknown): boolean {
-  let left = limits.json_values_max;
+function holdsTooMuch(value: unknown, valuesMax: number): boolean {
+  let left = valuesMax;
   const count = (each: unknown): boolean => {
     if (--left < 0) return true;
     if (typeof each !== 'object' || each === null) return false;
@@ -64,11 +64,11 @@ function holdsTooMuch(value: unknown): boolean {
 /** No schema of a nested value takes it: each refuses it in its own words. */
 const tooMuch = true;
 
-/** A nested value, of up to `limits.json_values_max` values: a schema looks at them all, and tells of each that is wrong. */
-export const json = <T extends z.ZodType>(schema: T) =>
+/** A nested value, of up to `valuesMax` values: a schema looks at them all, and tells of each that is wrong. */
+export const json = <T extends z.ZodType>(schema: T, valuesMax: number = limits.json_values_max) =>
   z.preprocess((given) => {
     const value = asJson(given);
-    return holdsTooMuch(value) ? tooMuch : value;
+    return holdsTooMuch(value, valuesMax) ? tooMuch : value;
   }, schema);
 
 /** An empty value counts as absent, as libraries send it. */

@@ -39,6 +39,11 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#deadline = setTimeout(() => this.#late(), deadlineMs);
   }
 
+  /** For how long it has been waited for. */
+  get ageMs(): number {
+    return performance.now() - this.#beganMs;
+  }
+
   /** Waits no longer; the connection ends. */
   giveUp(): void {
     this.#fail(new DeliveryFault('closed', 'Given up before there was an answer'));
@@ -109,6 +114,6 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   #latencyMs(): number {
-    return Math.round(performance.now() - this.#beganMs);
+    return Math.round(this.ageMs);
   }
 }

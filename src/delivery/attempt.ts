@@ -1,10 +1,12 @@
 /** One attempt to deliver one update: its bytes are built once, signed, and sent as signed (law 8). */
+import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { botProfile } from '../store/bots.js';
 import type { DeadReason, Delivery } from '../store/deliveries.js';
 import type { Store } from '../store/store.js';
 import type { Webhook } from '../store/webhooks.js';
 import { viewUpdate } from '../view/updates.js';
+import type { DrainContext } from './context.js';
 import type { Outcome } from './outcome.js';
 import { type Receiver, receiverOf } from './send.js';
 import { type Headers, makeSigner } from './sign.js';
@@ -16,6 +18,8 @@ export type Send = (
   body: Buffer,
   signal: AbortSignal,
 ) => Promise<Outcome>;
+
+const nothing = Buffer.alloc(0);
 
 /** Where the updates of a bot go, and what they carry. */
 export interface Destination {
@@ -37,14 +41,36 @@ export function destinationOf(
   };
 }
 
+/** An update that is handled in this process counts as taken once it was handled. */
+async function attemptInside(
+  handle: (delivery: Delivery) => Promise<void>,
+  delivery: Delivery,
+): Promise<Outcome> {
+  const began = performance.now();
+  try {
+    await handle(delivery);
+  } catch (error) {
+    const message = error instanceof ApiError ? error.message : 'Internal error';
+    return { kind: 'failed', reason: 'closed', message, latencyMs: performance.now() - began };
+  }
+  const latencyMs = performance.now() - began;
+  return {
+    ...{ kind: 'answered', status: 200, retryAfterMs: undefined, body: nothing, truncated: false },
+    ...{ latencyMs, address: '' },
+  };
+}
+
 /** The outcome, or why the update is never sent. */
 export async function attempt(
-  { store, send }: { readonly store: Pick<Store, 'auth'>; readonly send: Send },
+  { store, send, inside }: Pick<DrainContext, 'send' | 'inside'> & { readonly store: Pick<Store, 'auth'> },
   bot: number,
   { receiver, sign }: Destination,
-  { entry }: Delivery,
+  delivery: Delivery,
   signal: AbortSignal,
 ): Promise<Outcome | DeadReason> {
+  const handle = inside?.(bot);
+  if (handle) return attemptInside(handle, delivery);
+  const { entry } = delivery;
   // The bot may have got another name while the update waited.
   const known = store.auth.botById(bot);
   const found = known instanceof Promise ? await known : known;

@@ -11,6 +11,8 @@ export interface ConnectionsOptions {
   readonly max: number;
   /** opens one connection; throws a DeliveryFault */
   readonly open: () => Promise<Dialled['socket']>;
+  /** Whether this process has more to do than it can. */
+  readonly busy: () => boolean;
 }
 
 /**
@@ -19,7 +21,8 @@ export interface ConnectionsOptions {
  * so that what is not needed falls idle and is closed.
  *
  * Only few are opened at a time: a handshake costs more than a hundred requests, and hundreds at once would hold up the process
- * for longer than a lease. Who waits meanwhile takes what becomes free first, be it new or used.
+ * for longer than a lease. Past the first few a busy process opens none, since it could not use them faster, unless somebody has
+ * waited for long: then it is the receiver that takes its time. Who waits takes what becomes free first, be it new or used.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -27,6 +30,7 @@ export class Connections {
   readonly #free: Client[] = [];
   readonly #waiting = new Map<Answer, Request>();
   #opening = 0;
+  #patience: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
@@ -34,10 +38,11 @@ export class Connections {
 
   /** Sends a request as soon as a connection is free, unless the deadline of its answer passes before. */
   send(request: Request, answer: Answer): void {
-    const client = this.#free.pop() ?? (this.#mayOpen() ? this.#make() : undefined);
+    const client = this.#free.pop() ?? (this.#mayOpen(answer) ? this.#make() : undefined);
     if (client === undefined) {
       this.#waiting.set(answer, request);
       answer.onEnd = () => this.#waiting.delete(answer);
+      this.#bePatient();
     } else this.#start(client, request, answer);
   }
 
@@ -45,12 +50,25 @@ export class Connections {
   async destroy(): Promise<void> {
     const ended = [...this.#all].map((client) => client.destroy());
     this.#all.clear();
+    clearTimeout(this.#patience);
     for (const answer of [...this.#waiting.keys()]) answer.onResponseError(undefined, new Error('closed'));
     await Promise.all(ended);
   }
 
-  #mayOpen(): boolean {
-    return this.#all.size < this.#options.max && this.#opening < limits.webhook_receiver_dials_max;
+  #mayOpen(first: Answer): boolean {
+    const few = limits.webhook_receiver_dials_max;
+    if (this.#all.size >= this.#options.max || this.#opening >= few) return false;
+    if (this.#all.size < few || !this.#options.busy()) return true;
+    return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
+  }
+
+  /** Looks again at who waits: it may be that nothing becomes free. */
+  #bePatient(): void {
+    this.#patience ??= setTimeout(() => {
+      this.#patience = undefined;
+      for (let more = this.#waiting.size > 0; more; ) more = this.#next(undefined);
+      if (this.#waiting.size > 0) this.#bePatient();
+    }, limits.webhook_patience_ms).unref();
   }
 
   #make(): Client {
@@ -100,15 +118,17 @@ export class Connections {
     client.dispatch({ method: 'POST', ...request }, answer);
   }
 
-  #next(freed: Client | undefined): void {
+  /** Starts the first that waits. False when nobody waits, or no connection may be opened for it. */
+  #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;
     if (first === undefined) {
       if (freed !== undefined && this.#all.has(freed)) this.#free.push(freed);
-      return;
+      return false;
     }
     const [answer, request] = first;
-    if (freed === undefined && !this.#mayOpen()) return;
+    if (freed === undefined && !this.#mayOpen(answer)) return false;
     this.#waiting.delete(answer);
     this.#start(freed ?? this.#make(), request, answer);
+    return true;
   }
 }

@@ -9,6 +9,11 @@ export interface DrainContext {
   readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;
   readonly send: Send;
   readonly slots: Slots;
+  /** Takes an update of a bot that has no receiver outside. Absent for all but the management bot; it rejects when the update
+   * is to be tried again. */
+  inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
+  /** Whether a drain may keep its bot for a while after the last update. */
+  mayStay(): boolean;
   /** What stands for `Service` in the names of headers. */
   readonly service: string;
   /** Hears every attempt: `dead` is set when it was the update's last. */

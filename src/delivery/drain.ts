@@ -8,11 +8,13 @@
  * open is aborted, and what was not acknowledged is delivered again by whoever comes next.
  */
 import { limits } from '../limits.js';
-import type { Advanced, DeadReason, Delivery, Lease, Step } from '../store/deliveries.js';
+import type { Advanced, DeadReason, Lease, Step } from '../store/deliveries.js';
 import type { Webhook } from '../store/webhooks.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';
 import type { DrainContext } from './context.js';
+import { createGraves } from './graves.js';
+import { hearOf } from './hearing.js';
 import { createHeld, type Opened } from './held.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { createReport } from './report.js';
@@ -21,13 +23,15 @@ import { afterAnswer, nextTry } from './schedule.js';
 export interface Drain {
   /** Resolves when the lease was given back or lost; true when there is something to do again at once. */
   readonly done: Promise<boolean>;
+  /** Resolves when for the first time nothing is left to do. The drain may stay for what comes next. */
+  readonly quiet: Promise<void>;
   /** Sends no more, waits for what is open up to `msMax`, and gives the lease back. */
   stop(msMax: number): Promise<void>;
 }
 
 /** Acknowledgements are gathered for so long while others are on their way. */
-const gatherMs = 2;
-/** A drain that is over sooner needs no hints. */
+const gatherMs = 25;
+/** A drain that is over sooner needs no hints, unless the bot was just served. */
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
 const restMs = 100;
@@ -35,18 +39,20 @@ const restMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 
+/** `again`: the bot was served a moment ago, so more is likely to come soon. */
 export function startDrain(
   context: DrainContext,
   bot: number,
   webhook: Webhook,
   lease: Lease,
   sentAt: number,
+  again: boolean,
   blocked = false,
 ): Drain {
   const { store, slots } = context;
   const held = createHeld();
   const breaker = createBreaker(lease.probes);
-  const aborts = new Set<AbortController>();
+  const abort = new AbortController();
   let destination: Destination = destinationOf(webhook, context.service);
   let { maxConnections } = webhook;
   let { hook, after, more, gone } = lease;
@@ -56,7 +62,7 @@ export function startDrain(
   /** When the next chat that failed is due, by the monotonic clock. */
   let retryAt = Number.POSITIVE_INFINITY;
   const report = createReport();
-  let dead: Array<{ readonly delivery: Delivery; readonly reason: DeadReason }> = [];
+  const graves = createGraves(store.deliveries, bot, lease.fence);
   let hinted = false;
   /** The receiver is down: nothing is sent before. */
   let pauseEnd = 0;
@@ -65,35 +71,49 @@ export function startDrain(
   /** The webhook was deleted: what is open may be acknowledged until then. */
   let graceEnd = Number.POSITIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
-  let unlisten: (() => void) | undefined;
+  /** When it is due, by the monotonic clock. */
+  let timerAt = 0;
+  /** When something was last taken or settled, by the monotonic clock. */
+  let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
   const done = new Promise<boolean>((resolve) => {
     finish = resolve;
   });
+  let hush: () => void = () => {};
+  const quiet = new Promise<void>((resolve) => {
+    hush = resolve;
+  });
 
   const sending = () => state === 'running' && !blocked && graceEnd === Number.POSITIVE_INFINITY;
-  const holdMs = () => (blocked ? limits.blocked_look_ms : pauseLeft());
-  const pauseLeft = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const rest = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const pauseLeft = () => (blocked ? limits.blocked_look_ms : rest());
   const nowRedis = () => clock.redis + (performance.now() - clock.own);
   function end(again: boolean): void {
     if (state === 'over') return;
     state = 'over';
     clearTimeout(timer);
-    unlisten?.();
-    for (const abort of aborts) abort.abort();
+    abort.abort();
+    hush();
     finish(again);
   }
 
-  /** Looks again in so many milliseconds, or sooner. */
+  /** Looks again in so many milliseconds, or sooner: one that is due before is left, since each answer comes by here. */
   function wake(ms: number): void {
+    const at = performance.now() + Math.max(0, ms);
+    if (timer !== undefined && timerAt <= at) return;
     clearTimeout(timer);
-    timer = setTimeout(pump, Math.max(0, ms));
+    timerAt = at;
+    timer = setTimeout(() => {
+      timer = undefined;
+      pump();
+    }, ms);
   }
 
   /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
-  function takeUp({ again, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
-    for (const chat of again) if (!report.knows(chat.chat)) held.addAgain(chat);
+  function takeUp({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
+    for (const chat of failed) if (!report.knows(chat.chat)) held.addAgain(chat);
     for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
+    if (held.count > 0) busyAt = performance.now();
     if (asked.updates > 0) ({ more } = taken);
     ({ after, gone } = taken);
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
@@ -112,8 +132,6 @@ export function startDrain(
 
   async function deliver(opened: Opened, probe: boolean): Promise<void> {
     const { delivery } = opened;
-    const abort = new AbortController();
-    aborts.add(abort);
     let outcome: Outcome | DeadReason;
     try {
       outcome =
@@ -125,8 +143,8 @@ export function startDrain(
       context.onError(thrown);
       outcome = { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
     }
-    aborts.delete(abort);
     slots.give();
+    busyAt = performance.now();
     if (state === 'over') return;
     if (abort.signal.aborted) giveBack(delivery.chat, 0);
     else if (typeof outcome === 'string') bury(opened, outcome, null);
@@ -140,8 +158,13 @@ export function startDrain(
   });
 
   function bury({ delivery, tries }: Opened, reason: DeadReason, outcome: Outcome | null): void {
-    dead.push({ delivery, reason });
+    graves.add(delivery, reason);
     context.onOutcome?.(bot, delivery, outcome, reason, facts(tries));
+  }
+
+  function notBuried(chat: string, error: unknown): void {
+    context.onError(error);
+    giveBack(chat, limits.webhook_pause_ms_max);
   }
 
   /** Nothing of the receiver's doing: the update is tried again as if this had not been. */
@@ -200,26 +223,33 @@ export function startDrain(
     const now = performance.now();
     const pause = pauseLeft();
     if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
-    if (report.urgent || dead.length > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
-    if (report.acked > 0 && held.count === 0) return 0;
+    if (report.urgent || graves.count > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
+    if (report.acked > 0 && held.count === 0 && !staying(now)) return 0;
     const { chats, updates } = wanted();
     if (updates > 0 && (more || hinted)) return 0;
     const renewal = renewedAt + limits.webhook_renew_ms - now;
     const telling = report.acked > 0 ? report.ackedSince + gatherMs - now : renewal;
     if (pause > 0) return Math.min(renewal, telling, pause);
-    if (held.count === 0 && !lingering(now)) return 0;
+    if (held.count === 0 && !lingering(now)) {
+      if (!staying(now)) return 0;
+      hush();
+      return Math.min(renewal, telling, busyAt + limits.webhook_stay_ms - now);
+    }
     return Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
   }
 
   /** True while the next retry is so close that giving the lease back would only delay it. */
   const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
+  /** The bot's next update may come at any moment: to hear of it costs less than to be rung for it. */
+  const staying = (now: number) =>
+    hearing.on && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
   /** Most of what is held waits behind something that is open. */
   const crowded = () => !held.ready && held.count > limits.webhook_held_entries_max / 2;
 
   function leaving(): Step['leave'] {
     if (held.open > 0) return 'stay';
     if (!sending() || pauseLeft() > limits.webhook_linger_ms) return 'now';
-    return held.count === 0 && pauseLeft() === 0 ? 'idle' : 'stay';
+    return held.count === 0 && pauseLeft() === 0 && !staying(performance.now()) ? 'idle' : 'stay';
   }
 
   function pump(): void {
@@ -240,8 +270,9 @@ export function startDrain(
   async function step(): Promise<void> {
     stepping = true;
     clearTimeout(timer);
+    timer = undefined;
     // Whatever Redis does, the end of the lease is heard of.
-    timer = setTimeout(pump, limits.webhook_lease_ms - (performance.now() - renewedAt));
+    wake(limits.webhook_lease_ms - (performance.now() - renewedAt));
     try {
       await tell();
       stepping = false;
@@ -253,27 +284,8 @@ export function startDrain(
     }
   }
 
-  /** Takes out what will not be delivered. False when the lease is another's. */
-  async function buryDead(): Promise<boolean> {
-    const burying = dead;
-    dead = [];
-    for (const reason of new Set(burying.map((each) => each.reason))) {
-      const own = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
-      const ids = own.map(({ id }) => id);
-      try {
-        if (!(await store.deliveries.bury(bot, lease.fence, reason, ids))) return false;
-        for (const { chat } of own) held.settle(chat);
-      } catch (thrown) {
-        // The journal is full: the rest goes on.
-        context.onError(thrown);
-        for (const { chat } of own) giveBack(chat, limits.webhook_pause_ms_max);
-      }
-    }
-    return true;
-  }
-
   async function tell(): Promise<void> {
-    if (dead.length > 0 && !(await buryDead())) return end(false);
+    if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
     blocked = (await store.auth.botById(bot))?.token === '';
@@ -283,14 +295,12 @@ export function startDrain(
     const before = performance.now();
     if (asked.updates > 0) hinted = false;
     const place = { fence: lease.fence, since: lease.since, after, safe: held.safe(after) };
-    const pausing = { holdMs: leave === 'now' ? holdMs() : 0, probes: breaker.probes };
-    let advanced: Advanced | null;
-    try {
-      advanced = await store.deliveries.advance(bot, { ...place, leave, ...told, ...asked, ...pausing });
-    } catch (thrown) {
+    const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
+    const step = { ...place, leave, ...told, ...asked, ...pausing };
+    const advanced = await store.deliveries.advance(bot, step).catch((thrown) => {
       report.putBack(told);
       throw thrown;
-    }
+    });
     if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
       await store.webhooks.removeVersion(bot, hook);
       context.onRemoved?.(bot);
@@ -316,31 +326,20 @@ export function startDrain(
   }
 
   takeUp(lease, { chats: 1, updates: 1 });
-  const listening = setTimeout(() => {
-    if (state === 'over') return;
-    store.deliveries
-      .listen(bot, () => {
-        hinted = true;
-        pump();
-      })
-      .then((stop) => {
-        unlisten = stop;
-        if (state === 'over') stop();
-        // What came before the subscription stood gave no hint.
-        hinted = true;
-        pump();
-      }, context.onError);
-  }, listenAfterMs);
-  done.then(() => clearTimeout(listening));
+  const hear = () => {
+    hinted = true;
+    pump();
+  };
+  const hearing = hearOf(store.deliveries, bot, again ? 0 : listenAfterMs, hear, context.onError);
+  done.then(hearing.end);
   pump();
   return {
     done,
+    quiet,
     async stop(msMax) {
       if (state !== 'running') return;
       state = 'stopping';
-      const late = setTimeout(() => {
-        for (const abort of aborts) abort.abort();
-      }, msMax);
+      const late = setTimeout(() => abort.abort(), msMax);
       pump();
       await done;
       clearTimeout(late);

@@ -31,11 +31,12 @@ export interface RecorderOptions {
   onError(error: unknown): void;
 }
 
-/** What is made into a row when it is written: most successes never are. */
-interface Gathered {
-  readonly facts: Omit<NewAttempt, 'answer' | 'record'>;
+/** What is made into a row when it is written: most successes never are. It holds no more of the update and of the answer than that takes. */
+interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
+  /** beginning of the answer's body */
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
+  /** of the update, null if it is not kept */
   readonly fields: readonly Buffer[] | null;
   /** of `fields` */
   readonly bytes: number;
@@ -55,41 +56,14 @@ const reasons: Readonly<Record<DeadReason, string>> = {
 };
 const nothing = Buffer.alloc(0);
 
-function gather(
-  room: number,
-  bot: number,
-  delivery: Delivery,
-  outcome: Outcome | null,
-  dead: DeadReason | null,
-  { tries, nextAtMs, secrets }: AttemptFacts,
-): Gathered {
-  const answered = outcome?.kind === 'answered' ? outcome : null;
-  const delivered = outcome !== null && isDelivered(outcome);
-  const why = dead === null ? '' : reasons[dead];
-  const kept = delivered && delivery.bytes <= Math.min(room, limits.delivery_record_kept_bytes_max);
-  return {
-    facts: {
-      ...{ bot, updateId: delivery.entry.shownId, at: Date.now(), delivered, tries, dead },
-      status: answered?.status ?? null,
-      error: delivered ? null : outcome === null ? why : errorMessageOf(outcome),
-      latencyMs: outcome?.latencyMs ?? 0,
-      nextTryAt: nextAtMs,
-    },
-    beginning: answered === null ? nothing : beginningOf(answered.body),
-    secrets,
-    fields: kept ? delivery.fields : null,
-    bytes: kept ? delivery.bytes : 0,
-  };
+function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAttempt {
+  return { ...facts, answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields) };
 }
-
-const rowOf = ({ facts, beginning, secrets, fields }: Gathered): NewAttempt => ({
-  ...facts,
-  answer: shownAnswer(beginning, secrets),
-  record: fields && packUpdate(fields),
-});
 
 export function createRecorder({ append, onError }: RecorderOptions): Recorder {
   const bots = new Map<number, OfBot>();
+  /** When something of a bot was written last, by the monotonic clock. */
+  const writtenAt = new Map<number, number>();
   let waiting = 0;
   let recordBytes = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -112,11 +86,38 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
     for (const { bytes } of gathered) recordBytes += sign * bytes;
   }
 
-  function keep(list: Gathered[], ...given: Parameters<Recorder['note']>): void {
+  function keep(
+    list: Gathered[],
+    bot: number,
+    delivery: Delivery,
+    outcome: Outcome | null,
+    dead: DeadReason | null,
+    attempt: AttemptFacts,
+  ): void {
     const room = limits.delivery_records_waiting_bytes_max - recordBytes;
-    const gathered = gather(room, ...given);
-    list.push(gathered);
-    weigh([gathered], 1);
+    const fits = delivery.bytes <= Math.min(room, limits.delivery_record_kept_bytes_max);
+    const delivered = outcome !== null && isDelivered(outcome);
+    const kept = fits && delivered;
+    const body = outcome?.kind === 'answered' ? outcome.body : nothing;
+    const bytes = kept ? delivery.bytes : 0;
+    list.push({
+      bot,
+      updateId: delivery.entry.shownId,
+      at: Date.now(),
+      delivered,
+      tries: attempt.tries,
+      dead,
+      status: outcome?.kind === 'answered' ? outcome.status : null,
+      error: delivered ? null : outcome === null ? reasons[dead as DeadReason] : errorMessageOf(outcome),
+      latencyMs: outcome?.latencyMs ?? 0,
+      nextTryAt: attempt.nextAtMs,
+      beginning: body.length === 0 ? nothing : beginningOf(body),
+      secrets: attempt.secrets,
+      fields: kept ? delivery.fields : null,
+      bytes,
+    });
+    waiting++;
+    recordBytes += bytes;
   }
 
   function note(...given: Parameters<Recorder['note']>): void {
@@ -137,11 +138,22 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
     keep(successes, ...given);
   }
 
-  function take(): ReadonlyMap<number, OfBot> {
+  /** The first success after a while is written soon. Those of a bot that has many wait: most will not be its last by then. */
+  const mayWait = (bot: number, { failures, counts }: OfBot, now: number) =>
+    failures.length === 0 &&
+    counts.dead === 0 &&
+    now - (writtenAt.get(bot) ?? Number.NEGATIVE_INFINITY) < limits.delivery_successes_flush_ms;
+
+  function take(all: boolean): ReadonlyMap<number, OfBot> {
+    const now = performance.now();
+    for (const [bot, at] of writtenAt)
+      if (now - at >= limits.delivery_successes_flush_ms) writtenAt.delete(bot);
     const taken = new Map<number, OfBot>();
     let rows = 0;
     for (const [bot, own] of bots) {
       if (rows >= rowsMax || taken.size >= rowsMax) break;
+      if (!all && mayWait(bot, own, now)) continue;
+      writtenAt.set(bot, now);
       bots.delete(bot);
       taken.set(bot, own);
       rows += own.failures.length + own.successes.length;
@@ -165,9 +177,8 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
     }
   }
 
-  async function write(): Promise<void> {
-    while (bots.size > 0) {
-      const taken = take();
+  async function write(all: boolean): Promise<void> {
+    for (let taken = take(all); taken.size > 0; taken = take(all)) {
       const rows = [...taken.values()].flatMap(({ failures, successes }) => [...failures, ...successes]);
       try {
         await append(rows.map(rowOf), new Map([...taken].map(([bot, { counts }]) => [bot, counts])));
@@ -182,7 +193,7 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
     note,
     start() {
       timer = setInterval(() => {
-        writing ??= write()
+        writing ??= write(false)
           .catch(onError)
           .finally(() => {
             writing = undefined;
@@ -193,7 +204,7 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
     async stop() {
       clearInterval(timer);
       await writing;
-      await write().catch(onError);
+      await write(true).catch(onError);
     },
     waiting: () => waiting,
   };

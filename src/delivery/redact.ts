@@ -32,6 +32,7 @@ function secretParts(secrets: readonly string[]): string[] {
  * `secrets`, is masked by as many stars, so that nothing behind the bound moves before it.
  */
 export function shownAnswer(beginning: Buffer, secrets: readonly string[]): string {
+  if (beginning.length === 0) return '';
   // Postgres stores no U+0000.
   let text = beginning.toString('utf8').replaceAll('\u0000', '\ufffd');
   // The longest first: one may be a part of another.

@@ -6,6 +6,7 @@ import { Connections } from './connections.js';
 import { dial } from './dial.js';
 import { DeliveryFault, tlsFault } from './faults.js';
 import type { Guard } from './guard.js';
+import { watchLoop } from './loop.js';
 import type { Outcome } from './outcome.js';
 import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
@@ -68,6 +69,9 @@ export function makeSender({
 }: SenderOptions): Sender {
   /** least recently used first */
   const kept = new Map<string, Kept>();
+  /** What an abort of a signal ends. */
+  const underWay = new WeakMap<AbortSignal, Set<Answer>>();
+  const busy = watchLoop();
   let connections = 0;
   let inFlight = 0;
 
@@ -107,9 +111,21 @@ export function makeSender({
         throw tlsFault(error);
       }
     };
-    const pool = new Connections({ origin: target.origin, max: receiverConnectionsMax, open });
+    const pool = new Connections({ origin: target.origin, max: receiverConnectionsMax, open, busy });
     const entry: Kept = { pool, inFlight: 0, connections: 0, usedMs: 0, address: '' };
     return entry;
+  }
+
+  /** One listener a signal: many attempts share it. */
+  function answersOf(signal: AbortSignal): Set<Answer> {
+    const known = underWay.get(signal);
+    if (known) return known;
+    const made = new Set<Answer>();
+    underWay.set(signal, made);
+    signal.addEventListener('abort', () => {
+      for (const answer of [...made]) answer.giveUp();
+    });
+    return made;
   }
 
   const sweep = setInterval(() => {
@@ -125,6 +141,7 @@ export function makeSender({
       entry.inFlight += 1;
       inFlight += 1;
       const { path, authorization } = receiver.target;
+      const answers = signal && answersOf(signal);
       return new Promise<Outcome>((resolve) => {
         const answer = new Answer(
           deadlineMs,
@@ -133,13 +150,14 @@ export function makeSender({
             entry.inFlight -= 1;
             inFlight -= 1;
             entry.usedMs = performance.now();
+            answers?.delete(answer);
             resolve(outcome);
           },
         );
         const all = authorization === undefined ? headers : { ...headers, Authorization: authorization };
+        answers?.add(answer);
         entry.pool.send({ path, headers: all, body }, answer);
         if (signal?.aborted) answer.giveUp();
-        else signal?.addEventListener('abort', () => answer.giveUp(), { once: true });
       });
     },
     stats: () => ({ connections, receivers: kept.size, inFlight }),

@@ -23,7 +23,7 @@ export interface DeliveryStats {
   readonly dead: number;
 }
 
-export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots'> {
+export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly doorbell: Doorbell;
   readonly partitions: number;
 }
@@ -46,6 +46,8 @@ export function createDeliveryWorker({
   const drains = new Map<number, Drain>();
   /** Bots that were rung while their drain was ending: it had given the lease back already. */
   const rungAgain = new Set<number>();
+  /** Bots whose drain has ended here lately, and when by the monotonic clock; the oldest first. */
+  const served = new Map<number, number>();
   const stopping = new AbortController();
   let listener: DoorbellListener | undefined;
   let sweeping: Promise<void> | undefined;
@@ -55,6 +57,8 @@ export function createDeliveryWorker({
   const counting: DrainContext = {
     ...context,
     slots,
+    // The other half is for bots that are rung for.
+    mayStay: () => drains.size < limits.webhook_drains_max / 2,
     onOutcome(bot, delivery, outcome, dead, facts) {
       if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
       if (dead !== null) counts.dead++;
@@ -62,7 +66,7 @@ export function createDeliveryWorker({
     },
   };
 
-  /** Takes the lease on a bot if it is due and free. Returns once its drain has ended or run for a slice. */
+  /** Takes the lease on a bot if it is due and free. Returns once its drain has nothing left to do or has run for a slice. */
   async function look(bot: number): Promise<void> {
     if (stopping.signal.aborted) return;
     if (drains.has(bot)) {
@@ -81,13 +85,14 @@ export function createDeliveryWorker({
     if (webhook === null) return;
     // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
     const blocked = (await store.auth.botById(bot))?.token === '';
-    const drain = startDrain(counting, bot, webhook, lease, sentAt, blocked);
+    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
     drains.set(bot, drain);
     const ended = drain.done.then((again) => {
       drains.delete(bot);
+      served.set(bot, performance.now());
       if (rungAgain.delete(bot) || again) doorbell.ring(bot);
     });
-    await Promise.race([ended, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
+    await Promise.race([ended, drain.quiet, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
   }
 
   async function sweepPartition(partition: number, found: Map<number, number>): Promise<void> {
@@ -103,6 +108,14 @@ export function createDeliveryWorker({
     }
   }
 
+  function forgetServed(): void {
+    const before = performance.now() - limits.webhook_recent_ms;
+    for (const [bot, at] of served) {
+      if (at > before) return;
+      served.delete(bot);
+    }
+  }
+
   async function sweep(): Promise<void> {
     while (!stopping.signal.aborted) {
       const found = new Map<number, number>();
@@ -112,6 +125,7 @@ export function createDeliveryWorker({
       // On a cluster one master may be away: it must not hold up the others' next round.
       await Promise.race([Promise.all(all), sleep(sweepMs)]);
       unheard = found;
+      forgetServed();
       await sleep(sweepMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }

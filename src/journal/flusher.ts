@@ -21,6 +21,8 @@ import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from 
 export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface FlusherOptions {
+  /** Setting AUDIT_DAYS. */
+  readonly auditDays?: number;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly pool: Pool;
@@ -198,7 +200,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
 
   async function purge(): Promise<void> {
     try {
-      counts.purged += await purgeTombstones(pool);
+      counts.purged += await purgeTombstones(pool, options.auditDays);
     } catch (error) {
       onError(error as Error);
     }

@@ -1,5 +1,5 @@
 /** Removes tombstones that no batch can meet any more, with what was part of the deleted, notes of requests whose
- * idempotency keys have ended, and dead letters and attempts to deliver past their bounds. */
+ * idempotency keys have ended, and dead letters, attempts to deliver and audit logs past their bounds. */
 import { limits } from '../limits.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
@@ -88,6 +88,33 @@ const deleteOldDead = statement(
    ))`,
 );
 
+const agedAudit = statement(
+  'purge_aged_audit',
+  `delete from bot_audit where id = any(array(
+     select id from bot_audit where at < now() - $1::bigint * interval '1 millisecond'
+     order by at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+/** Of a bot with too many the newest stay. */
+const surplusAudit = statement(
+  'purge_surplus_audit',
+  `with full_bots as materialized (
+     select bot_id, (select id from bot_audit kept where kept.bot_id = counted.bot_id
+                     order by id desc offset $1::bigint limit 1) as last
+     from (select bot_id from bot_audit group by bot_id having count(*) > $1::bigint) counted)
+   delete from bot_audit where id = any(array(
+     select old.id from bot_audit old join full_bots on old.bot_id = full_bots.bot_id
+     where old.id <= full_bots.last limit ${chunkRowsMax} for update of old skip locked
+   ))`,
+);
+const pastOffers = statement(
+  'purge_past_offers',
+  `delete from bot_transfers where bot_id = any(array(
+     select bot_id from bot_transfers where expires_at < now() - $1::bigint * interval '1 millisecond'
+     limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
 /** Looks at the whole index: once an hour. */
 const claimBound = statement(
   'claim_dead_updates_bound',
@@ -110,9 +137,18 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
+const deleteTold = statement(
+  'purge_notices',
+  `delete from notices where id = any(array(
+     select id from notices
+     where told_at < now() - $1::bigint * interval '1 millisecond'
+     order by told_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
- * Returns the rows. */
-export async function purgeTombstones(pool: Pool): Promise<number> {
+ * `auditDays` is the setting AUDIT_DAYS. Returns the rows. */
+export async function purgeTombstones(pool: Pool, auditDays = 365): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
@@ -120,10 +156,18 @@ export async function purgeTombstones(pool: Pool): Promise<number> {
   const all = [
     ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
     [deleteRequests, limits.idempotency_ttl_ms] as const,
+    [deleteTold, limits.notice_kept_ms] as const,
     [deleteOldDead, limits.dead_update_age_ms_max] as const,
     [agedAttempts, limits.delivery_attempt_age_ms_max] as const,
     [surplusAttempts, limits.delivery_failures_kept] as const,
-    ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
+    [agedAudit, auditDays * 86_400_000] as const,
+    [pastOffers, 0] as const,
+    ...(bounded
+      ? [
+          [deleteSurplusDead, limits.dead_updates_per_bot_max] as const,
+          [surplusAudit, limits.audit_events_per_bot_max] as const,
+        ]
+      : []),
   ];
   for (const [deletion, bound] of all) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {

@@ -208,6 +208,8 @@ export class Installation {
       ...process.env,
       ...this.#secrets,
       PORT: String(this.#config.PORT),
+      // Several processes of one machine cannot have one port each under one setting.
+      METRICS_PORT: undefined,
       HOST: this.#host,
       SHARE_PORT: '1',
       PETREL_HOME: this.#home,

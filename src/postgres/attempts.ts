@@ -1,5 +1,6 @@
 /** Statements on attempts to deliver to webhooks. */
 import { limits } from '../limits.js';
+import { type Failure, noteFailing } from './failing.js';
 import { type Database, one, type Sql } from './sql.js';
 
 /** An attempt to keep. */
@@ -70,6 +71,8 @@ export function appendAttempts(
         ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
       ],
     );
+    const delivered = rows.filter(([, { delivered }]) => delivered > 0).map(([bot]) => bot);
+    await noteFailing(sql, delivered, failuresOf(attempts, rows));
     const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
     await sql.query(
       `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
@@ -79,6 +82,22 @@ export function appendAttempts(
       [succeeded],
     );
   });
+}
+
+/** Of bots that took nothing: when the first failed, and why the last. */
+function failuresOf(
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyArray<readonly [bot: number, counts: AttemptCounts]>,
+): Failure[] {
+  const failed = new Set(
+    counts.filter(([, { delivered, failed }]) => failed > 0 && delivered === 0).map(([bot]) => bot),
+  );
+  const found = new Map<number, Failure>();
+  for (const { bot, at, error } of attempts) {
+    if (failed.has(bot) && error !== null)
+      found.set(bot, { bot, at: Math.min(at, found.get(bot)?.at ?? at), error });
+  }
+  return [...found.values()];
 }
 
 export interface AttemptRow {
@@ -98,6 +117,8 @@ export interface AttemptRow {
 }
 
 export interface AttemptFilter {
+  /** Only what was tried since the present owner got the bot, as far as the clocks of the machines agree. */
+  readonly ofOwner: boolean;
   readonly updateId: number | null;
   readonly delivered: boolean | null;
   readonly status: number | null;
@@ -107,7 +128,7 @@ export interface AttemptFilter {
 export function loadAttempts(
   sql: Sql,
   bot: number,
-  { updateId, delivered, status }: AttemptFilter,
+  { ofOwner, updateId, delivered, status }: AttemptFilter,
   before: number,
   limit: number,
 ): Promise<AttemptRow[]> {
@@ -117,8 +138,9 @@ export function loadAttempts(
        from delivery_attempts
       where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
         and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
+        and (not $7 or at >= (select owned_since from bots b where b.id = $1))
       order by id desc limit $6`,
-    [bot, before, updateId, delivered, status, limit],
+    [bot, before, updateId, delivered, status, limit, ofOwner],
   );
 }
 

@@ -1,17 +1,22 @@
 /** Statements on bots, their tokens and their commands. */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
+import { type AuditActor, noteAudit } from './audit.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 import { takeName } from './users.js';
 
 export interface BotRow {
   readonly id: number;
-  readonly owner_id: number;
+  /** null for a deleted bot, and for the management bot, which nobody owns */
+  readonly owner_id: number | null;
   readonly username: string;
   /** the default name, or where none was set the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64; '' while it is blocked */
-  readonly token: string;
+  /** lookup value of the live token, base64; '' while it is blocked; null for a deleted bot and for the
+   * management bot */
+  readonly token: string | null;
+  readonly suspended: boolean;
+  readonly deleted: boolean;
   /** names by language, '' for the default */
   readonly names: TextsColumn;
   readonly version: number;
@@ -24,8 +29,20 @@ export interface StoredToken {
   readonly box: Buffer;
 }
 
-const columns =
-  "id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac is distinct from blocked_hmac then encode(token_hmac, 'base64') else '' end as token, names, version";
+export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
+  suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
+
+/** Refuses another bot to one who has limits.bots_per_owner_max, and holds off others until the transaction ends. Error:
+ * `too_many_bots`. */
+export async function roomForBot(sql: Sql, owner: number): Promise<void> {
+  await sql.query('select 1 from users where id = $1 for no key update', [owner]);
+  const { count } = await one<{ count: number }>(
+    sql,
+    'select count(*) as count from bots where owner_id = $1',
+    [owner],
+  );
+  if (Number(count) >= limits.bots_per_owner_max) fail('too_many_bots');
+}
 
 /** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
 export function createBot(
@@ -34,13 +51,7 @@ export function createBot(
   tokenFor: (id: number) => StoredToken,
 ): Promise<number> {
   return db.transaction(async (sql) => {
-    await sql.query('select 1 from users where id = $1 for update', [bot.owner]);
-    const { count } = await one<{ count: number }>(
-      sql,
-      'select count(*) as count from bots where owner_id = $1',
-      [bot.owner],
-    );
-    if (Number(count) >= limits.bots_per_owner_max) fail('too_many_bots');
+    await roomForBot(sql, bot.owner);
     const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
     await takeName(sql, bot.username, id);
     const token = tokenFor(id);
@@ -48,6 +59,7 @@ export function createBot(
       'insert into bots (id, owner_id, username, name, token_hmac, token_box) values ($1, $2, $3, $4, $5, $6)',
       [id, bot.owner, bot.username, bot.name, token.lookup, token.box],
     );
+    await noteAudit(sql, id, { type: 'user', id: bot.owner }, 'created');
     await noteStale(sql, [['bot', id]]);
     return id;
   });
@@ -63,38 +75,68 @@ export function replaceBotToken(
   return db.transaction(async (sql) => {
     const [row] = await sql.query<BotRow>(
       `update bots set token_hmac = $3, token_box = $4, version = nextval('control_versions')
-        where id = $1 and owner_id = $2 returning ${columns}`,
+        where id = $1 and owner_id = $2 returning ${botColumns}`,
       [id, owner, token.lookup, token.box],
     );
-    if (row) await noteStale(sql, [['bot', id]]);
+    if (row) {
+      await noteAudit(sql, id, { type: 'user', id: owner }, 'token_issued');
+      await noteStale(sql, [['bot', id]]);
+    }
     return row ?? null;
   });
 }
 
 export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
-  const [row] = await sql.query<BotRow>(`select ${columns} from bots where id = $1`, [id]);
+  const [row] = await sql.query<BotRow>(`select ${botColumns} from bots where id = $1`, [id]);
   return row ?? null;
 }
 
 /** Those of these bots that exist. */
 export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
-  return sql.query<BotRow>(`select ${columns} from bots where id = any($1::bigint[])`, [ids]);
+  return sql.query<BotRow>(`select ${botColumns} from bots where id = any($1::bigint[])`, [ids]);
 }
 
 export function loadBotsOf(sql: Sql, owner: number): Promise<BotRow[]> {
-  return sql.query<BotRow>(`select ${columns} from bots where owner_id = $1 order by id`, [owner]);
+  return sql.query<BotRow>(`select ${botColumns} from bots where owner_id = $1 order by id`, [owner]);
 }
 
-/** What is kept of a bot's token for its owner, and whether the token is blocked. */
-export async function loadTokenBox(
-  sql: Sql,
-  id: number,
-): Promise<{ readonly box: Buffer; readonly blocked: boolean } | null> {
-  const [row] = await sql.query<{ box: Buffer; blocked: boolean }>(
-    'select token_box as box, token_hmac is not distinct from blocked_hmac as blocked from bots where id = $1',
-    [id],
-  );
+/** What is kept of a token for its owner. */
+export interface TokenBox {
+  readonly box: Buffer;
+  /** It leaked: it is shown to nobody. */
+  readonly blocked: boolean;
+}
+
+const boxColumns = 'token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked';
+
+/** What is kept of the token of a bot that `owner` owns now. Null when not. */
+export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise<TokenBox | null> {
+  const [row] = await sql.query<TokenBox>(`select ${boxColumns} from bots where id = $1 and owner_id = $2`, [
+    id,
+    owner,
+  ]);
   return row ?? null;
+}
+
+/** The same of those of these bots that `owner` owns. */
+export function loadTokenBoxes(
+  sql: Sql,
+  owner: number,
+  ids: readonly number[],
+): Promise<Array<TokenBox & { readonly id: number }>> {
+  return sql.query(`select id, ${boxColumns} from bots where owner_id = $1 and id = any($2)`, [owner, ids]);
+}
+
+/** The same to be shown to its owner, which is noted unless it is blocked. */
+export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
+  return db.transaction(async (sql) => {
+    const [row] = await sql.query<TokenBox>(
+      `select ${boxColumns} from bots where id = $1 and owner_id = $2 for share`,
+      [id, owner],
+    );
+    if (row && !row.blocked) await noteAudit(sql, id, { type: 'user', id: owner }, 'token_shown');
+    return row ?? null;
+  });
 }
 
 export interface BotCommand {
@@ -157,7 +199,7 @@ export function setTexts(
               short_descriptions = jsonb_strip_nulls(short_descriptions || $5::jsonb),
               version = case when $6 then nextval('control_versions') else version end,
               descriptions_version = case when $7 then nextval('control_versions') else descriptions_version end
-        where id = $1 and owner_id = coalesce($2, owner_id) returning ${columns}`,
+        where id = $1 and owner_id = coalesce($2, owner_id) returning ${botColumns}`,
       [
         id,
         owner,
@@ -169,6 +211,15 @@ export function setTexts(
       ],
     );
     if (row) {
+      const actor: AuditActor = owner === null ? { type: 'bot' } : { type: 'user', id: owner };
+      const changed = Object.entries({
+        name: names,
+        description: descriptions,
+        short_description: shortDescriptions,
+      });
+      await noteAudit(sql, id, actor, 'texts_changed', {
+        texts: changed.filter(([, change]) => !isEmpty(change)).map(([what]) => what),
+      });
       await noteStale(sql, [
         ...(named ? ([['bot', id]] as const) : []),
         ...(described ? ([['descriptions', id]] as const) : []),

@@ -3,6 +3,7 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 import { takeName } from './users.js';
+import { loadWriteAccess } from './write_access.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'left' | 'kicked';
 
@@ -50,9 +51,13 @@ export async function joinList(sql: Sql, user: number): Promise<void> {
   await sql.query("update users set chats_version = nextval('control_versions') where id = $1", [user]);
 }
 
-/** Opens the direct chat of a bot and a user; true if it was not open before. Error: `too_many_chats`. */
+/** Opens the direct chat of a bot and a user; true if it was not open before. Errors: `bot_not_found`, `cant_write_to_bot`,
+ * `too_many_chats`. */
 export function openDirectChat(db: Database, bot: number, user: number, partition: number): Promise<boolean> {
   return db.transaction(async (sql) => {
+    const access = await loadWriteAccess(sql, bot, user);
+    if (access === null) fail('bot_not_found');
+    if (!access.may) fail('cant_write_to_bot');
     const rows = await sql.query(
       `insert into direct_chats (incarnation, bot_id, user_id) values (${incarnationOf}, $2, $3)
        on conflict do nothing returning bot_id`,

@@ -59,6 +59,8 @@ export interface ReplayRange {
   readonly to: number;
   /** also what was delivered, as far as it is kept */
   readonly delivered: boolean;
+  /** of what was delivered, only what was since the present owner got the bot */
+  readonly ofOwner: boolean;
 }
 
 /**
@@ -68,7 +70,7 @@ export interface ReplayRange {
 export function takeReplay(
   db: Database,
   bot: number,
-  { from, to, delivered }: ReplayRange,
+  { from, to, delivered, ofOwner }: ReplayRange,
   limit: number,
 ): Promise<TakenReplay | null> {
   return db.transaction(async (sql) => {
@@ -82,9 +84,10 @@ export function takeReplay(
          union all
          (select distinct on (update_id) update_id, record, false from delivery_attempts
            where bot_id = $1 and update_id between $2 and $3 and record is not null and delivered and $4
+             and (not $6 or at >= (select owned_since from bots b where b.id = $1))
            order by update_id, id desc limit $5)
        ) as found order by update_id, dead desc limit $5`,
-      [bot, from, to, delivered, limit],
+      [bot, from, to, delivered, limit, ofOwner],
     );
     if (rows.length === 0) return null;
     await sql.query(

@@ -1,4 +1,6 @@
 /** Statements on tokens that were found in public, and on tokens that were valid once. */
+import { noteAudits } from './audit.js';
+import { type Notice, tellPeople } from './notices.js';
 import type { Database, Sql } from './sql.js';
 
 /** A token that somebody found, by whose it would be. */
@@ -34,7 +36,15 @@ interface Held {
   readonly fresh: boolean;
   readonly owner: number;
   readonly place: string;
+  /** username of a bot, or what a person calls the token */
+  readonly name: string;
 }
+
+/** Who is told of it, and how: the owner of a bot, or the person. */
+const noticeOf = (kind: 'bot' | 'user', { id, name, place }: Held): Notice =>
+  kind === 'bot'
+    ? { kind: 'leak_found', bot: id, username: name, where: place }
+    : { kind: 'user_token_leaked', name, where: place };
 
 /** Notes what leaked and which copies that makes stale. */
 async function note(
@@ -49,6 +59,16 @@ async function note(
     `insert into leaks (${kind}_id, reported_by, place) select id, $3, place from unnest($1::bigint[], $2::text[]) as r(id, place)`,
     [fresh.map(({ id }) => id), fresh.map(({ place }) => place), by],
   );
+  await tellPeople(
+    sql,
+    fresh.map((each) => ({ user: each.owner, notice: noticeOf(kind, each) })),
+  );
+  if (kind === 'bot')
+    await noteAudits(
+      sql,
+      'leak_found',
+      fresh.map(({ id, place }) => ({ bot: id, details: { where: place } })),
+    );
   const stale = await sql.query<{ id: number; subject_id: number }>(
     'insert into control_outbox (subject, subject_id) select $1, unnest($2::bigint[]) returning id, subject_id',
     [kind, ids],
@@ -66,7 +86,7 @@ export function blockBotTokens(
   return db.transaction(async (sql) => {
     const held = await sql.query<Held>(
       `select b.id, encode(r.hmac, 'base64') as hmac, b.blocked_hmac is distinct from b.token_hmac as fresh,
-              b.owner_id as owner, r.place
+              b.owner_id as owner, r.place, b.username as name
          from unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)
          join bots b on b.id = r.id and b.token_hmac = r.hmac order by b.id for update of b`,
       distinct(found),
@@ -90,7 +110,7 @@ export function removeLeakedUserTokens(
     const removed = await sql.query<Held>(
       `delete from user_tokens t using unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)
         where t.user_id = r.id and t.hmac = r.hmac
-        returning t.user_id as id, encode(t.hmac, 'base64') as hmac, true as fresh, t.user_id as owner, r.place`,
+        returning t.user_id as id, encode(t.hmac, 'base64') as hmac, true as fresh, t.user_id as owner, r.place, t.name`,
       distinct(found),
     );
     await sql.query("update users set version = nextval('control_versions') where id = any($1::bigint[])", [

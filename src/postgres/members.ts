@@ -181,6 +181,15 @@ export async function loadAdministrators(
   return { version: found.version, rows };
 }
 
+/** Groups and channels that a bot is in, at most `limit`. */
+export async function loadMemberships(sql: Sql, bot: number, limit: number): Promise<number[]> {
+  const rows = await sql.query<{ chat_id: number }>(
+    `select chat_id from chat_members where member_id = $1 and ${present} order by chat_id limit $2`,
+    [bot, limit],
+  );
+  return rows.map(({ chat_id }) => chat_id);
+}
+
 /** Events of a chat that its bots have not heard, oldest first. */
 export function pendingEvents(sql: Sql, chat: number, user: number, limit: number): Promise<MemberEvent[]> {
   return sql.query<MemberEvent>(

@@ -15,10 +15,10 @@ export interface BotBox {
 
 /** Tokens of bots behind an id, in the order of their ids. */
 export function listBotBoxes(sql: Sql, after: number, limit: number): Promise<BotBox[]> {
-  return sql.query('select id, token_box, token_hmac from bots where id > $1 order by id limit $2', [
-    after,
-    limit,
-  ]);
+  return sql.query(
+    'select id, token_box, token_hmac from bots where id > $1 and token_box is not null order by id limit $2',
+    [after, limit],
+  );
 }
 
 /** Of `subject` in the outbox; the sweep refreshes them if this process dies. */

@@ -50,7 +50,7 @@ export function asDatabase(pool: Pool): Database {
     },
   });
   const away = (error: unknown): never => {
-    if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 });
+    if (isUnavailable(error)) throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
     throw error;
   };
   return {

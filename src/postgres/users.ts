@@ -12,6 +12,7 @@ export interface UserRow {
   readonly version: number;
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
+  readonly suspended: boolean;
 }
 
 export interface NewUser {
@@ -24,7 +25,8 @@ export interface NewUser {
 /** Takes a name that people, bots and public chats share. Error: `username_taken`. */
 export async function takeName(sql: Sql, name: string, owner: number): Promise<void> {
   const taken = await sql.query<{ name: string }>(
-    'insert into names (name, owner) values ($1, $2) on conflict do nothing returning name',
+    `insert into names as n (name, owner) values ($1, $2)
+     on conflict (name) do update set owner = excluded.owner, free_at = null where n.free_at <= now() returning name`,
     [name.toLowerCase(), owner],
   );
   if (taken.length === 0) fail('username_taken');
@@ -75,7 +77,7 @@ async function raiseVersion(sql: Sql, id: number): Promise<boolean> {
 
 export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
   const [row] = await sql.query<UserRow>(
-    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version,
+    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version, u.suspended_at is not null as suspended,
             coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id) from user_tokens t where t.user_id = u.id),
                      '{}') as tokens
        from users u where u.id = $1`,
@@ -84,10 +86,11 @@ export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
   return row ?? null;
 }
 
-/** The person, bot or public chat that holds a name, by id. */
+/** The person, bot or public chat that holds a name, by id. Nobody holds one that is reserved, or was a deleted bot's. */
 export async function findName(sql: Sql, name: string): Promise<number | null> {
-  const [row] = await sql.query<{ owner: number }>('select owner from names where name = $1', [
-    name.toLowerCase(),
-  ]);
+  const [row] = await sql.query<{ owner: number }>(
+    'select owner from names where name = $1 and free_at is null and owner <> 0',
+    [name.toLowerCase()],
+  );
   return row?.owner ?? null;
 }

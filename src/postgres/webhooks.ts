@@ -1,4 +1,7 @@
 /** Statements on the webhooks of bots. */
+import { fail } from '../errors.js';
+import { noteAudit } from './audit.js';
+import { tellPerson } from './notices.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 /** What a call sets. */
@@ -21,17 +24,32 @@ export interface WebhookRow extends WebhookColumns {
   /** ms */
   readonly former_until: number | null;
   readonly version: number;
+  /** the version by which it was last set or deleted; a new signing secret leaves it */
+  readonly set_version: number;
+  /** its bot is suspended, and deliveries rest */
+  readonly suspended: boolean;
   /** orders copies: `version`, or what a new encryption key has made of it */
   readonly copy_version: number;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
-  (extract(epoch from former_until) * 1000)::bigint as former_until, version, greatest(version, sealed_version) as copy_version`;
+  (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version,
+  exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
+  greatest(version, sealed_version) as copy_version`;
+
+/** What `setWebhook` did; null when nothing was to be done. */
+export interface WebhookChange {
+  readonly differed: boolean;
+  readonly version: number;
+  readonly setVersion: number;
+}
 
 /**
  * Sets the webhook of a bot, or with a null URL ends it. `signing` is its sealed signing secret if it has none yet. `drop` asks
  * the refresh of the bot's queue to drop what waits. Returns the new version and whether `differs` said so of the row as it was.
- * With `only`, changes nothing and returns null unless the row has that version.
+ * With `only`, changes nothing and returns null unless the row has that version, and tells the owner; nor where there is nothing to
+ * end or to drop.
+ * Error: `unauthorized` for a bot that was deleted or suspended meanwhile.
  */
 export function setWebhook(
   db: Database,
@@ -43,20 +61,37 @@ export function setWebhook(
     readonly only: number | null;
     readonly differs: (was: WebhookRow | null) => boolean;
   },
-): Promise<{ readonly differed: boolean; readonly version: number } | null> {
+): Promise<WebhookChange | null> {
   const { signing, drop, only, differs } = ask;
   return db.transaction(async (sql) => {
     // Two calls for one bot wait for each other, also where there is no row yet.
-    await sql.query('select 1 from bots where id = $1 for update', [bot]);
+    const [lives] = await sql.query<{ suspended: boolean; owner: number | null; username: string }>(
+      `select suspended_at is not null as suspended, owner_id as owner, username
+         from bots where id = $1 and deleted_at is null for update`,
+      [bot],
+    );
+    if (lives === undefined || lives.suspended) {
+      if (only !== null) return null;
+      // Its token was good when the call began.
+      fail('unauthorized');
+    }
     const was = await loadWebhook(sql, bot);
     if (only !== null && was?.version !== only) return null;
-    const { version } = await one<{ version: number }>(
+    const sets = next.url_box !== null || (was?.url_box ?? null) !== null;
+    if (!sets && !drop) return null;
+    const { version, set_version } = await one<Pick<WebhookRow, 'version' | 'set_version'>>(
       sql,
-      `insert into webhooks (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box)
-       values ($1, $2, $3, $4, $5, $6, $7)
+      `insert into webhooks as w
+         (bot_id, url_box, secret_box, certificate, max_connections, ip_address, signing_box, version, set_version)
+       select $1, $2, $3, $4, $5, $6, $7, v, case when $8 then v else 0 end
+         from (select nextval('control_versions') as v) as new
        on conflict (bot_id) do update set url_box = $2, secret_box = $3, certificate = $4, max_connections = $5,
-         ip_address = $6, version = nextval('control_versions'), set_at = now()
-       returning version`,
+         ip_address = $6, version = excluded.version,
+         set_version = case when $8 then excluded.version else w.set_version end,
+         set_at = case when $8 then now() else w.set_at end,
+         failing_since = case when $8 then null else w.failing_since end,
+         failing_told_at = case when $8 then null else w.failing_told_at end
+       returning version, set_version`,
       [
         bot,
         next.url_box,
@@ -65,10 +100,17 @@ export function setWebhook(
         next.max_connections,
         next.ip_address,
         was?.signing_box ?? signing,
+        sets,
       ],
     );
     await noteStale(sql, [['webhook', bot, drop ? version : 0]]);
-    return { differed: differs(was), version };
+    const differed = differs(was);
+    // Deliveries end a webhook by its version, bots set and end theirs.
+    const actor = { type: only === null ? 'bot' : 'service' } as const;
+    if (differed) await noteAudit(sql, bot, actor, next.url_box === null ? 'webhook_deleted' : 'webhook_set');
+    if (only !== null && lives.owner !== null)
+      await tellPerson(sql, lives.owner, { kind: 'webhook_removed', bot, username: lives.username });
+    return { differed, version, setVersion: set_version };
   });
 }
 
@@ -77,13 +119,29 @@ export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | n
   return row ?? null;
 }
 
-/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. */
+/** The row of a bot that `owner` owns now. */
+export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Promise<WebhookRow | null> {
+  const [row] = await sql.query<WebhookRow>(
+    `select ${columns} from webhooks
+      where bot_id = $1 and exists (select from bots b where b.id = bot_id and b.owner_id = $2)`,
+    [bot, owner],
+  );
+  return row ?? null;
+}
+
+/** Gives a bot a signing secret if it has none; returns its row, and whether it is new. Null unless `owner` owns the bot. */
 export function ensureWebhook(
   db: Database,
   bot: number,
+  owner: number,
   signing: Buffer,
-): Promise<{ readonly row: WebhookRow; readonly made: boolean }> {
+): Promise<{ readonly row: WebhookRow; readonly made: boolean } | null> {
   return db.transaction(async (sql) => {
+    const [owned] = await sql.query('select 1 from bots where id = $1 and owner_id = $2 for share', [
+      bot,
+      owner,
+    ]);
+    if (owned === undefined) return null;
     const { count } = await one<{ count: number }>(
       sql,
       `with made as (
@@ -114,6 +172,7 @@ export function rotateSigning(
       owner,
     ]);
     if (owned === undefined) return false;
+    await noteAudit(sql, bot, { type: 'user', id: owner }, 'signing_secret_rotated');
     await noteStale(sql, [['webhook', bot]]);
     await sql.query(
       `insert into webhooks as w (bot_id, signing_box) values ($1, $2)

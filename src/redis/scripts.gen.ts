@@ -224,6 +224,8 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' }
       | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'cant_be_edited' }
@@ -272,6 +274,8 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' }
       | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'service' };
@@ -333,7 +337,9 @@ export interface Scripts {
       | { status: 'blocked' }
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' }
-      | { status: 'queue_missing' };
+      | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' };
   };
   /** Puts several messages into a group or a channel, all or none, with ids that follow one another. */
   'messages/send_batch_shared': {
@@ -363,7 +369,9 @@ export interface Scripts {
       | { status: 'blocked' }
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' }
-      | { status: 'queue_missing' };
+      | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' };
   };
   /** Puts a message into a group or a channel, where it becomes a post. */
   'messages/send_shared': {
@@ -491,12 +499,13 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'too_old' };
   };
-  /** Empties a bot's queue, as its owner asked. */
-  'updates/drop_pending': {
-    keys: { state: string; queue: string };
-    args: {  };
+  /** Closes the queue of a bot that was deleted: nothing enters it, nobody may write to it, and it goes by itself. */
+  'updates/close_queue': {
+    keys: { meta: string; state: string; queue: string; marks: string };
+    args: { version: number | string };
     result:
-      | { status: 'ok'; dropped: number };
+      | { status: 'ok' }
+      | { status: 'stale_run' };
   };
   /** What getWebhookInfo tells of a bot's queue. */
   'updates/info': {
@@ -542,6 +551,8 @@ export interface Scripts {
       | { status: 'chat_missing'; ticket: string }
       | { status: 'message_missing'; ticket: string }
       | { status: 'queue_missing' }
+      | { status: 'access_missing'; incarnation: number }
+      | { status: 'cant_write' }
       | { status: 'blocked' }
       | { status: 'not_found' }
       | { status: 'no_button' };
@@ -568,6 +579,15 @@ export interface Scripts {
     args: { after: string; limit: number | string };
     result:
       | { status: 'ok'; rows: unknown };
+  };
+  /** Copies who may write to a bot beside its queue, and for one of its chats whether its person may. */
+  'updates/set_access': {
+    keys: { meta: string; state: string; chat: string };
+    args: { known: number | string; version: number | string; policy: string; chat: string; may: boolean };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' }
+      | { status: 'moved'; incarnation: number };
   };
   /** Deletes the prefix of an outbox that has entered the queues of all its bots. */
   'updates/trim_outbox': {
@@ -625,7 +645,7 @@ export interface Scripts {
   /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
   'webhooks/switch': {
     keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
-    args: { bot: string; version: string; active: boolean; drop: string; mask: string };
+    args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
       | { status: 'ok'; ring: boolean }
       | { status: 'queue_missing' };

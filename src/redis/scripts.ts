@@ -236,18 +236,20 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       const left = deadline - performance.now();
       let to: Redirected | null = null;
       if (outcome === lost) {
-        if (!loaded.script.repeatable || left <= 0) throw unavailable();
+        if (!loaded.script.repeatable || left <= 0)
+          throw unavailable(`Redis did not say what came of ${loaded.script.name}`);
         // A connection that broke counts as open until its close is heard of: without a rest, trying again would keep
         // this process from ever hearing it.
         await sleep(lostPauseMs);
         await connection.ready(left, partition);
       } else if ('to' in outcome) {
         to = outcome;
-        if (++redirected > redirectionsMax || left <= 0) throw unavailable();
+        if (++redirected > redirectionsMax || left <= 0)
+          throw unavailable(`no server of Redis took ${loaded.script.name}`);
         if (redirected > 2) await sleep(lostPauseMs * redirected);
         await to.to.ready(left);
       } else if (outcome.reply.status === 'stale_run') {
-        if (++recovered > recoveriesMax) throw unavailable();
+        if (++recovered > recoveriesMax) throw unavailable(`partition ${partition} stays closed`);
         await reopen(partition, outcome);
       } else if (outcome.reply.status === 'journal_full') {
         throw new ApiError('too_many_requests', { retry_after: 1 });

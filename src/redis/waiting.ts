@@ -1,7 +1,9 @@
 /** Waiting until something holds that changes only when somebody says so. */
 import { ApiError } from '../errors.js';
 
-export const unavailable = (): ApiError => new ApiError('unavailable', { retry_after: 1 });
+/** `why` is for the log. */
+export const unavailable = (why?: string): ApiError =>
+  new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 
 export interface Waiting {
   /** Something changed: whoever waits looks. */
@@ -21,7 +23,7 @@ export function createWaiting(): Waiting {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           waiting.delete(look);
-          reject(unavailable());
+          reject(unavailable(`Redis was away for ${Math.round(msMax)} ms`));
         }, msMax);
         const look = () => {
           if (!holds()) return;

@@ -2,12 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, redisOf, requireSettings } from '../config.js';
 import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
+import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
+import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
+import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
@@ -38,12 +41,27 @@ export interface Backends {
   readonly store: Store;
   readonly files: Files;
   readonly doorbell: Doorbell;
-  /** What roles of this process tell of themselves, for the metrics of its front. */
+  /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
+  readonly troubles: Troubles;
+  /** Id of the management bot. */
+  readonly managementBot: number;
   close(): Promise<void>;
 }
 
 export type Figure = readonly [name: string, help: string, read: () => number];
+
+/** What it costs when these fail for lack of Redis, of Postgres or of time. */
+const meaning = {
+  doorbell:
+    'a ring came late, twice or not at all: nothing is lost, a sweep looks within a second for updates that wait',
+  background:
+    'background work is late: nothing is lost, it is done again within seconds by this process or another',
+};
+
+/** Redis or Postgres was away, slow or full: what was asked may be asked again. */
+export const isLate = (error: unknown): boolean =>
+  error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
 /** How long a role waits for Redis and Postgres when it starts. */
 const startMsMax = 30_000;
@@ -114,6 +132,16 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
+/** The built-in bot is there before anybody can look for it. */
+async function openManagementBot(store: Store, username: string): Promise<number> {
+  try {
+    return await store.management.ensure(managementIdentity(username));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;
+    throw new StartError(`the username @${username} is taken: choose another one with MANAGEMENT_BOT`);
+  }
+}
+
 /** Opens everything a role needs. Errors: ConfigError, StartError, or what Redis or Postgres said last. */
 export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
   const target = redisOf(given);
@@ -123,14 +151,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   for (const warning of check.warnings) log.warn(warning);
   await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
 
-  const quiet = new Map<string, number>();
-  /** A dependency that is away says so once in a while, not at each attempt. */
-  const onError = (source: string) => (error: unknown) => {
-    const now = performance.now();
-    if (now - (quiet.get(source) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
-    quiet.set(source, now);
-    log.error({ source, reason: (error as Error).message }, `${source} failed`);
-  };
+  const troubles = createTroubles(log);
+  const { onError, onDelay } = troubles;
   const pool = createPool({
     url: config.DATABASE_URL,
     max: config.POSTGRES_POOL,
@@ -148,7 +170,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   });
   const secrets = await patiently('Postgres', log, () => openSecrets(db, config));
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
-  const doorbell = openDoorbell(target, keys, role, onError('doorbell'));
+  const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
     scripts: runner,
@@ -159,7 +181,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
-    onError: onError('background work'),
+    transferConsent: config.TRANSFER_CONSENT,
+    onError: onDelay('background work', meaning.background, isLate),
   });
 
   const files = createFiles({
@@ -178,10 +201,14 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
+  const managementBot = await patiently('the management bot', log, () =>
+    openManagementBot(store, config.MANAGEMENT_BOT),
+  );
   return {
     config,
     log,
     ring,
+    managementBot,
     pool,
     connection,
     runner,
@@ -192,6 +219,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     files,
     doorbell,
     figures: [],
+    troubles,
     async close() {
       await ring.leave();
       await files.close();

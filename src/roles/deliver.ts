@@ -4,38 +4,38 @@ import { createReceivers } from '../delivery/receivers.js';
 import { createRecorder } from '../delivery/recorder.js';
 import { makeSender } from '../delivery/send.js';
 import { createDeliveryWorker } from '../delivery/worker.js';
-import type { Backends } from './backends.js';
+import { createManager } from '../manage/manager.js';
+import { type Backends, isLate } from './backends.js';
 import type { Role } from './role.js';
 
 export async function startDeliver({
   config,
+  managementBot,
   log,
   keys,
   store,
   files,
   doorbell,
   figures,
+  troubles: { onError, onDelay },
 }: Backends): Promise<Role> {
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
   const sender = makeSender({ guard: receivers.guard });
-  const told = new Map<string, number>();
-  /** What fails says so once in a while. */
-  const onError = (what: string) => (error: unknown) => {
-    const now = performance.now();
-    if (now - (told.get(what) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
-    told.set(what, now);
-    log.error({ reason: (error as Error).message }, what);
-  };
   const recorder = createRecorder({
     append: store.attempts.append,
-    onError: onError('attempts to deliver are written later'),
+    onError: onDelay('attempts to deliver', 'attempts to deliver are written later', isLate),
   });
   const answers = createAnswerCalls({
     ...{ store, files, receivers },
-    onError: onError('a call in the answer to a delivery failed'),
+    onError: onError('a call in the answer to a delivery'),
+  });
+  const manager = createManager({
+    ...{ store, bot: managementBot },
+    onError: onDelay('the management bot', 'the management bot is late: what it was told waits', isLate),
   });
   const worker = createDeliveryWorker({
     store,
+    inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     doorbell,
     send: sender.send,
     service: config.HEADER_SERVICE_NAME,
@@ -48,7 +48,11 @@ export async function startDeliver({
     // Of half an answer nobody knows what the other half says.
     onAnswer: (bot, { id }, { body, truncated }) => (truncated ? undefined : answers.run(bot, id, body)),
     onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver has answered 410 for 23 hours'),
-    onError: onError('a delivery goes on later'),
+    onError: onDelay(
+      'delivery',
+      'deliveries are late: nothing is lost, what was not acknowledged is delivered when Redis and Postgres answer in time',
+      isLate,
+    ),
   });
   figures.push(
     ['petrel_webhook_drains', 'Bots whose updates this process delivers now.', () => worker.stats().drains],
@@ -69,9 +73,10 @@ export async function startDeliver({
   store.sweep.start();
   recorder.start();
   worker.start();
+  manager.start();
   return {
     async stop() {
-      await worker.stop();
+      await Promise.all([worker.stop(), manager.stop()]);
       await sender.close();
       await recorder.stop();
       await store.sweep.stop();

@@ -3,7 +3,7 @@ import { createFlusher } from '../journal/flusher.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export function startFlush({ config, log, connection, runner, pool, keys }: Backends): Role {
+export function startFlush({ config, log, connection, runner, pool, keys, figures }: Backends): Role {
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
@@ -12,6 +12,7 @@ export function startFlush({ config, log, connection, runner, pool, keys }: Back
     keys,
     hotTtlMs: config.HOT_TTL_MS,
     intervalMs: config.FLUSH_INTERVAL_MS,
+    auditDays: config.AUDIT_DAYS,
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();
@@ -20,6 +21,13 @@ export function startFlush({ config, log, connection, runner, pool, keys }: Back
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
   });
+  figures.push(
+    ['petrel_flush_entries', 'Journal entries that were settled.', () => flusher.stats().entries],
+    ['petrel_flush_rows', 'Rows that were sent to Postgres.', () => flusher.stats().rows],
+    ['petrel_flush_quarantined', 'Entries that Postgres does not take.', () => flusher.stats().quarantined],
+    ['petrel_flush_failures', 'Times that what was in flight was given up.', () => flusher.stats().failures],
+    ['petrel_flush_lag_ms', 'How long what is not in Postgres has waited.', () => flusher.stats().lagMs],
+  );
   flusher.start();
   return { stop: () => flusher.stop({ drain: true }) };
 }

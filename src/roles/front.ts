@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
-import type { ApiRequest } from '../api/request.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
@@ -12,9 +11,8 @@ import { listen } from '../http/server.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
-import { createMetrics } from '../obs/metrics.js';
-import { version } from '../version.js';
 import type { Backends } from './backends.js';
+import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
 
 /** Requests are named by this node and a number: what a client calls its request might be its token. */
@@ -32,16 +30,8 @@ function accessListener(access: AccessLog): AccessListener {
   };
 }
 
-export async function startFront({
-  config,
-  log,
-  store,
-  files,
-  runner,
-  connection,
-  doorbell,
-  figures,
-}: Backends): Promise<Role> {
+export async function startFront(backends: Backends): Promise<Role> {
+  const { config, log, store, files, connection } = backends;
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
@@ -51,27 +41,14 @@ export async function startFront({
       `a request head over ${engine.headBytesMax} bytes that comes in two reads is dropped by this HTTP engine`,
     );
   }
-  const metrics = createMetrics({
-    version,
-    engine: engine.name,
-    engineVersion: engine.version,
-    native: engine.native,
-  });
+  const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
-
-  const own = {
-    ...referencePages(config.BASE_URL),
-    '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
-    // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
-    // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
-    '/readyz': (request: ApiRequest) => {
-      const ready = !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
-      request.reply(ready ? 200 : 503, `{"ok":${ready},"result":${ready}}`);
-    },
-    '/metrics': async (request: ApiRequest) =>
-      request.replyWith(200, metrics.contentType, await metrics.text()),
-  };
+  // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
+  // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
+  const isReady = () =>
+    !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
+  const own = { ...referencePages(config.BASE_URL), ...statusPages(metrics, isReady) };
   const server = await listen({
     engine,
     host: config.HOST,
@@ -113,15 +90,7 @@ export async function startFront({
     'Calls with tokens that never existed which were answered 429.',
     () => store.guesses.slowed,
   );
-  metrics.gauge('petrel_script_calls', 'Redis scripts called.', () =>
-    [...runner.counts.values()].reduce((a, b) => a + b, 0),
-  );
-  metrics.gauge(
-    'petrel_doorbell_rings',
-    'Rings for webhooks that this process sent.',
-    () => doorbell.stats.rung,
-  );
-  for (const figure of figures) metrics.gauge(...figure);
+  tellFigures(metrics, backends);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');
   return {

@@ -41,7 +41,7 @@ export async function listAll({ pool, store }: Backends): Promise<void> {
 export async function show(backends: Backends, name: string): Promise<void> {
   const { store } = backends;
   const id = await botOf(backends, name);
-  const everything = { updateId: null, delivered: null, status: null };
+  const everything = { ofOwner: false, updateId: null, delivered: null, status: null };
   const [webhook, info, dead, counts, { items }] = await Promise.all([
     store.webhooks.find(id),
     store.queues.info(id),
@@ -81,7 +81,7 @@ function askOf({ from, to, deadLetters = false }: ReplayOptions): ReplayAsk {
     throw new StartError('say which updates: --from and --to, or --dead-letters');
   if (![from, to].every((text) => /^\d{1,13}$/.test(text)) || Number(to) < Number(from))
     throw new StartError('--from and --to are update ids, the second no less than the first');
-  return { from: Number(from), to: Number(to), delivered: !deadLetters };
+  return { from: Number(from), to: Number(to), delivered: !deadLetters, ofOwner: false };
 }
 
 export async function replay(backends: Backends, name: string, options: ReplayOptions): Promise<void> {

@@ -26,6 +26,8 @@ export interface Auth {
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
    * have been written before. Many subjects cost one epoch and one wait. */
   revoke(...subjects: readonly Subject[]): Promise<void>;
+  /** Hears of subjects that were revoked as this node learns of it, `*` for all. */
+  watch(listener: (subjects: readonly string[]) => void): void;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -63,17 +65,20 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
   let unlisten: (() => void) | undefined;
+  const watchers: Array<(subjects: readonly string[]) => void> = [];
 
-  function forget(subjects: readonly string[]): void {
+  function forget(revoked: readonly string[]): void {
     forgotten++;
+    // What was revoked together stands in one text.
+    const subjects = revoked.flatMap((text) => text.split(' '));
+    for (const listener of watchers) listener(subjects);
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
       bots.clear();
       return;
     }
-    // What was revoked together stands in one text.
-    for (const subject of subjects.flatMap((text) => text.split(' ')) as Subject[]) {
+    for (const subject of subjects as Subject[]) {
       for (const token of tokensOf.get(subject) ?? []) memories.delete(token);
       tokensOf.delete(subject);
       if (subject.startsWith('bot:')) bots.delete(Number(subject.slice(4)));
@@ -153,7 +158,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
     const valid = 'tokens' in value ? value.tokens : [value.token];
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
-    if (pepper < 0) return null;
+    // The token of who is suspended stays theirs, and is not accepted.
+    if (pepper < 0 || value.state !== undefined) return null;
     // A bot's token can be read from its box, and moves without being used.
     if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
@@ -207,6 +213,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         await sleep(10);
       }
     },
+    watch: (listener) => void watchers.push(listener),
     async start() {
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());

@@ -56,6 +56,8 @@ export function createCallbacks(
           return result.query_id;
         case 'not_member':
           return notMember({ isBot: false }, result.kind);
+        case 'cant_write':
+          return fail('cant_write_to_bot');
         case 'blocked':
           return fail('bot_blocked_by_you');
         case 'not_found':

@@ -34,7 +34,8 @@ export interface Chats extends Members {
   refresh(chat: ChatRef): Promise<void>;
   /** Copies the username of a chat that was made or renamed. */
   refreshName(chat: number): Promise<void>;
-  /** Opens the direct chat of a bot and a user, if it is not open, and unblocks the bot. Error: `too_many_chats`. */
+  /** Opens the direct chat of a bot and a user, if it is not open, and unblocks the bot. Errors: `bot_not_found`,
+   * `cant_write_to_bot`, `too_many_chats`. */
   openDirect(bot: number, user: number): Promise<void>;
   /** Creates a group or channel. Channels, and groups with a username, are public unless told otherwise. Errors: `username_taken`, `too_many_chats`. */
   create(

@@ -12,6 +12,8 @@ export interface StoreContext {
   readonly secrets: Secrets;
   /** How long what was read back stays in Redis, in milliseconds. */
   readonly hotTtlMs: number;
+  /** Setting TRANSFER_CONSENT. */
+  readonly transferConsent: boolean;
   /** How many of those who set an emoji are told with it, at most limits.reactors_listed_max. */
   readonly reactorsListed: number;
   /**

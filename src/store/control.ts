@@ -30,6 +30,7 @@ interface Kind<T> {
 
 export interface Bot {
   readonly id: number;
+  /** 0 for a deleted bot and for the management bot */
   readonly owner: number;
   readonly username: string;
   /** the default name, or where none was set the name at creation */
@@ -38,6 +39,8 @@ export interface Bot {
   readonly token: string;
   /** names that were set */
   readonly names: Texts;
+  /** of a bot whose token is not accepted; the record of a deleted one stays for those who read what it wrote */
+  readonly state?: 'suspended' | 'deleted' | undefined;
 }
 
 /** What a bot says of itself besides its name. */
@@ -55,6 +58,8 @@ export interface User {
   readonly languageCode: string | null;
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
+  /** of a person whose tokens are not accepted */
+  readonly state?: 'suspended' | undefined;
 }
 
 export interface Member {
@@ -92,10 +97,22 @@ export type Commands = Readonly<
   Record<string, ReadonlyArray<{ readonly command: string; readonly description: string }>>
 >;
 
-const botImage = (row: BotRow): Image => ({
-  version: row.version,
-  fields: [row.owner_id, row.username, row.name, row.token, row.names],
-});
+/** What deleted bots are called. */
+const deletedName = 'Deleted bot';
+
+export function botOf(row: BotRow): Bot {
+  const { id, username, name, names, suspended, deleted } = row;
+  if (deleted)
+    return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
+  // The management bot has neither: no person has the id 0, and no token the lookup value ''.
+  const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
+  return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
+}
+
+function botImage(row: BotRow): Image {
+  const { owner, username, name, token, names, state } = botOf(row);
+  return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
+}
 
 const bot: Kind<Bot> = {
   key: (keys, id) => keys.bot(id),
@@ -107,8 +124,8 @@ const bot: Kind<Bot> = {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
   // A copy that was made before bots had texts has no names.
-  read: ([owner, username, name, token, names = {}], id) =>
-    ({ id, owner, username, name, token, names }) as Bot,
+  read: ([owner, username, name, token, names = {}, state = ''], id) =>
+    ({ id, owner, username, name, token, names, state: state || undefined }) as Bot,
 };
 
 const user: Kind<User> = {
@@ -118,12 +135,18 @@ const user: Kind<User> = {
     return (
       row && {
         version: row.version,
-        fields: [row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
+        fields: [
+          ...[row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
+          row.suspended ? 'suspended' : '',
+        ],
       }
     );
   },
-  read: ([externalId, firstName, lastName, username, languageCode, tokens], id) =>
-    ({ id, externalId, firstName, lastName, username, languageCode, tokens }) as User,
+  read: ([externalId, firstName, lastName, username, languageCode, tokens, state = ''], id) =>
+    ({
+      ...{ id, externalId, firstName, lastName, username, languageCode, tokens },
+      state: state || undefined,
+    }) as User,
 };
 
 /** A person who never was a member gets a record too, so that asking again costs no round trip to Postgres. */

@@ -49,7 +49,7 @@ export type Edit =
 export interface Messages {
   /**
    * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`,
-   * `posting_not_allowed`, `reply_not_found`.
+   * `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`, `bot_not_found`.
    */
   send(chat: ChatRef, sender: Sender, message: Given<NewMessage>): Promise<StoredMessage>;
   /** Refusals in the order of behaviour §7. */
@@ -106,7 +106,15 @@ export function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, re
 }
 
 type SendRefusal =
-  | { readonly status: 'reply_missing' | 'reply_not_found' | 'blocked' | 'not_allowed' | 'outbox_full' }
+  | {
+      readonly status:
+        | 'reply_missing'
+        | 'reply_not_found'
+        | 'blocked'
+        | 'cant_write'
+        | 'not_allowed'
+        | 'outbox_full';
+    }
   | { readonly status: 'not_member'; readonly kind: string };
 
 /** Answers what a script refused to send. */
@@ -117,6 +125,8 @@ export function sendRefused(sender: Sender, refusal: SendRefusal): never {
       return fail('reply_not_found');
     case 'blocked':
       return blocked(sender);
+    case 'cant_write':
+      return fail('cant_write_to_bot');
     case 'not_member':
       return notMember(sender, refusal.kind);
     case 'not_allowed':
@@ -238,6 +248,8 @@ export function createMessages(
         return notMember(editor, result.kind);
       case 'blocked':
         return blocked(editor);
+      case 'cant_write':
+        return fail('cant_write_to_bot');
       case 'outbox_full':
       case 'too_often':
         return later();

@@ -64,6 +64,8 @@ export function createPins(
         return;
       case 'blocked':
         return blocked(who);
+      case 'cant_write':
+        return fail('cant_write_to_bot');
       case 'not_member':
         return notMember(who, result.kind);
       case 'not_allowed':

@@ -2,6 +2,7 @@
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
+import type { Auth } from './auth.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
@@ -13,6 +14,8 @@ export interface PollRequest {
   readonly timeout: number;
   /** new mask of update kinds, null keeps the former one */
   readonly mask: number | null;
+  /** Whether the token that asked is accepted still; a poll that waits ends when it is not. */
+  readonly valid?: () => boolean | Promise<boolean>;
   /** tells when the client has gone */
   readonly onGone: (listener: () => void) => void;
 }
@@ -20,7 +23,7 @@ export interface PollRequest {
 export interface Polls {
   /**
    * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two polls,
-   * `poll_terminated_by_webhook`.
+   * `poll_terminated_by_webhook`, `unauthorized`.
    */
   poll(bot: number, request: PollRequest): Promise<UpdateEntry[]>;
   /** Polls that wait on this node. */
@@ -38,10 +41,20 @@ interface Waiter {
   wake: () => void;
 }
 
-export function createPolls(context: StoreContext, hints: Hints, queues: Queues): Polls {
+export function createPolls(
+  context: StoreContext,
+  hints: Hints,
+  queues: Queues,
+  auth: Pick<Auth, 'watch'>,
+): Polls {
   const { scripts, keys } = context;
   const waiters = new Map<string, Waiter>();
   let closing = false;
+  auth.watch((subjects) => {
+    for (const waiter of waiters.values()) {
+      if (subjects.includes('*') || subjects.includes(`bot:${waiter.bot}`)) waiter.rouse();
+    }
+  });
 
   async function look(
     bot: number,
@@ -112,6 +125,10 @@ export function createPolls(context: StoreContext, hints: Hints, queues: Queues)
   }, limits.poll_tick_ms);
   timer.unref();
 
+  async function checkToken({ valid }: PollRequest): Promise<void> {
+    if (valid !== undefined && !(await valid())) fail('unauthorized');
+  }
+
   async function wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
     const deadline = performance.now() + request.timeout * 1_000;
     let gone = false;
@@ -131,6 +148,8 @@ export function createPolls(context: StoreContext, hints: Hints, queues: Queues)
     const listening = hints.listen(keys.botChannel(bot), rouse);
     listening.then(rouse, () => undefined);
     try {
+      // It may have been revoked before the poll was among those that hear of it.
+      await checkToken(request);
       for (;;) {
         const left = deadline - performance.now();
         if (left <= 0 || gone || closing) return [];
@@ -146,6 +165,7 @@ export function createPolls(context: StoreContext, hints: Hints, queues: Queues)
           if (gone || closing) return [];
         }
         woken = false;
+        await checkToken(request);
         const entries = await look(bot, name, false, request);
         if (entries.length > 0) return entries;
       }

@@ -45,10 +45,14 @@ export interface QueueInfo {
 export interface Queues {
   /** Opens the queue of a bot that has none; its ids start at a random point. */
   open(bot: number): Promise<void>;
-  /** Removes what waits; returns how much. */
-  dropPending(bot: number): Promise<number>;
   info(bot: number): Promise<QueueInfo>;
 }
+
+const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
+
+/** Nearly all names of fields have one letter. */
+const nameOf = (bytes: Buffer): string =>
+  bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
 /** Reads a stream entry of a queue or an outbox: its id and its fields by name. */
 export function readEntry(raw: unknown): {
@@ -57,7 +61,7 @@ export function readEntry(raw: unknown): {
 } {
   const [id, list] = raw as [Buffer, Buffer[]];
   const fields: Record<string, Buffer> = {};
-  for (let i = 0; i < list.length; i += 2) fields[String(list[i])] = list[i + 1] as Buffer;
+  for (let i = 0; i < list.length; i += 2) fields[nameOf(list[i] as Buffer)] = list[i + 1] as Buffer;
   return { id: String(id), fields };
 }
 
@@ -80,14 +84,15 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   const kind = String(field('k')) as UpdateKind;
   const extra = field('x').length > 0 ? unpack<unknown>(field('x')) : null;
   const press = kind === 'callback_query' ? (extra as PressExtra) : null;
-  const peer = field('p').length > 0 ? field('p') : field('f');
+  const from = unpack<Profile>(field('f'));
+  const peer = field('p').length > 0 ? field('p') : from;
   return {
     updateId,
     shownId: fields.u === undefined ? updateId : Number(String(fields.u)),
     kind,
     id: name,
     message: storedMessage(chat, press?.message_id ?? Number(name), field('r'), peer, field('y')),
-    from: unpack<Profile>(field('f')),
+    from,
     press,
     counts: kind === 'message_reaction_count' ? readCounts(extra) : null,
   };
@@ -105,9 +110,6 @@ export function createQueues({ scripts, keys }: StoreContext): Queues {
         { meta: keys.meta(partition), state: keys.queueState(bot) },
         { start: randomInt(limits.update_id_start_min, limits.update_id_start_max), mask: defaultUpdateMask },
       );
-    },
-    async dropPending(bot) {
-      return (await scripts.call('updates/drop_pending', partitionOf(bot), at(bot), {})).dropped;
     },
     async info(bot) {
       const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});

@@ -6,6 +6,7 @@ import { fillAttemptsMax, type StoreContext } from './context.js';
 import type { ControlCopies } from './control.js';
 import { type ChatRef, isDirect } from './keys.js';
 import type { Queues } from './queues.js';
+import type { WriteAccessCopies } from './write_access.js';
 
 /** Whose call it is, and what it is about. */
 export interface Place {
@@ -15,12 +16,13 @@ export interface Place {
   readonly message?: { readonly id: number; readonly absent: ErrorName };
 }
 
-type Missing = 'chat_missing' | 'member_missing' | 'queue_missing' | 'message_missing';
+type Missing = 'chat_missing' | 'member_missing' | 'queue_missing' | 'access_missing' | 'message_missing';
 
 export interface ReadBack {
   /**
    * Calls a script until nothing that it needs is missing, filling in between. Errors: `chat_not_found`;
-   * `cant_initiate` when a bot writes to a person who never started it; the answer for an absent message.
+   * `cant_initiate` when a bot writes to a person who never started it; `bot_not_found` when a person writes to a bot that was
+   * deleted; the answer for an absent message.
    */
   complete<R extends { readonly status: string }>(
     place: Place,
@@ -32,10 +34,15 @@ export interface ReadBack {
 
 export function createReadBack(
   context: StoreContext,
-  parts: { readonly chats: Chats; readonly control: ControlCopies; readonly queues: Queues },
+  parts: {
+    readonly chats: Chats;
+    readonly control: ControlCopies;
+    readonly queues: Queues;
+    readonly access: WriteAccessCopies;
+  },
 ): ReadBack {
   const { db, scripts, keys, hotTtlMs } = context;
-  const { chats, control, queues } = parts;
+  const { chats, control, queues, access } = parts;
 
   async function fillChat({ chat, who }: Place, ticket: string): Promise<void> {
     if (await chats.fill(chat, ticket)) return;
@@ -59,7 +66,7 @@ export function createReadBack(
   /** True when something was missing and may be there now. */
   async function fill(
     place: Place,
-    { status, ticket = '' }: { status: string; ticket?: string },
+    { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },
   ): Promise<boolean> {
     const { chat, who, message } = place;
     switch (status) {
@@ -71,7 +78,12 @@ export function createReadBack(
         await control.read('member', chat.id, who.id);
         return true;
       case 'queue_missing':
+        // That of a deleted bot is not opened again.
+        if ((await control.read('bot', chat.id))?.state === 'deleted') fail('bot_not_found');
         await queues.open(chat.id);
+        return true;
+      case 'access_missing':
+        if (!(await access.fill(chat, incarnation))) fail('bot_not_found');
         return true;
       case 'message_missing':
         if (message && !(await fillMessage(chat, message.id, ticket))) fail(message.absent);

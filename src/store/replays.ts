@@ -26,9 +26,11 @@ export interface ReplayAsk {
   readonly to: number;
   /** Also what was delivered, as far as it is kept. */
   readonly delivered: boolean;
+  /** Of what was delivered, only what was since the present owner got the bot. */
+  readonly ofOwner: boolean;
 }
 
-export const allDead: ReplayAsk = { from: 0, to: limits.id_max, delivered: false };
+export const allDead: ReplayAsk = { from: 0, to: limits.id_max, delivered: false, ofOwner: true };
 
 export interface Replays {
   /** A page of a bot's dead letters, oldest first; `cursor` is the update id of the last one of the page before. */
@@ -109,13 +111,18 @@ export function createReplays(
       };
     },
     countDead: (bot) => dead.countDead(db, bot),
-    async replay(bot, { from, to, delivered }) {
+    async replay(bot, { from, to, delivered, ofOwner }) {
       const { pending } = await queues.info(bot);
       if (pending + limits.replay_max > limits.queue_length_max)
         fail('too_many_requests', { retry_after: 60 });
       let queued = 0;
       for (let next = from; queued < limits.replay_max; ) {
-        const taken = await dead.takeReplay(db, bot, { from: next, to, delivered }, limits.replay_batch_max);
+        const taken = await dead.takeReplay(
+          db,
+          bot,
+          { from: next, to, delivered, ofOwner },
+          limits.replay_batch_max,
+        );
         if (taken === null) break;
         await push(bot, taken.id);
         queued += taken.updateIds.length;

@@ -41,6 +41,9 @@ export interface KeyRingEntry {
 const nonceBytes = 12;
 const tagBytes = 16;
 
+/** A new signing secret of a webhook as its owner sees it: `whsec_` and base64 of 32 bytes (Standard Webhooks). */
+export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
+
 /** The id of the key that sealed a box. */
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
 

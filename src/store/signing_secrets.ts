@@ -1,10 +1,11 @@
 /** The secrets that sign what webhooks are sent, as owners read and rotate them (behaviour §10). */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import { ensureWebhook, loadWebhook, rotateSigning, type WebhookRow } from '../postgres/webhooks.js';
+import { ensureWebhook, loadOwnWebhook, rotateSigning, type WebhookRow } from '../postgres/webhooks.js';
 import type { Bots } from './bots.js';
 import type { StoreContext } from './context.js';
-import { newSigningSecret, sealedFor, type Webhooks } from './webhooks.js';
+import { makeSigningSecret } from './secrets.js';
+import { sealedFor, type Webhooks } from './webhooks.js';
 
 export interface SigningSecret {
   /** `whsec_` and base64 */
@@ -25,7 +26,7 @@ export function createSigningSecrets(
   bots: Pick<Bots, 'owned'>,
   webhooks: Pick<Webhooks, 'refresh'>,
 ): SigningSecrets {
-  const sealed = (bot: number) => secrets.seal(newSigningSecret(), sealedFor(bot, 'signing'));
+  const sealed = (bot: number) => secrets.seal(makeSigningSecret(), sealedFor(bot, 'signing'));
   const shown = (bot: number, row: WebhookRow): SigningSecret => ({
     secret: secrets.open(row.signing_box, sealedFor(bot, 'signing')),
     formerUntil: (row.former_until ?? 0) > Date.now() ? row.former_until : null,
@@ -34,9 +35,10 @@ export function createSigningSecrets(
   return {
     async show(owner, bot) {
       await bots.owned(owner, bot);
-      const { row, made } = await ensureWebhook(db, bot, sealed(bot));
-      if (made) await webhooks.refresh(bot, 0);
-      return shown(bot, row);
+      // Ownership may have changed since it was looked at.
+      const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
+      if (own.made) await webhooks.refresh(bot, 0);
+      return shown(bot, own.row);
     },
     async rotate(owner, bot) {
       await bots.owned(owner, bot);
@@ -45,8 +47,8 @@ export function createSigningSecrets(
         return fail('not_bot_owner');
       // A delivery that is under way reads the settings again when their version moves.
       await webhooks.refresh(bot, 0);
-      const row = await loadWebhook(db, bot);
-      return row ? shown(bot, row) : fail('bot_not_found');
+      const row = await loadOwnWebhook(db, bot, owner);
+      return row ? shown(bot, row) : fail('not_bot_owner');
     },
   };
 }

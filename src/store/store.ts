@@ -4,6 +4,7 @@ import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
+import { type Audit, createAudit } from './audit.js';
 import { type Auth, createAuth } from './auth.js';
 import { type Batches, createBatches } from './batches.js';
 import { type Bots, createBots } from './bots.js';
@@ -18,7 +19,10 @@ import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import type { Keys } from './keys.js';
 import { createLeaks, type Leaks } from './leaks.js';
+import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
+import { createNotices, type Notices } from './notices.js';
+import { createOversight, type Oversight } from './oversight.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
@@ -26,6 +30,7 @@ import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createRecords } from './records.js';
+import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
 import { createRotation, type Rotation } from './rotation.js';
@@ -35,6 +40,7 @@ import { createStreams, type Streams } from './streams.js';
 import { createSweep, type Sweep } from './sweep.js';
 import { createUsers, type Users } from './users.js';
 import { createWebhooks, type Webhooks } from './webhooks.js';
+import { createWriteAccessCopies } from './write_access.js';
 
 export interface Store {
   readonly auth: Auth;
@@ -61,12 +67,16 @@ export interface Store {
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly attempts: Attempts;
+  readonly audit: Audit;
+  readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
   /** Of everything that is sealed, over these servers. */
   rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
+  readonly notices: Notices;
+  readonly management: Management;
   /**
    * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
    * checked: what was checked may have changed since, by the change itself.
@@ -88,6 +98,8 @@ export interface StoreOptions {
   readonly reactorsListed: number;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
   readonly guessing?: Guessing;
+  /** Setting TRANSFER_CONSENT; off by default. */
+  readonly transferConsent?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
@@ -99,17 +111,21 @@ export function createStore({
   guessing = { burst: 0, perMinute: 1 },
   ...context
 }: StoreOptions): Store {
-  const shared: StoreContext = { ...context, requestId: uniqueText, again: false };
+  const { transferConsent = false } = context;
+  const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
-  const bots = createBots(shared, control, auth, queues);
-  const records = createRecords(shared);
+  const access = createWriteAccessCopies(shared);
   const chats = createChats(shared, control, forwarder);
-  const readBack = createReadBack(shared, { chats, control, queues });
+  const removal = createRemovalFollowing(shared, { control, auth, webhooks, chats });
+  const parts = { control, auth, queues, webhooks, access, removal };
+  const bots = createBots(shared, shared.db, parts);
+  const records = createRecords(shared);
+  const readBack = createReadBack(shared, { chats, control, queues, access });
   const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
@@ -134,22 +150,26 @@ export function createStore({
     history: createHistory(shared, chats, records),
     bots,
     users: createUsers(shared, shared.db, control, auth),
-    polls: createPolls(shared, hints, queues),
+    polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal },
       onError,
     ),
     idempotency: createIdempotency(shared),
     webhooks,
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
+    audit: createAudit(shared),
+    oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
     leaks: createLeaks(shared, control, auth),
     guesses: createGuesses(shared, guessing),
     rotation: (connection) => createRotation(shared, control, connection),
+    management: createManagement(shared, control, webhooks),
+    notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
       await check();
     },
@@ -161,10 +181,11 @@ export function createStore({
         ...store,
         ...changing(own),
         chats: createChats(own, control, forwarder),
-        bots: createBots(own, control, auth, queues),
+        bots: createBots(own, shared.db, parts),
         webhooks: createWebhooks(own, control, queues, ring),
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
+        oversight: createOversight(own, parts),
         users: createUsers(own, shared.db, control, auth),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();

@@ -21,7 +21,7 @@ export function storedMessage(
   chat: ChatRef,
   id: number,
   bytes: MessageRecord | Buffer,
-  peer: Buffer,
+  peer: Profile | Buffer,
   reply: Buffer | null,
 ): StoredMessage {
   const record = Buffer.isBuffer(bytes) ? unpackMessage(bytes) : bytes;
@@ -31,7 +31,7 @@ export function storedMessage(
     chat,
     id,
     record,
-    peer: unpack<Profile>(peer),
+    peer: Buffer.isBuffer(peer) ? unpack<Profile>(peer) : peer,
     reply: replied && replied.kind !== messageKinds.deleted ? { id: replyId, record: replied } : null,
   };
 }

@@ -11,6 +11,8 @@ import type { ControlCopies, User } from './control.js';
 export interface Users {
   /** Null when there is no such person. */
   find(id: number): Promise<User | null>;
+  /** The person who has this username, without `@`. */
+  findByUsername(username: string): Promise<User | null>;
   /** Error: `username_taken`. */
   create(user: rows.NewUser): Promise<{ readonly user: User; readonly token: string }>;
   /** Error: `user_not_found`. */
@@ -37,6 +39,10 @@ export function createUsers(
   }
   return {
     find: (id) => control.read('user', id),
+    async findByUsername(username) {
+      const id = await rows.findName(db, username);
+      return id === null ? null : control.read('user', id);
+    },
     async create(user) {
       let token = '';
       const id = await rows.createUser(db, user, (made) => {

@@ -2,13 +2,13 @@
  * The webhooks of bots. Postgres holds the settings (law 2); `webhooks/switch` then moves the bot's queue between polling and
  * webhook, by version, and the sweep repeats it for a node that died.
  */
-import { randomBytes } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { loadWebhook, setWebhook, type WebhookColumns, type WebhookRow } from '../postgres/webhooks.js';
 import { fillAttemptsMax, type StoreContext } from './context.js';
 import type { ControlCopies, SealedWebhook } from './control.js';
 import type { Queues } from './queues.js';
+import { makeSigningSecret } from './secrets.js';
 
 /** What a bot asks for. */
 export interface WebhookSettings {
@@ -48,9 +48,6 @@ export interface WebhookAsk {
   readonly mask: number | null;
 }
 
-const signingBytes = 32;
-export const newSigningSecret = (): string => `whsec_${randomBytes(signingBytes).toString('base64')}`;
-
 /** What a box belongs to: it opens for nothing else. */
 export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
   `webhook:${bot}:${what}` as const;
@@ -83,6 +80,7 @@ export function createWebhooks(
     bot: number,
     args: {
       readonly version: string;
+      readonly set: string;
       readonly active: boolean;
       readonly drop: string;
       readonly mask: string;
@@ -118,7 +116,7 @@ export function createWebhooks(
     only: number | null = null,
   ): Promise<boolean> {
     const committed = await setWebhook(db, bot, next, {
-      signing: seal(bot, 'signing', newSigningSecret()),
+      signing: seal(bot, 'signing', makeSigningSecret()),
       drop: ask.drop,
       only,
       differs: (was) => differs(was && opened(bot, sealedOf(was))),
@@ -128,6 +126,7 @@ export function createWebhooks(
     await control.refresh('webhook', bot);
     await switchTo(bot, {
       version,
+      set: String(committed.setVersion),
       active: next.url_box !== null,
       drop: ask.drop ? version : '',
       mask: ask.mask === null ? '' : String(ask.mask),
@@ -155,11 +154,9 @@ export function createWebhooks(
           was.maxConnections !== maxConnections,
       );
     },
-    async remove(bot, drop) {
-      if ((await loadWebhook(db, bot))?.url_box)
-        return change(bot, none, { drop, mask: null }, (was) => was !== null);
-      if (drop) await queues.dropPending(bot);
-      return false;
+    remove(bot, drop) {
+      // All in its transaction, where there is no webhook too: a call that runs again is answered, and drops, as the first time.
+      return change(bot, none, { drop, mask: null }, (was) => was !== null);
     },
     async removeVersion(bot, version) {
       await change(bot, none, { drop: false, mask: null }, () => true, version);
@@ -174,7 +171,8 @@ export function createWebhooks(
       if (row === null) return;
       await switchTo(bot, {
         version: String(row.version),
-        active: row.url_box !== null,
+        set: String(row.set_version),
+        active: row.url_box !== null && !row.suspended,
         drop: dropped === 0 ? '' : String(dropped),
         mask: '',
       });

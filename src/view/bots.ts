@@ -1,6 +1,10 @@
 /** Bots as their owners and other people see them. */
+
+import type { AuditRow } from '../store/audit.js';
 import type { Profile } from '../store/codec.js';
 import type { Bot, Commands, Descriptions } from '../store/control.js';
+import type { OfferRow } from '../store/transfers.js';
+import type { WriteAccess } from '../store/write_access.js';
 
 /** A bot in its owner's list, by its name in the owner's language. */
 export const viewBot = (profile: Profile) => ({
@@ -11,12 +15,16 @@ export const viewBot = (profile: Profile) => ({
 });
 
 /** A bot with its settings, for its owner: the texts by language, `""` for the default. */
-export const viewOwnBot = (profile: Profile, bot: Bot, descriptions: Descriptions) => ({
+export const viewOwnBot = (profile: Profile, bot: Bot, descriptions: Descriptions, access: WriteAccess) => ({
   ...viewBot(profile),
   texts: {
     name: bot.names,
     description: descriptions.description,
     short_description: descriptions.shortDescription,
+  },
+  write_access: {
+    policy: access.policy,
+    ...(access.policy === 'selected' ? { usernames: access.usernames } : {}),
   },
 });
 
@@ -24,7 +32,8 @@ export const viewOwnBot = (profile: Profile, bot: Bot, descriptions: Description
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },
-  commands: Commands[string] = [],
+  commands: Commands[string],
+  canWrite: boolean,
 ) => ({
   id: profile.id,
   username: profile.u,
@@ -32,4 +41,19 @@ export const viewBotPage = (
   description: texts.description,
   short_description: texts.shortDescription,
   ...(commands.length === 0 ? {} : { commands }),
+  can_write: canWrite,
+});
+
+/** An offer of a bot, where transfers need consent. */
+export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
+  ...{ bot_id, bot_username, from_id, to_id, expires_at },
+});
+
+/** An event of the audit log (behaviour §14). */
+export const viewAudit = ({ id, event, actor_type, actor_id, details, at }: AuditRow) => ({
+  id,
+  event,
+  actor: { type: actor_type, ...(actor_id === null ? {} : { id: actor_id }) },
+  details,
+  at,
 });

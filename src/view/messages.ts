@@ -64,6 +64,8 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   const user = viewer.isBot ? viewUser : viewPerson;
   const { content, markup } = record;
   const entities = content.entities?.map((entity) => {
+    // Live by now, or words in its stead: to whoever looks it is text to be copied.
+    if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: user(mentioned) } : entity;
   });

@@ -127,7 +127,7 @@ test(`${limits.leak_reports_max} tokens of a report are dead when it is answered
   );
   const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
   expect(new Set(after)).toEqual(new Set([401]));
-  figures('leaked tokens blocked', { tokens: bots.length, ms });
+  figures('R16', 'leaked tokens blocked', { tokens: bots.length, ms });
   const copies = await world.query("select count(*)::int as left from control_outbox where subject = 'bot'");
   expect(copies).toEqual([{ left: 0 }]);
   const [{ blocked } = {}] = await world.query(

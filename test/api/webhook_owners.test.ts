@@ -26,8 +26,9 @@ let other: TestUser;
 let bot: TestBot;
 let receiver: Receiver;
 let shown: Shown[] = [];
-/** Status and body of the receiver's next answers. */
-let answer: (update: Shown) => readonly [status: number, body: string] = () => [200, ''];
+/** Status, body and headers of the receiver's next answers. */
+let answer: (update: Shown) => readonly [status: number, body: string, headers?: Record<string, string>] =
+  () => [200, ''];
 
 beforeAll(async () => {
   service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
@@ -38,8 +39,8 @@ beforeAll(async () => {
     const { headers } = request;
     const one = { updateId: update.update_id, text: update.message.text, headers, body: body.toString() };
     shown.push(one);
-    const [status, text] = answer(one);
-    response.writeHead(status).end(text);
+    const [status, text, more] = answer(one);
+    response.writeHead(status, more).end(text);
   });
 });
 afterAll(async () => {
@@ -140,6 +141,22 @@ test('read and rotate the signing secret, both of which sign for a day, at once'
   expect(String(second.headers['webhook-signature']).split(' ')).toHaveLength(2);
   for (const key of [secret, rotated.secret])
     expect(verify(second, key)).toMatchObject({ update_id: second.updateId });
+});
+
+test('rotate the signing secret of a webhook that fails: its last error and its next try stay', async () => {
+  answer = () => [502, '', { 'retry-after': '600' }];
+  await hook();
+  await say('one');
+  const info = () => resultOf(service.bot(bot, 'getWebhookInfo'));
+  await expect.poll(async () => (await info()).last_error_message).toMatch(/502/);
+  const redis = openAnywhere(service.redis);
+  const retries = makeKeys(Number(service.env.PARTITIONS ?? 64)).retries(bot.id);
+  const next = () => redis.zrange(retries, '0', '-1', 'WITHSCORES');
+  const before = [await info(), await next()];
+  expect(Number(before[1][1]) - Date.now()).toBeGreaterThan(300_000);
+  await resultOf(own('POST', 'secret/rotate'));
+  expect([await info(), await next()]).toEqual(before);
+  redis.disconnect();
 });
 
 test('see attempts: what came back, without secrets, and when the next one is', async () => {

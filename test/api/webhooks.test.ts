@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { type Books, keepBooks } from '../delivery/world.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
@@ -186,6 +187,43 @@ test('a failure is told until the webhook is set again', async () => {
   // Another receiver is given at once what the former one did not take.
   await books.tookIn(before + 1, 3_000);
   await broken.close();
+});
+
+/**
+ * Over HTTP no update comes near the 10 MB of interface §6, so that none is too large to be pushed (what is done with one that is
+ * shows test/delivery/switch.test.ts). An update shows at most two messages, the second one being what the first answers or
+ * tells to be pinned, without what that one answers. Of a message the parts that can be long are its text, 100 entities with a
+ * link of 2,048 UTF-16 units each, and 64 KiB of keyboard, of which JSON makes at most six bytes of one.
+ */
+test('the largest update is pushed, and is less than a quarter of what may be pushed', async () => {
+  const heard = await keepBooks();
+  const reader = await service.newBot(owner, 'reader');
+  const group = await service.newGroup(owner, 'Long', [bot, reader]);
+  const { url, certificate } = heard;
+  await resultOf(
+    service.bot(reader, 'setWebhook', { url, certificate, drop_pending_updates: true, max_connections: 1 }),
+  );
+  const control = (length: number) => `x${'\u0001'.repeat(length - 2)}x`;
+  const link = `https://example.org/${'本'.repeat(2_000)}`;
+  const entities = Array.from({ length: limits.entities_max }, (_, offset) => ({
+    ...{ type: 'text_link', offset, length: 1, url: `${link}${offset}` },
+  }));
+  const button = { text: control(limits.keyboard_bytes_max - 1_000), callback_data: 'd' };
+  const long = {
+    chat_id: group,
+    text: 'x'.repeat(limits.entities_max) + control(limits.text_length_max - limits.entities_max),
+    ...{ entities, reply_markup: { inline_keyboard: [[button]] } },
+  };
+  const { message_id } = await resultOf(call('sendMessage', long));
+  await resultOf(call('sendMessage', { ...long, reply_parameters: { message_id } }));
+  await heard.tookIn(2, 20_000);
+  const largest = Math.max(...heard.taken.map(({ body }) => body.length));
+  expect(largest).toBeGreaterThan(1_900_000);
+  expect(largest).toBeLessThan(limits.webhook_body_bytes_max / 4);
+  const { message } = JSON.parse(String(heard.taken.at(-1)?.body));
+  for (const each of [message, message.reply_to_message])
+    expect([each.text, each.entities.length]).toEqual([long.text, limits.entities_max]);
+  await heard.close();
 });
 
 test('neither the URL nor the secret is kept in plain text', async () => {

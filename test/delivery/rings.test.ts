@@ -44,3 +44,23 @@ test('an update that comes while the lease is given back does not wait for the s
   // The doorbell is not rung twice in this time, so a ring that is lost costs at least as much.
   expect(Math.min(...took)).toBeLessThan(700);
 }, 40_000);
+
+test('a bot that was just served is heard of without a ring', async ({ onTestFinished }) => {
+  const { worker } = await world.worker();
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 1);
+  const { client } = world.front.connection;
+  const fences = new Set<string | null>();
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  for (let n = 1; n <= 12; n++) {
+    await say(0, `${n}`);
+    await books.tookIn(n, 5_000);
+    // A drain hears of what comes once it has run for a moment.
+    await sleep(30);
+    fences.add(await client.hget(world.cluster.keys.queueState(bot.id), 'fence'));
+  }
+  expect(fences.size).toBeLessThan(4);
+  // It leaves when nothing comes any more, so that another worker may have the bot.
+  await expect.poll(() => worker.stats().drains, { timeout: 5_000 }).toBe(0);
+});

@@ -2,7 +2,8 @@
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
-import { makeSigner, makeSigningSecret } from '../../src/delivery/sign.js';
+import { makeSigner } from '../../src/delivery/sign.js';
+import { makeSigningSecret } from '../../src/store/secrets.js';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const former = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD';

@@ -1,6 +1,7 @@
 /** Between polling and webhook nothing is lost and nothing comes twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { poll, shown } from '../support/store.js';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
 
@@ -148,11 +149,13 @@ test('a node that dies behind the commit leaves it to the sweep, which drops onc
   await books.close();
 });
 
-test('a webhook that its receiver called gone for 23 hours is removed', async ({ onTestFinished }) => {
+test('a webhook that its receiver called gone for 23 hours is removed, and its owner told', async ({
+  onTestFinished,
+}) => {
   const books = await keepBooks(() => 410);
   onTestFinished(() => books.close());
   const { front } = world;
-  const { bot, say } = await makeChats(front, 1);
+  const { bot, users, say } = await makeChats(front, 1);
   await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
   await say(0, 'a');
   const state = world.cluster.keys.queueState(bot.id);
@@ -160,10 +163,16 @@ test('a webhook that its receiver called gone for 23 hours is removed', async ({
   await expect.poll(() => client.hget(state, 'gone'), { timeout: 3_000 }).not.toBeNull();
   await client.hset(state, 'gone', Date.now() - 23 * 3_600_000 - 60_000);
   await expect.poll(() => front.store.webhooks.find(bot.id), { timeout: 6_000 }).toBeNull();
+  const notices = await front.db.query<{ user_id: number; notice: object }>(
+    "select user_id, notice from notices where notice ->> 'kind' = 'webhook_removed'",
+  );
+  expect(notices).toMatchObject([
+    { user_id: users[0]?.id, notice: { bot: bot.id, username: bot.sender.profile.u } },
+  ]);
   await expect.poll(async () => shown(await poll(front, bot)), { timeout: 4_000 }).toEqual(['a']);
 });
 
-test('what is a day old or too large becomes a dead letter that says why', async ({ onTestFinished }) => {
+test('what is a day old becomes a dead letter that says why', async ({ onTestFinished }) => {
   const books = await keepBooks(() => 500);
   onTestFinished(() => books.close());
   const { front } = world;
@@ -188,4 +197,25 @@ test('what is a day old or too large becomes a dead letter that says why', async
   ]);
   expect(rows).toHaveLength(1);
   expect(rows[0]?.record.includes('expired')).toBe(true);
+});
+
+test('what is too large is never sent, becomes a dead letter that says why, and holds nothing up', async ({
+  onTestFinished,
+}) => {
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { front } = world;
+  const { bot, say } = await makeChats(front, 1);
+  await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  // No call can make one so large (test/api/webhooks.test.ts): what is below the calls takes any size.
+  await say(0, 'x'.repeat(limits.webhook_body_bytes_max));
+  await say(0, 'behind');
+  await books.tookIn(1, 10_000);
+  expect(books.arrivals.map(({ text }) => text)).toEqual(['behind']);
+  await world.cluster.flush();
+  const letters = async () => (await front.store.replays.list(bot.id, null, 10)).items;
+  await expect
+    .poll(async () => (await letters()).map(({ reason }) => reason), { timeout: 10_000 })
+    .toEqual(['too_large']);
+  await expect.poll(async () => (await front.store.queues.info(bot.id)).pending).toBe(0);
 });

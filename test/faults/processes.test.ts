@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
 import { type Front, resultOf, type Service, startService } from '../support/service.js';
 import { compareStores, drained, postgresHistory, waitingIn } from './compare.js';
-import { report } from './report.js';
-import { createWorld, eventually, scale } from './world.js';
+import { amount, atLeast, atMost, long, nothingLost, patienceMs, report } from './report.js';
+import { createWorld, eventually } from './world.js';
 
 let service: Service;
 beforeAll(async () => {
@@ -16,101 +16,119 @@ afterAll(() => service?.stop());
 const sorted = (history: ReadonlyMap<string, ReadonlyArray<{ readonly messageId: number }>>) =>
   [...history].map(([chat, list]) => [chat, [...list].sort((a, b) => a.messageId - b.messageId)]).sort();
 
-test('a front that is killed in the middle of a load loses nothing that was acknowledged', async () => {
-  const world = await createWorld(service);
-  const count = Math.round(2_000 * scale);
-  world.poll((round) => round % 2);
-  const kills = 4;
-  const apart = count / (kills + 1);
-  const ended = new AbortController();
-  let killed = 0;
-  let nextAt = apart;
-  let killing: Promise<void> | undefined;
-  const killOne = async (front: Front) => {
-    await front.kill();
-    await front.start();
-    killed++;
-    nextAt = world.ledger.acknowledged.length + apart;
-    killing = undefined;
-  };
-  // However fast the machine is beside the start of a front, the load lasts until each kill has been.
-  await world.load({
-    count: Number.POSITIVE_INFINITY,
-    signal: ended.signal,
-    front: (lane, tries) => (lane + tries) % 2,
-    onAcknowledged: (total) => {
-      if (killing || total < nextAt) return;
-      if (killed === kills) ended.abort();
-      else killing = killOne(service.fronts[killed % 2] as Front);
-    },
-  });
-  const verdict = await world.settled();
-  report('front killed', { kills: killed, ...verdict });
-  expect(verdict).toMatchObject(nothingWrong);
-  expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
-  expect(killed).toBe(kills);
-  await drained(service);
-  // The table holds the chats of earlier tests too.
-  const own = await world.history();
-  const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
-  expect(sorted(new Map(stored))).toEqual(sorted(own));
-}, 120_000);
-
-test('what a killed front had yet to forward, the sweep forwards', async () => {
-  const world = await createWorld(service);
-  world.poll(() => 1);
-  const [front] = service.fronts;
-  const rounds = Math.max(3, Math.round(3 * scale));
-  let stranded = 0;
-  for (let round = 0; round < rounds; round++) {
+test(
+  'R1: a front that is killed in the middle of a load loses nothing that was acknowledged',
+  async () => {
+    const world = await createWorld(service);
+    const count = amount(2_000, 20_000);
+    world.poll((round) => round % 2);
+    const kills = amount(4, 20);
+    const apart = count / (kills + 1);
     const ended = new AbortController();
-    const count = Number.POSITIVE_INFINITY;
-    const loading = world.load({ count, groupsOnly: true, front: () => 0, signal: ended.signal });
-    await sleep(200 + Math.random() * 200);
-    // Nobody else sends and nobody sweeps: what this front leaves behind stays until the sweep goes on.
-    service.deliver.pause();
-    await sleep(50 + Math.random() * 100);
-    await front.kill();
-    ended.abort();
-    await loading;
-    stranded += await waitingIn(service, 'outbox');
-    service.deliver.resume();
-    await front.start();
-  }
-  const verdict = await world.settled();
-  report('front killed before it forwarded', { rounds, stranded, ...verdict });
-  expect(verdict).toMatchObject(nothingWrong);
-  expect(stranded).toBeGreaterThan(0);
-}, 120_000);
+    let killed = 0;
+    let nextAt = apart;
+    let killing: Promise<void> | undefined;
+    const killOne = async (front: Front) => {
+      await front.kill();
+      await front.start();
+      killed++;
+      nextAt = world.ledger.acknowledged.length + apart;
+      killing = undefined;
+    };
+    // However fast the machine is beside the start of a front, the load lasts until each kill has been.
+    await world.load({
+      count: Number.POSITIVE_INFINITY,
+      signal: ended.signal,
+      front: (lane, tries) => (lane + tries) % 2,
+      onAcknowledged: (total) => {
+        if (killing || total < nextAt) return;
+        if (killed === kills) ended.abort();
+        else killing = killOne(service.fronts[killed % 2] as Front);
+      },
+    });
+    const verdict = await world.settled();
+    report('R1', 'fronts killed under load', { kills: killed, ...verdict }, [nothingLost(verdict)]);
+    expect(verdict).toMatchObject(nothingWrong);
+    expect(verdict.acknowledged).toBeGreaterThanOrEqual(count);
+    expect(killed).toBe(kills);
+    await drained(service);
+    // The table holds the chats of earlier tests too.
+    const own = await world.history();
+    const stored = [...(await postgresHistory(service))].filter(([chat]) => own.has(chat));
+    expect(sorted(new Map(stored))).toEqual(sorted(own));
+  },
+  patienceMs,
+);
 
-test('a flusher that is killed again and again leaves Postgres equal to Redis, row for row', async () => {
-  const world = await createWorld(service);
-  const count = Math.round(2_000 * scale);
-  const ended = new AbortController();
-  let kills = 0;
-  const killing = (async () => {
-    while (!ended.signal.aborted) {
-      await sleep(100 + Math.random() * 300);
-      await service.flush.kill();
-      kills++;
-      await service.flush.start();
+test(
+  'R1: what a killed front had yet to forward, the sweep forwards',
+  async () => {
+    const world = await createWorld(service);
+    world.poll(() => 1);
+    const [front] = service.fronts;
+    const rounds = amount(3, 20);
+    let stranded = 0;
+    for (let round = 0; round < rounds; round++) {
+      const ended = new AbortController();
+      const count = Number.POSITIVE_INFINITY;
+      const loading = world.load({ count, groupsOnly: true, front: () => 0, signal: ended.signal });
+      await sleep(200 + Math.random() * 200);
+      // Nobody else sends and nobody sweeps: what this front leaves behind stays until the sweep goes on.
+      service.deliver.pause();
+      await sleep(50 + Math.random() * 100);
+      await front.kill();
+      ended.abort();
+      await loading;
+      stranded += await waitingIn(service, 'outbox');
+      service.deliver.resume();
+      await front.start();
     }
-  })();
-  const changes = changing(world.users[0] as never, world.bots[0] as never, ended.signal);
-  await world.load({ count, front: (lane, tries) => (lane + tries) % 2 });
-  await eventually('the flusher died a few times', () => kills >= 4 * Math.min(scale, 5), 60_000);
-  ended.abort();
-  await killing;
-  const changed = await changes;
-  await drained(service);
-  const rows = await compareStores(service);
-  report('flusher killed', { kills, ...changed, ...rows });
-  expect(rows.differences).toEqual([]);
-  expect(rows.quarantined).toBe(0);
-  expect(rows.messages).toBeGreaterThanOrEqual(count);
-  expect(rows.tombstones).toBeGreaterThanOrEqual(changed.deleted);
-  expect(changed.deleted).toBeGreaterThan(10);
-}, 120_000);
+    const verdict = await world.settled();
+    report('R1', 'fronts killed before they forwarded', { rounds, stranded, ...verdict }, [
+      nothingLost(verdict),
+    ]);
+    expect(verdict).toMatchObject(nothingWrong);
+    expect(stranded).toBeGreaterThan(0);
+  },
+  patienceMs,
+);
+
+test(
+  'R1, R7: a flusher that is killed again and again leaves Postgres equal to Redis, row for row',
+  async () => {
+    const world = await createWorld(service);
+    const count = amount(2_000, 20_000);
+    const ended = new AbortController();
+    let kills = 0;
+    const killing = (async () => {
+      while (!ended.signal.aborted) {
+        await sleep(100 + Math.random() * 300);
+        await service.flush.kill();
+        kills++;
+        await service.flush.start();
+      }
+    })();
+    const changes = changing(world.users[0] as never, world.bots[0] as never, ended.signal);
+    await world.load({ count, front: (lane, tries) => (lane + tries) % 2 });
+    await eventually('the flusher died a few times', () => kills >= amount(4, 20), 120_000);
+    ended.abort();
+    await killing;
+    const changed = await changes;
+    await drained(service);
+    const rows = await compareStores(service);
+    report('R1, R7', 'flushers killed under load', { kills, ...changed, ...rows }, [
+      atMost('differences between Redis and Postgres', rows.differences.length, 0),
+      atMost('quarantined', rows.quarantined, 0),
+      atLeast('kills', kills, amount(4, 20)),
+    ]);
+    expect(rows.differences).toEqual([]);
+    expect(rows.quarantined).toBe(0);
+    expect(rows.messages).toBeGreaterThanOrEqual(count);
+    expect(rows.tombstones).toBeGreaterThanOrEqual(changed.deleted);
+    expect(changed.deleted).toBeGreaterThan(10);
+  },
+  patienceMs,
+);
 
 /** Sends, edits and deletes in one direct chat until told to end. */
 async function changing(
@@ -135,26 +153,33 @@ async function changing(
   return done;
 }
 
-test('a sweeper and a flusher that freeze for seconds lose and double nothing', async () => {
-  const world = await createWorld(service);
-  const count = Math.round(1_500 * scale);
-  world.poll((round) => round % 2);
-  const loading = world.load({ count, front: (lane, tries) => (lane + tries) % 2 });
-  const rounds = Math.max(1, Math.round(scale));
-  for (let round = 0; round < rounds; round++) {
-    await sleep(200);
-    service.deliver.pause();
-    service.flush.pause();
-    // Longer than a flusher's lease: what it was doing when it froze, another could do meanwhile.
-    await sleep(3_500);
-    service.deliver.resume();
-    service.flush.resume();
-  }
-  await loading;
-  const verdict = await world.settled();
-  await drained(service);
-  const rows = await compareStores(service);
-  report('roles frozen', { ...verdict, ...rows });
-  expect(verdict).toMatchObject(nothingWrong);
-  expect(rows.differences).toEqual([]);
-}, 120_000);
+test(
+  'R2: a sweeper and a flusher that freeze for seconds lose and double nothing',
+  async () => {
+    const world = await createWorld(service);
+    const count = amount(1_500, 20_000);
+    world.poll((round) => round % 2);
+    const loading = world.load({ count, front: (lane, tries) => (lane + tries) % 2 });
+    const rounds = amount(1, 6);
+    for (let round = 0; round < rounds; round++) {
+      await sleep(200);
+      service.deliver.pause();
+      service.flush.pause();
+      // Longer than a flusher's lease: what it was doing when it froze, another could do meanwhile.
+      await sleep(long ? 5_000 + 5_000 * round : 3_500);
+      service.deliver.resume();
+      service.flush.resume();
+    }
+    await loading;
+    const verdict = await world.settled();
+    await drained(service);
+    const rows = await compareStores(service);
+    report('R2', 'sweeper and flusher frozen for up to 30 s', { rounds, ...verdict, ...rows }, [
+      nothingLost(verdict),
+      atMost('differences between Redis and Postgres', rows.differences.length, 0),
+    ]);
+    expect(verdict).toMatchObject(nothingWrong);
+    expect(rows.differences).toEqual([]);
+  },
+  patienceMs,
+);

@@ -1,7 +1,52 @@
-/** Shows the figures of a fault test beside its result. */
+/**
+ * How much a fault test does, and what it found. `npm test` runs the short form; `npm run faults` the long one, whose amounts
+ * are those of the goals times PETREL_FAULTS_SCALE, and shows each figure beside its goal.
+ */
+import { appendFileSync } from 'node:fs';
+import type { Verdict } from '../support/ledger.js';
 
-/** Prints one line when PETREL_FAULTS_REPORT is set. */
-export function report(what: string, figures: Readonly<Record<string, unknown>>): void {
-  if (!process.env.PETREL_FAULTS_REPORT) return;
-  process.stdout.write(`\n[faults] ${what}: ${JSON.stringify(figures)}\n`);
+const given = Number(process.env.PETREL_FAULTS_SCALE);
+/** True in the long form. */
+export const long = given > 0;
+
+/** An amount in the short form, and at scale 1 of the long one. */
+export const amount = (short: number, whole: number): number =>
+  long ? Math.max(1, Math.round(whole * given)) : short;
+
+/** A fault test ends by then, in ms; what it waits for has bounds of its own. */
+export const patienceMs = long ? 6 * 3_600_000 : 120_000;
+
+/** A figure that must be at most or at least so much. */
+export interface Goal {
+  readonly what: string;
+  readonly figure: number;
+  readonly most?: number;
+  readonly least?: number;
+}
+
+export const atMost = (what: string, figure: number, most: number): Goal => ({ what, figure, most });
+export const atLeast = (what: string, figure: number, least: number): Goal => ({ what, figure, least });
+
+/** What no fault may do, as one goal. */
+export const nothingLost = ({ lost, doubled, reordered, invented, reused }: Verdict): Goal =>
+  atMost(
+    'lost, doubled, reordered, invented or under a used id',
+    lost + doubled + reordered + invented + reused,
+    0,
+  );
+
+export const isMet = ({ figure, most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY }: Goal) =>
+  figure <= most && figure >= least;
+
+/** Keeps a line of figures for whoever runs the long form: the row of the table of faults, what was tried, what came out. */
+export function report(
+  row: string,
+  what: string,
+  figures: Readonly<Record<string, unknown>>,
+  goals: readonly Goal[] = [],
+): void {
+  const file = process.env.PETREL_FAULTS_REPORT;
+  if (!file) return;
+  const line = { row, what, figures, goals: goals.map((goal) => ({ ...goal, met: isMet(goal) })) };
+  appendFileSync(file, `${JSON.stringify(line)}\n`);
 }

@@ -3,9 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Ledger, type Seen, type Verdict } from '../support/ledger.js';
 import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
-/** Multiplies the loads of the fault tests; 1 is the short form that runs with all tests. */
-export const scale = Math.max(0.1, Number(process.env.PETREL_FAULTS_SCALE) || 1);
-
 /** Waits until a condition holds, and throws after `msMax`. */
 export async function eventually(what: string, holds: () => Promise<boolean> | boolean, msMax = 20_000) {
   const end = performance.now() + msMax;

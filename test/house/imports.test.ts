@@ -48,7 +48,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|post_results|post_stream|post_content|webhooks|webhook_results|leak_results)\.ts$/;
+  /^api\/(method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
@@ -72,13 +72,16 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   leaks: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
   delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
-  manager: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
+  // The management bot calls what endpoints call, behind the same checks of what is given.
+  manage: (to) =>
+    /^(rules|store|errors|limits)$/.test(folderOf(to)) ||
+    /^api\/(fields|identity_texts|method)\.ts$/.test(to),
   // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => to === 'limits.ts',
+  config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
   errors: () => false,
   limits: () => false,
   version: () => false,

@@ -8,10 +8,6 @@ export interface LeftOut {
 
 export const leftOut: readonly LeftOut[] = [
   {
-    row: '§3 Bot ownership: owned by A, transfer to another user, confirmed by owner → owned by the recipient',
-    waitsFor: 'POST /api/me/bots/{bot_id}/transfer',
-  },
-  {
     row: '§2 Other identity items: start picture, 640x360, shown before Start is pressed; §8 its size',
     waitsFor: 'PUT /api/me/bots/{bot_id}/start_picture',
   },

@@ -3,6 +3,7 @@ import { deliveryRows } from './deliveries.rows.js';
 import { fieldRows } from './fields.rows.js';
 import { forwardingRows } from './forwarding.rows.js';
 import { methodRows } from './methods.rows.js';
+import { ownershipRows } from './ownership.rows.js';
 import { pinRows } from './pins.rows.js';
 import { reactionRows } from './reactions.rows.js';
 import { refusalRows } from './refusals.rows.js';
@@ -11,6 +12,6 @@ import { tokenRows } from './tokens.rows.js';
 import { webhookRows } from './webhooks.rows.js';
 
 export const rows: readonly Row[] = [
-  ...[...fieldRows, ...reactionRows, ...pinRows, ...tokenRows],
+  ...[...fieldRows, ...reactionRows, ...pinRows, ...tokenRows, ...ownershipRows],
   ...[...methodRows, ...forwardingRows, ...refusalRows, ...webhookRows, ...deliveryRows],
 ];

@@ -1,6 +1,7 @@
 /** Purging what was part of deleted entities: it goes first, in bounded steps, and nothing else goes with it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
+import { limits } from '../../src/limits.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { freshDatabase } from '../support/servers.js';
@@ -32,6 +33,23 @@ const others = (rows: number) => [
   [1, 9, rows],
   [2, 7, rows],
 ];
+
+test('the audit log is kept for its days, and of each bot the newest events', async () => {
+  await run(`insert into bot_audit (bot_id, actor_type, event, at)
+    select b, 'service', 'created', now() - n * interval '1 second' from generate_series(1, 2) b,
+      generate_series(1, case b when 1 then ${limits.audit_events_per_bot_max} + 3 else 2 end) n order by n desc`);
+  await run(`insert into bot_audit (bot_id, actor_type, event, at)
+    values (2, 'service', 'deleted', now() - interval '31 days'), (2, 'service', 'deleted', now() - interval '29 days')`);
+  expect(await purgeTombstones(pool, 30)).toBe(4);
+  const { rows } = await run(
+    "select bot_id, count(*) as n, min(at) > now() - interval '30 days' as young from bot_audit group by 1 order by 1",
+  );
+  expect(rows).toMatchObject([
+    { bot_id: 1, n: limits.audit_events_per_bot_max, young: true },
+    { bot_id: 2, n: 3, young: true },
+  ]);
+  await rest();
+});
 
 test('the reactions and counts of deleted posts go before the posts, and those of no others', async () => {
   await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),

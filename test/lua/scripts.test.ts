@@ -17,6 +17,7 @@ import { updateCases } from './updates.cases.js';
 import { webhookReplayCases } from './webhook_replays.cases.js';
 import { webhookCases } from './webhooks.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
+import { writeAccessCases } from './write_access.cases.js';
 
 let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
@@ -34,6 +35,7 @@ const cases: readonly Case[] = [
   ...webhookCases,
   ...postCountCases,
   ...webhookReplayCases,
+  ...writeAccessCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

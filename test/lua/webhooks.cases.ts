@@ -356,7 +356,7 @@ const sweeps: Case[] = [
 
 const change = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'webhooks/switch', what, keys: at },
-  args: { bot: `${bot}`, version: '9', active: true, drop: '', mask: '', ...args },
+  args: { bot: `${bot}`, version: '9', set: '9', active: true, drop: '', mask: '', ...args },
   ...more,
 });
 const off = { active: false };
@@ -367,7 +367,8 @@ const switches: Case[] = [
     answer: ['ok', 1],
     changes: [state, due],
     async after(client) {
-      expect([await field(client, 'hook'), await field(client, 'since')]).toEqual(['9', '9']);
+      const names = ['hook', 'since', 'hook_version', 'hook_set'];
+      expect(await client.hmget(keys.queueState(bot), ...names)).toEqual(['9', '9', '9', '9']);
     },
   }),
   change('from polling, with none', { seeds: [seeds.queue()], answer: ['ok', 0], changes: [state] }),
@@ -415,6 +416,81 @@ const switches: Case[] = [
     'a version that came late changes nothing',
     { seeds: [...three, mine({ hook_version: 11 })], answer: ['ok', 0], changes: [] },
     off,
+  ),
+  change(
+    'another signing secret: what failed stays as it is, and the worker hears of it',
+    {
+      seeds: [...three, ...index, mine({ hook_set: 7, err: 'why', err_at: 5, gone: 5, hold: 5, probes: 2 })],
+      answer: ['ok', 0],
+      changes: [state],
+      async after(client) {
+        const names = [
+          'hook',
+          'hook_version',
+          'hook_set',
+          'since',
+          'err',
+          'err_at',
+          'gone',
+          'hold',
+          'probes',
+        ];
+        const kept = ['9', '9', '7', '7', 'why', '5', '5', '5', '2'];
+        expect(await client.hmget(keys.queueState(bot), ...names)).toEqual(kept);
+        expect(await client.zscore(keys.retries(bot), chat)).toBe(`${later}`);
+      },
+    },
+    { set: '7' },
+  ),
+  change(
+    'another signing secret of a queue that was switched before versions were two',
+    {
+      seeds: [...three, mine({ err: 'why' })],
+      answer: ['ok', 0],
+      changes: [state],
+      after: async (client) => expect(await field(client, 'err')).toBe('why'),
+    },
+    { set: '7' },
+  ),
+  change(
+    'deliveries end, though the webhook stays set',
+    {
+      seeds: [...three, mine({ hook_set: 7 })],
+      answer: ['ok', 0],
+      changes: [state],
+      after: async (client) => expect(await field(client, 'hook')).toBeNull(),
+    },
+    { ...off, set: '7' },
+  ),
+  change(
+    'deliveries go on of a webhook that stayed set',
+    {
+      seeds: [...three, seeds.queue({ hook_version: 8, hook_set: 7 })],
+      answer: ['ok', 1],
+      changes: [state, due],
+      after: async (client) => expect(await field(client, 'hook')).toBe('9'),
+    },
+    { set: '7' },
+  ),
+  change(
+    'the signing secret of a bot that polls',
+    {
+      seeds: [...three, seeds.queue()],
+      answer: ['ok', 0],
+      changes: [state],
+      after: async (client) => expect(await field(client, 'hook')).toBeNull(),
+    },
+    { ...off, set: '0' },
+  ),
+  change(
+    'drops what waits of a bot that polls',
+    {
+      seeds: [...three, seeds.queue()],
+      answer: ['ok', 0],
+      changes: [state, stream],
+      after: async (client) => expect(await field(client, 'bytes')).toBe('0'),
+    },
+    { ...off, set: '0', drop: '9' },
   ),
   change('no queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
 ];

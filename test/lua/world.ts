@@ -97,7 +97,9 @@ export const seeds = {
   message: (chat: ChatRef, id: number, given: MessageSeed = {}): Seed =>
     seeds.text(keys.message(chat, id), record(given)),
   queue: (fields: Record<string, string | number> = {}): Seed =>
-    seeds.hash(keys.queueState(bot), { seq: 41, inc: incarnation, bytes: 0, mask: 63, ...fields }),
+    seeds.hash(keys.queueState(bot), {
+      ...{ seq: 41, inc: incarnation, bytes: 0, mask: 63, wi: incarnation, wv: 5, wp: 'all', ...fields },
+    }),
   entry: (id: number, fields: Record<string, string | Buffer> = {}): Seed => {
     const entry = {
       k: 'message',

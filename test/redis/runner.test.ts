@@ -127,13 +127,10 @@ const send = (request: string) =>
     },
     { chat: '100001.5', tail, reply_to: '', from: '', token: 't' },
   );
-const dropPending = () =>
-  runner.call(
-    'updates/drop_pending',
-    partition,
-    { state: keys.queueState(chat.id), queue: keys.queue(chat.id) },
-    {},
-  );
+const due = keys.webhooksDue(partition);
+/** Changes something, frees memory, and has no request id. */
+const sweep = () =>
+  runner.call('webhooks/sweep', partition, { due, state: keys.queueStateRoot(partition) }, { limit: 10 });
 const journalLength = () => straight.client.xlen(keys.journal(partition));
 const tooMany = { kind: 'too_many_requests', retryAfter: 1 };
 const unavailable = { kind: 'unavailable', retryAfter: 1 };
@@ -183,11 +180,11 @@ test('a connection that is cut after the script ran: with a request id it is ask
 });
 
 test('without a request id the outcome is unknown, and is said to be', async () => {
-  await dropPending();
-  await straight.client.xadd(keys.queue(chat.id), '1-0', 'k', 'x');
-  proxy.cut('queue_state');
-  await expect(dropPending()).rejects.toMatchObject(unavailable);
-  expect(await straight.client.xlen(keys.queue(chat.id))).toBe(0);
+  await sweep();
+  await straight.client.zadd(due, 1, chat.id);
+  proxy.cut('webhooks_due');
+  await expect(sweep()).rejects.toMatchObject(unavailable);
+  expect(await straight.client.zcard(due)).toBe(0);
 });
 
 test('while Redis is away, calls that may be repeated wait for it within a bound, others do not wait', async () => {
@@ -195,7 +192,7 @@ test('while Redis is away, calls that may be repeated wait for it within a bound
   proxy.refuse(true);
   await once(connection.client, 'close');
   const began = performance.now();
-  await expect(dropPending()).rejects.toMatchObject(unavailable);
+  await expect(sweep()).rejects.toMatchObject(unavailable);
   expect(performance.now() - began).toBeLessThan(100);
   await expect(send('r2')).rejects.toMatchObject(unavailable);
   const waited = performance.now() - began;
@@ -220,7 +217,7 @@ test('a full memory answers 429 and applies nothing; scripts that free memory st
   const before = await straight.client.hgetall(keys.meta(partition));
   await straight.client.config('SET', 'maxmemory', '1');
   await expect(send('r2')).rejects.toMatchObject(tooMany);
-  await expect(dropPending()).resolves.toEqual({ status: 'ok', dropped: 0 });
+  await expect(sweep()).resolves.toEqual({ status: 'ok', ring: [], more: false });
   await straight.client.config('SET', 'maxmemory', '0');
   expect(await straight.client.hgetall(keys.meta(partition))).toEqual(before);
   expect(await journalLength()).toBe(1);

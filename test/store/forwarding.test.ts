@@ -44,7 +44,7 @@ beforeEach(async () => {
     if ([source, ...bots.map((other) => partitionOf(other.id))].includes(partitionOf(bot.id))) continue;
     await writer.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
     // It has heard that it was added.
-    await writer.store.queues.dropPending(bot.id);
+    await writer.store.webhooks.remove(bot.id, true);
     bots.push(bot);
   }
   // The node that sends never forwards: as if it died after each message.

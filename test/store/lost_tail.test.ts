@@ -203,7 +203,7 @@ test('a member who left stays out, and a bot that was removed hears nothing more
   const put = (id: number, isBot: boolean, status: 'member' | 'left') =>
     node.store.chats.putMember(group, { id, is_bot: isBot }, status, {});
   await put(bot.id, true, 'member');
-  await node.store.queues.dropPending(bot.id);
+  await node.store.webhooks.remove(bot.id, true);
   await put(person.id, false, 'member');
   const say = (who: typeof person, value: string) =>
     node.store.messages.send(sharedChat(group.id), who.sender, text(value));

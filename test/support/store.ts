@@ -45,6 +45,7 @@ export interface TestNode {
 
 export interface TestCluster {
   readonly redis: RedisServer;
+  readonly databaseUrl: string;
   readonly keys: Keys;
   node(reactorsListed?: number): Promise<TestNode>;
   /** Writes every journal to Postgres; what was written may be evicted from then on. */
@@ -76,7 +77,7 @@ async function openNode(
   const db: Database = {
     query: <T>(text: string, params?: readonly unknown[]) =>
       hooks.query(text, () => real.query(text, params)) as Promise<T[]>,
-    transaction: (work) => real.transaction(work),
+    transaction: (work) => hooks.query('transaction', () => real.transaction(work)) as never,
   };
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const hints = createHints(redisUrl, 'test', () => undefined);
@@ -131,6 +132,7 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
   };
   return {
     redis,
+    databaseUrl: database.url,
     keys,
     node,
     async flush() {

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
-import { ownedBotSettings } from '../../api/results.js';
-import { botProfile } from '../../store/bots.js';
-import { viewOwnBot } from '../../view/bots.js';
+import { ownBot } from '../../api/own_bot.js';
+import { ownedBotSettings } from '../../api/owner_results.js';
 
 export const getBot = defineEndpoint({
   verb: 'GET',
@@ -13,7 +12,6 @@ export const getBot = defineEndpoint({
   errors: ['bot_not_found', 'not_bot_owner'],
   result: ownedBotSettings,
   handler: async ({ user, store }, p) => {
-    const bot = await store.bots.owned(user.id, p.bot_id);
-    return viewOwnBot(botProfile(bot, user.languageCode), bot, await store.bots.descriptions(bot.id));
+    return ownBot(store, await store.bots.owned(user.id, p.bot_id), user);
   },
 });

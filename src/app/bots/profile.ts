@@ -16,9 +16,10 @@ export const showBot = defineEndpoint({
   result: botPage,
   handler: async ({ user, store }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
-    const [said, commands] = await Promise.all([
+    const [said, commands, canWrite] = await Promise.all([
       store.bots.descriptions(bot.id),
       store.bots.commands(bot.id),
+      store.bots.mayWrite(bot.id, user.id),
     ]);
     const language = user.languageCode;
     return viewBotPage(
@@ -28,6 +29,7 @@ export const showBot = defineEndpoint({
         shortDescription: textIn(said.shortDescription, language, ''),
       },
       commandsFor(commands, user.id, language),
+      canWrite,
     );
   },
 });

@@ -20,7 +20,7 @@ export const startBot = defineEndpoint({
   path: '/api/bots/{username}/start',
   summary: 'Opens the direct chat with a bot, unblocks it, and sends /start.',
   params: z.object({ username: z.string(), payload: optional(payload) }),
-  errors: ['bot_not_found', 'too_many_chats'],
+  errors: ['bot_not_found', 'cant_write_to_bot', 'too_many_chats'],
   result: message,
   handler: async ({ user, store }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');

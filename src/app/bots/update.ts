@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId } from '../../api/fields.js';
 import { byLanguage, descriptionText, nameText, shortDescriptionText } from '../../api/identity_texts.js';
-import { ownedBotSettings } from '../../api/results.js';
-import { botProfile } from '../../store/bots.js';
-import { viewOwnBot } from '../../view/bots.js';
+import { ownBot } from '../../api/own_bot.js';
+import { ownedBotSettings } from '../../api/owner_results.js';
 
 /** The same limits and answers as the setters of the bot interface; languages that are not named stay (behaviour §11). */
 export const updateBot = defineEndpoint({
@@ -31,6 +30,6 @@ export const updateBot = defineEndpoint({
     const bot = given
       ? await store.bots.setOwnTexts(user.id, bot_id, texts)
       : await store.bots.owned(user.id, bot_id);
-    return viewOwnBot(botProfile(bot, user.languageCode), bot, await store.bots.descriptions(bot.id));
+    return ownBot(store, bot, user);
   },
 });

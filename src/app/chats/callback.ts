@@ -14,6 +14,8 @@ export const pressButton = defineEndpoint({
     'chat_not_found',
     'not_chat_member',
     'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
     'message_not_found',
     'button_not_found',
   ],

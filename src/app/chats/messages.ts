@@ -7,6 +7,7 @@ import { takeMedia, withMedia } from '../../api/media.js';
 import { personViewer, readableChat } from '../../api/reading.js';
 import { done, message, messageList } from '../../api/results.js';
 import { integer, messageText, optional, parseMode, text } from '../../api/schema.js';
+import { withOwnTokens } from '../../api/shown_tokens.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
 import { limits } from '../../limits.js';
@@ -27,7 +28,8 @@ export const listMessages = defineEndpoint({
       store.history.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
       personViewer(store, chat, user),
     ]);
-    return (messages ?? fail('chat_not_found')).map((message) => viewMessage(message, viewer));
+    const shown = await withOwnTokens(store, user, messages ?? fail('chat_not_found'));
+    return shown.map((message) => viewMessage(message, viewer));
   },
 });
 
@@ -47,6 +49,8 @@ export const postMessage = defineEndpoint({
     'chat_not_found',
     'not_chat_member',
     'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
     'text_empty',
     'text_too_long',
     'caption_too_long',
@@ -101,6 +105,8 @@ export const editMessage = defineEndpoint({
   errors: [
     'chat_not_found',
     'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
     'message_to_edit_not_found',
     'message_cant_be_edited',
     'no_text_to_edit',

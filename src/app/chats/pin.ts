@@ -21,6 +21,8 @@ export const pinMessage = defineEndpoint({
     'chat_not_found',
     'not_chat_member',
     'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
     'pin_not_allowed',
     'message_to_pin_not_found',
     'service_cant_be_pinned',

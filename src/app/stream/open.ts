@@ -4,6 +4,7 @@ import { watchReactions } from '../../api/post_stream.js';
 import { postName, postOf } from '../../api/posts.js';
 import { personViewer } from '../../api/reading.js';
 import { optional } from '../../api/schema.js';
+import { withOwnTokens } from '../../api/shown_tokens.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { Profile } from '../../store/codec.js';
@@ -91,7 +92,8 @@ export const openStream = defineEndpoint({
         change(change) {
           inOrder(async () => {
             const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
-            const event = eventOf(change, bot);
+            const [message = null] = change.message ? await withOwnTokens(store, user, [change.message]) : [];
+            const event = eventOf({ ...change, message }, bot);
             if (event)
               write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
           });

@@ -11,7 +11,10 @@ const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: st
   '`delivered`, `failed` or a status of HTTP',
 );
 
-/** Every failure and the last successes of a bot; all that went before are counts (behaviour §10). */
+/**
+ * Every failure and the last successes of a bot; all that went before are counts (behaviour §10). What was tried for a former owner is
+ * not for the present one: answers of a receiver that was another's.
+ */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/deliveries',
@@ -29,6 +32,7 @@ export const listDeliveries = defineEndpoint({
     const bot = await store.bots.owned(user.id, p.bot_id);
     const named = p.status === 'delivered' || p.status === 'failed';
     const filter = {
+      ofOwner: true,
       updateId: p.update_id ?? null,
       delivered: named ? p.status === 'delivered' : null,
       status: named || p.status === undefined ? null : Number(p.status),

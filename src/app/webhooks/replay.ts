@@ -19,7 +19,7 @@ function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given):
   if (from === undefined) return fail('parameter_required', { name: 'from_update_id' });
   if (to === undefined) return fail('parameter_required', { name: 'to_update_id' });
   if (to < from) return fail('parameter_wrong', { name: 'to_update_id', what: 'at least from_update_id' });
-  return { from, to, delivered: !dead_letters };
+  return { from, to, delivered: !dead_letters, ofOwner: true };
 }
 
 const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_id' }).max(limits.id_max)));

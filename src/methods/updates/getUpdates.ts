@@ -5,6 +5,7 @@ import { updateList } from '../../api/results.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
+import type { Bot } from '../../store/control.js';
 import { viewUpdate } from '../../view/updates.js';
 
 /** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */
@@ -20,7 +21,12 @@ export const getUpdates = defineMethod({
   errors: ['poll_while_webhook', 'poll_terminated_by_poll', 'poll_terminated_by_webhook'],
   result: updateList,
   handler: async ({ bot, store, onGone }, p) => {
+    const accepted = ({ token, state }: Bot) => token === bot.token && state === undefined;
     const entries = await store.polls.poll(bot.id, {
+      valid: () => {
+        const known = store.bots.present(bot);
+        return known instanceof Promise ? known.then(accepted) : accepted(known);
+      },
       offset: p.offset ?? 0,
       limit: p.limit ?? limits.updates_batch_max,
       timeout: p.timeout ?? 0,

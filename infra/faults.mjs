@@ -1,0 +1,104 @@
+/**
+ * Runs the tests of faults in their long form and prints every figure beside its goal, met or not.
+ *
+ *   npm run faults                           all rows, at the amounts of the goals: some hours
+ *   npm run faults -- --only R3,R12          some rows
+ *   npm run faults -- --scale 0.05           a twentieth of the amounts
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const usage = `npm run faults -- [options]
+
+  --only <rows>    for instance R3,R12; all without it
+  --scale <n>      times the amounts of the goals; 1 without it
+  --help           shows this
+
+Each row is a fault under load: processes that are killed or frozen, Redis or Postgres away, receivers that misbehave. A ledger of
+every answer and every update is compared with what the service kept. The exit code is 1 when a goal is not met.
+`;
+
+const number = (value) =>
+  typeof value === 'number'
+    ? value.toLocaleString('en', { maximumFractionDigits: 2 })
+    : Array.isArray(value)
+      ? value.map(number).join(' ')
+      : typeof value === 'object' && value !== null
+        ? Object.entries(value)
+            .map(([name, each]) => `${name} ${number(each)}`)
+            .join(', ') || 'none'
+        : String(value);
+
+const bound = ({ most, least }) => (most !== undefined ? `≤ ${number(most)}` : `≥ ${number(least)}`);
+
+/** Prints the lines that the tests kept; returns how many goals are not met. */
+function print(lines, say) {
+  let missed = 0;
+  const rank = ({ row }) => Number(/\d+/.exec(row)?.[0] ?? 99);
+  for (const { row, what, figures, goals } of lines.sort((a, b) => rank(a) - rank(b))) {
+    say(`\n${row.padEnd(9)} ${what}`);
+    for (const goal of goals) {
+      if (!goal.met) missed++;
+      const figure = `${number(goal.figure)}  (${bound(goal)})`;
+      say(`            ${goal.met ? 'met     ' : 'NOT MET '} ${goal.what}: ${figure}`);
+    }
+    const told = Object.entries(figures)
+      .filter(([, value]) => !(Array.isArray(value) && value.length === 0))
+      .map(([name, value]) => `${name} ${number(value)}`);
+    if (told.length > 0) say(`            ${told.join(' · ')}`);
+  }
+  return missed;
+}
+
+/** An ordinary refusal: shown without a stack. */
+class Refusal extends Error {}
+
+const options = {
+  only: { type: 'string', default: '' },
+  scale: { type: 'string', default: '1' },
+  help: { type: 'boolean', default: false },
+};
+
+function read(args) {
+  try {
+    const { only, ...values } = parseArgs({ args, options }).values;
+    const rows = only.split(',').filter(Boolean);
+    if (!(Number(values.scale) > 0)) throw new Error('--scale must be a number above 0');
+    if (!rows.every((row) => /^R\d+$/.test(row))) throw new Error('--only takes rows such as R3,R12');
+    return { ...values, rows };
+  } catch (error) {
+    throw new Refusal(error.message);
+  }
+}
+
+/** `runTests` runs the suite with arguments and environment and resolves with its exit code; so does what this returns. */
+export const runFaults = (runTests, say) => async (args) => {
+  const values = read(args);
+  if (values.help) {
+    say(usage);
+    return 0;
+  }
+  const { rows } = values;
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-faults-'));
+  const file = join(folder, 'figures.jsonl');
+  // Titles begin with the rows that a test is for.
+  const filter = rows.length > 0 ? ['--testNamePattern', `\\b(${rows.join('|')})\\b`] : [];
+  try {
+    const code = await runTests(['--project', 'alone', 'test/faults', ...filter], {
+      PETREL_FAULTS_SCALE: values.scale,
+      PETREL_FAULTS_REPORT: file,
+    });
+    const kept = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
+    const missed = print(
+      kept.map((line) => JSON.parse(line)),
+      say,
+    );
+    const verdict = missed === 0 ? 'Every goal is met' : `${missed} goals are NOT MET`;
+    say(`\n${verdict} at scale ${values.scale}${code === 0 ? '' : '; a test failed, see above'}`);
+    return code !== 0 || missed > 0 || kept.length === 0 ? 1 : 0;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};

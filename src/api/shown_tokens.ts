@@ -1,0 +1,38 @@
+/** Puts live tokens into messages that hold the place of one, for the bots' present owner alone (behaviour §12). */
+import { ApiError } from '../errors.js';
+import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
+import type { MessageRecord } from '../store/codec.js';
+import type { User } from '../store/control.js';
+import type { Store } from '../store/store.js';
+import type { StoredMessage } from '../store/stored_message.js';
+
+const placesIn = (record: MessageRecord | undefined): number[] =>
+  record?.content.entities?.filter(isTokenEntity).map(({ bot }) => bot) ?? [];
+
+function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): MessageRecord {
+  const { content } = record;
+  if (placesIn(record).length === 0 || content.text === undefined) return record;
+  return { ...record, content: { ...content, ...fillTokens(content.text, content.entities ?? [], tokens) } };
+}
+
+/**
+ * The messages as this person is shown them. What is not theirs stays the words that stand in the record; so does all while
+ * Postgres is away, and tokens appear when the chat is read again. Costs nothing where no message holds a place.
+ */
+export async function withOwnTokens(
+  store: Store,
+  user: User,
+  messages: readonly StoredMessage[],
+): Promise<readonly StoredMessage[]> {
+  const ids = messages.flatMap(({ record, reply }) => [...placesIn(record), ...placesIn(reply?.record)]);
+  if (ids.length === 0) return messages;
+  const tokens = await store.bots.tokensOf(user.id, [...new Set(ids)]).catch((error: unknown) => {
+    if (error instanceof ApiError && error.kind === 'unavailable') return new Map<number, string>();
+    throw error;
+  });
+  return messages.map((message) => ({
+    ...message,
+    record: filled(message.record, tokens),
+    reply: message.reply && { ...message.reply, record: filled(message.reply.record, tokens) },
+  }));
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId, numberCursor, pageSize } from '../../api/fields.js';
+import { auditPage } from '../../api/owner_results.js';
+import { optional } from '../../api/schema.js';
+import { limits } from '../../limits.js';
+import { viewAudit } from '../../view/bots.js';
+
+/** Behaviour §14. */
+export const listAudit = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots/{bot_id}/audit',
+  summary: 'Pages through what was done with a bot since the caller owns it, newest first.',
+  params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
+  errors: ['bot_not_found', 'not_bot_owner'],
+  result: auditPage,
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    const { items, next } = await store.audit.list(
+      bot.id,
+      p.cursor ?? null,
+      p.limit ?? limits.page_size_default,
+    );
+    return { items: items.map(viewAudit), ...(next === null ? {} : { next_cursor: String(next) }) };
+  },
+});

@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId } from '../../api/fields.js';
+import { done } from '../../api/results.js';
+
+export const deleteBot = defineEndpoint({
+  verb: 'DELETE',
+  path: '/api/me/bots/{bot_id}',
+  summary:
+    'Deletes a bot: its token is dead, its webhook and what waits for it are gone; its messages stay, and nobody gets its username for 30 days.',
+  params: z.object({ bot_id: botId }),
+  errors: ['bot_not_found', 'not_bot_owner'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.remove(user.id, p.bot_id);
+    return true;
+  },
+});

@@ -1,0 +1,69 @@
+/** A bot changes hands (interface §3, §5.7). */
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { botId, usernameOfPerson } from '../../api/fields.js';
+import { transferList } from '../../api/owner_results.js';
+import { done } from '../../api/results.js';
+import { boolean } from '../../api/schema.js';
+import { viewTransfer } from '../../view/bots.js';
+
+const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');
+
+export const transferBot = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/transfer',
+  summary:
+    'Hands a bot to another person, at once: the caller is refused from now on, and the old token is dead. With TRANSFER_CONSENT it is offered instead.',
+  params: z.object({ bot_id: botId, username: usernameOfPerson, confirm }),
+  errors: [
+    'bot_not_found',
+    'not_bot_owner',
+    'username_unknown',
+    'username_not_person',
+    'transfer_to_self',
+    'recipient_suspended',
+    'recipient_too_many_bots',
+  ],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.transfer(user.id, p.bot_id, p.username);
+    return true;
+  },
+});
+
+export const listTransfers = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/transfers',
+  summary: 'Bots that the caller has offered or is offered, where transfers need consent.',
+  params: z.object({}),
+  result: transferList,
+  handler: async ({ user, store }) => (await store.bots.transfersOf(user.id)).map(viewTransfer),
+});
+
+const params = z.object({ bot_id: botId });
+
+export const acceptTransfer = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/transfers/{bot_id}/accept',
+  summary: 'Takes a bot that was offered to the caller.',
+  params,
+  errors: ['transfer_not_found', 'too_many_bots'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.acceptTransfer(user.id, p.bot_id);
+    return true;
+  },
+});
+
+export const declineTransfer = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/transfers/{bot_id}/decline',
+  summary: 'Strikes off the offer of a bot, by who got it or who made it.',
+  params,
+  errors: ['transfer_not_found'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.withdrawTransfer(user.id, p.bot_id);
+    return true;
+  },
+});

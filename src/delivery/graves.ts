@@ -1,0 +1,39 @@
+/** Updates that a drain has given up and that are still to be taken out of the queue as dead letters. */
+import type { DeadReason, Deliveries, Delivery } from '../store/deliveries.js';
+
+export interface Graves {
+  readonly count: number;
+  add(delivery: Delivery, reason: DeadReason): void;
+  /**
+   * Takes them out. `settled` hears of each that is gone, `refused` of each that has to wait, for the journal is full. False when
+   * the lease is another's.
+   */
+  bury(settled: (chat: string) => void, refused: (chat: string, error: unknown) => void): Promise<boolean>;
+}
+
+export function createGraves(deliveries: Deliveries, bot: number, fence: string): Graves {
+  let dead: Array<{ readonly delivery: Delivery; readonly reason: DeadReason }> = [];
+  return {
+    get count() {
+      return dead.length;
+    },
+    add(delivery, reason) {
+      dead.push({ delivery, reason });
+    },
+    async bury(settled, refused) {
+      const burying = dead;
+      dead = [];
+      for (const reason of new Set(burying.map((each) => each.reason))) {
+        const own = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
+        const ids = own.map(({ id }) => id);
+        try {
+          if (!(await deliveries.bury(bot, fence, reason, ids))) return false;
+          for (const { chat } of own) settled(chat);
+        } catch (thrown) {
+          for (const { chat } of own) refused(chat, thrown);
+        }
+      }
+      return true;
+    },
+  };
+}

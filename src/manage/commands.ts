@@ -1,0 +1,40 @@
+/** The commands of the management bot. */
+
+import type { PageKey } from './buttons.js';
+import type { ManageTexts, TextKey } from './texts.js';
+
+/** In the order in which they are listed; those with a page open it for a bot. */
+export const commands = {
+  newbot: null,
+  mybots: 'm',
+  token: 'k',
+  revoke: 'i',
+  setname: 'n',
+  setdescription: 'd',
+  setabouttext: 's',
+  setwriters: 'w',
+  transfer: 'g',
+  deletebot: 'x',
+  cancel: null,
+  help: null,
+} as const satisfies Record<string, PageKey | null>;
+
+export type CommandName = keyof typeof commands;
+export const commandNames = Object.keys(commands) as CommandName[];
+
+/** The command that a text begins with, in any case; of `/name@username` only the bot's own. Null for a text that is none. */
+export function readCommand(text: string, username: string): string | null {
+  const [, name = '', at] = /^\/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]+))?(?=\s|$)/.exec(text) ?? [];
+  if (name === '' || (at !== undefined && at.toLowerCase() !== username.toLowerCase())) return null;
+  return name.toLowerCase();
+}
+
+const described = (name: CommandName) => `command_${name}` as const satisfies TextKey;
+
+/** The menu of commands, as `setMyCommands` takes it. */
+export const menuOf = (t: ManageTexts) =>
+  commandNames.map((command) => ({ command, description: t[described(command)] }));
+
+/** The same as lines of a message. */
+export const commandLines = (t: ManageTexts): string =>
+  commandNames.map((command) => `/${command} – ${t[described(command)]}`).join('\n');

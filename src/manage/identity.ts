@@ -1,0 +1,30 @@
+/** What the management bot says of itself, in every language. */
+import { scopeKey } from '../rules/commands.js';
+import { languages } from '../rules/identity_texts.js';
+import type { ManagementIdentity } from '../store/management.js';
+import { menuOf } from './commands.js';
+import { type TextKey, texts } from './texts.js';
+
+/** By language, and English for those who read none of them. */
+const inEach = <T>(key: (language: string) => string, of: (language: keyof typeof texts) => T) =>
+  Object.fromEntries([
+    [key(''), of('en')],
+    ...languages.map((language) => [key(language), of(language)] as const),
+  ]);
+
+const textIn = (key: TextKey) =>
+  inEach(
+    (language) => language,
+    (language) => texts[language][key],
+  );
+
+export const managementIdentity = (username: string): ManagementIdentity => ({
+  username,
+  names: textIn('bot_name'),
+  descriptions: textIn('bot_description'),
+  shortDescriptions: textIn('bot_short_description'),
+  commands: inEach(
+    (language) => `${scopeKey({ type: 'default' })}|${language}`,
+    (language) => menuOf(texts[language]),
+  ),
+});

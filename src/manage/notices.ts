@@ -1,0 +1,22 @@
+/** How the management bot words what people are told. */
+import type { Notice } from '../store/notices.js';
+import { type ManageTexts, textsFor } from './texts.js';
+import { contentOf, type Said } from './words.js';
+
+/** A time as everybody reads it, whatever their time zone. */
+const timeText = (seconds: number) =>
+  `${new Date(seconds * 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+function saidOf(t: ManageTexts, notice: Notice): Said {
+  const values = Object.fromEntries(Object.entries(notice).map(([name, value]) => [name, String(value)]));
+  const where = values.where || t.somewhere;
+  const from = values.from || t.somebody;
+  const since = 'since' in notice ? timeText(notice.since) : '';
+  return { key: `notice_${notice.kind}`, values: { ...values, where, from, since } };
+}
+
+/** The content of the message that tells of it, in the language of the person. */
+export function noticeContent(notice: Notice, language: string | null) {
+  const t = textsFor(language);
+  return contentOf(t, saidOf(t, notice));
+}

@@ -1,0 +1,123 @@
+/** What a press of a button does. What the button says is not believed: every operation asks who owns the bot now. */
+import { languages } from '../rules/identity_texts.js';
+import { button, type Press, readPress, rowsOf } from './buttons.js';
+import { cancelRow, listScreen, openPage, textPages, textsOf, valuesOf, writersText } from './pages.js';
+import { nothing } from './talk.js';
+import { languageNames, type ManageTexts } from './texts.js';
+import type { Reply, Turn } from './turn.js';
+
+/** A language as texts name it; '' is the default. */
+export const languageIn = (t: ManageTexts, language: string): string =>
+  languages.find((known) => known === language) ? languageNames[language as 'en'] : t.default_language;
+
+const tooOld: Reply = { alert: { key: 'old_button' } };
+const expired: Reply = { alert: { key: 'expired' } };
+
+/** Errors: those of the operations. */
+export async function onPress(turn: Turn, data: string): Promise<Reply> {
+  const press = readPress(data);
+  if (press === null) return tooOld;
+  if ('until' in press && press.until < turn.now) return expired;
+  // A list or another page leaves what was being asked for.
+  const left = turn.talk.at === 'nothing' ? undefined : nothing;
+  switch (press.ask) {
+    case 'list':
+      return { screen: await listScreen(turn, press.page, press.number), next: left };
+    case 'page':
+      return { next: left, ...(await openPage(turn, press.page, press.bot)) };
+    case 'cancel':
+      return { screen: { key: 'cancelled' }, next: left };
+    case 'show_token':
+      return showToken(turn, press.bot);
+    case 'issue':
+      return issueToken(turn, press.bot);
+    case 'write':
+      return askText(turn, press);
+    case 'remove':
+      return removeText(turn, press);
+    case 'writers':
+      return setWriters(turn, press);
+    case 'transfer':
+      return transfer(turn, press.bot, press.to);
+    case 'delete':
+      return remove(turn, press.bot);
+  }
+}
+
+/** The operation checks the owner, and the audit log has it; the message holds no token. */
+async function showToken(turn: Turn, id: number): Promise<Reply> {
+  const bot = await turn.store.bots.owned(turn.user.id, id);
+  await turn.under('token').bots.token(turn.user.id, id);
+  return { also: { key: 'token_shown', values: valuesOf(bot), tokenOf: id } };
+}
+
+async function issueToken(turn: Turn, id: number): Promise<Reply> {
+  const { bot } = await turn.under('issue').bots.regenerateToken(turn.user.id, id);
+  const values = valuesOf(bot);
+  return { screen: { key: 'issued_note', values }, also: { key: 'issued', values, tokenOf: id } };
+}
+
+type TextPress = Extract<Press, { ask: 'write' | 'remove' }>;
+
+async function askText(turn: Turn, { page, bot: id, language }: TextPress): Promise<Reply> {
+  const { t, user, store } = turn;
+  const bot = await store.bots.owned(user.id, id);
+  const what = textPages[page];
+  const known = languages.find((one) => one === language) ?? '';
+  const current = (await textsOf(store, bot, what))[known];
+  const removing = { ask: 'remove', page, bot: id, language: known } as const;
+  return {
+    also: {
+      key: `ask_${what}`,
+      values: { ...valuesOf(bot), language: languageIn(t, known), current: current ?? t.nothing_set },
+      keyboard: rowsOf(current === undefined ? [] : [button(t.button_remove_text, removing)], cancelRow(t)),
+    },
+    next: { at: 'text', bot: id, what, language: known },
+  };
+}
+
+async function removeText(turn: Turn, { page, bot: id, language }: TextPress): Promise<Reply> {
+  const { t, user, under } = turn;
+  const texts = { [textPages[page]]: { [language]: '' } };
+  const bot = await under('remove_text').bots.setOwnTexts(user.id, id, texts);
+  const values = { ...valuesOf(bot), language: languageIn(t, language) };
+  return { screen: { key: 'text_removed', values }, next: nothing };
+}
+
+async function setWriters(
+  turn: Turn,
+  { bot: id, policy }: Extract<Press, { ask: 'writers' }>,
+): Promise<Reply> {
+  const { t, user, store, under } = turn;
+  const bot = await store.bots.owned(user.id, id);
+  if (policy === 'selected') {
+    return {
+      also: { key: 'ask_writers', values: valuesOf(bot), keyboard: rowsOf(cancelRow(t)) },
+      next: { at: 'writers', bot: id },
+    };
+  }
+  await under('writers').bots.setWriteAccess(user.id, id, policy, []);
+  const values = { ...valuesOf(bot), writers: await writersText(turn, bot) };
+  return { screen: { key: 'writers_set', values }, next: nothing };
+}
+
+/**
+ * The recipient was named by a username and is held by id: by now the name may be somebody else's. The operation alone asks who
+ * owns the bot: once it was done, a press that is handled again finds another owner.
+ */
+async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
+  const { user, store, under } = turn;
+  const [bot, recipient] = await Promise.all([store.bots.find(id), store.users.find(to)]);
+  if (bot === null || !recipient?.username) return tooOld;
+  const done = await under('transfer').bots.transfer(user.id, id, recipient.username);
+  const values = { ...valuesOf(bot), recipient: recipient.username };
+  return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
+}
+
+async function remove(turn: Turn, id: number): Promise<Reply> {
+  const { user, store, under } = turn;
+  // Gone already, when the press is handled again.
+  const username = (await store.bots.find(id))?.username ?? String(id);
+  await under('delete').bots.remove(user.id, id);
+  return { screen: { key: 'deleted', values: { username } }, next: nothing };
+}

@@ -1,0 +1,24 @@
+/** What a person is told when an operation is refused, in place of the catalogue's English. */
+import type { ErrorName } from '../errors.js';
+import type { TextKey } from './texts.js';
+
+const said: Partial<Record<ErrorName, TextKey>> = {
+  unavailable: 'later',
+  too_many_requests: 'later',
+  not_bot_owner: 'not_yours',
+  bot_not_found: 'not_yours',
+  name_invalid: 'name_invalid',
+  name_too_long: 'name_too_long',
+  description_too_long: 'description_too_long',
+  short_description_too_long: 'short_description_too_long',
+  username_invalid: 'username_invalid',
+  username_taken: 'username_taken',
+  too_many_bots: 'too_many_bots',
+  username_unknown: 'transfer_unknown',
+  username_not_person: 'transfer_unknown',
+  transfer_to_self: 'transfer_self',
+  recipient_suspended: 'transfer_unknown',
+  recipient_too_many_bots: 'transfer_full',
+};
+
+export const refusalText = (kind: ErrorName): TextKey => said[kind] ?? 'failed';

@@ -1,0 +1,15 @@
+/** Where a person's conversation with the management bot is: what the next message that is no command will be taken for. */
+import type { Language } from '../rules/identity_texts.js';
+
+export type TextKind = 'name' | 'description' | 'short_description';
+
+export type Talk =
+  | { readonly at: 'nothing' }
+  | { readonly at: 'new_name' }
+  | { readonly at: 'new_username'; readonly name: string }
+  /** `language` is '' for the default */
+  | { readonly at: 'text'; readonly bot: number; readonly what: TextKind; readonly language: Language | '' }
+  | { readonly at: 'writers'; readonly bot: number }
+  | { readonly at: 'transfer'; readonly bot: number };
+
+export const nothing: Talk = { at: 'nothing' };

@@ -1,0 +1,41 @@
+/** The management bot's texts in the seven languages of the interface (§2), each language a file of its own. */
+import { type Language, languages } from '../rules/identity_texts.js';
+import { en } from './texts/en.js';
+import { hy } from './texts/hy.js';
+import { kk } from './texts/kk.js';
+import { ru } from './texts/ru.js';
+import { tg } from './texts/tg.js';
+import { tt } from './texts/tt.js';
+import { uz } from './texts/uz.js';
+
+export type TextKey = keyof typeof en;
+/** Every text, so that a language that lacks one does not compile. */
+export type ManageTexts = Readonly<Record<TextKey, string>>;
+
+export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
+
+/** How each language is called by those who speak it. */
+export const languageNames: Readonly<Record<Language, string>> = {
+  ru: 'Русский',
+  en: 'English',
+  uz: 'Oʻzbekcha',
+  tg: 'Тоҷикӣ',
+  hy: 'Հայերեն',
+  tt: 'Татарча',
+  kk: 'Қазақша',
+};
+
+/** The language of ours that a person reads: that of their profile (`ru`, `ru-RU`), else English. */
+export function languageOf(code: string | null | undefined): Language {
+  const [own] = (code ?? '').toLowerCase().split(/[-_]/);
+  return languages.find((language) => language === own) ?? 'en';
+}
+
+export const textsFor = (code: string | null | undefined): ManageTexts => texts[languageOf(code)];
+
+export type Values = Readonly<Record<string, string>>;
+
+/** Puts values in the place of `{name}`; what stands in a value stays as it is. */
+export function fill(text: string, values: Values = {}): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
+}

@@ -1,0 +1,35 @@
+/** What the management bot says, as the content of a message. A token is a marked range that names its bot, and is never in it. */
+
+import { formatText } from '../rules/entities/format.js';
+import { tokenEntity } from '../rules/token_entity.js';
+import type { Content, Entity } from '../store/codec.js';
+import type { ManageTexts, TextKey, Values } from './texts.js';
+
+/** A text with its values; `{token}` stands for the live token of the bot `tokenOf`. */
+export interface Said {
+  readonly key: TextKey;
+  readonly values?: Values | undefined;
+  readonly tokenOf?: number | undefined;
+}
+
+/** Makes the content of a message. */
+export function contentOf(t: ManageTexts, { key, values = {}, tokenOf }: Said): Content {
+  let text = '';
+  let mark: Entity | undefined;
+  for (const [, words = '', name] of t[key].matchAll(/([^{]*)(?:\{(\w+)\}|$)/g)) {
+    text += words;
+    if (name === undefined) continue;
+    if (name === 'token' && tokenOf !== undefined) {
+      mark = tokenEntity(text.length, t.token_hidden.length, tokenOf);
+      text += t.token_hidden;
+    } else {
+      text += values[name] ?? '';
+    }
+  }
+  const { entities } = formatText(text);
+  if (mark === undefined) return entities.length === 0 ? { text } : { text, entities: entities as Entity[] };
+  const { offset, length } = mark;
+  const apart = entities.filter((one) => one.offset + one.length <= offset || one.offset >= offset + length);
+  const all: Entity[] = [...(apart as Entity[]), mark];
+  return { text, entities: all.sort((a, b) => a.offset - b.offset) };
+}

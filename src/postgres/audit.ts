@@ -1,0 +1,81 @@
+/** Statements on the audit log of bots. An event is written in the transaction that makes the change. */
+import type { Sql } from './sql.js';
+
+/** What is told of. The names are on the wire. */
+export const auditEvents = [
+  'created',
+  'token_shown',
+  'token_issued',
+  'texts_changed',
+  'write_access_changed',
+  'transfer_offered',
+  'transfer_withdrawn',
+  'transfer_declined',
+  'transferred',
+  'webhook_set',
+  'webhook_deleted',
+  'signing_secret_rotated',
+  'leak_found',
+  'picture_changed',
+  'suspended',
+  'unsuspended',
+  'deleted',
+] as const;
+export type AuditEvent = (typeof auditEvents)[number];
+
+/** Who did it: a person by id, the bot itself through the bot interface, an operator, or the service by itself. */
+export type AuditActor =
+  | { readonly type: 'user'; readonly id: number }
+  | { readonly type: 'bot' | 'operator' | 'service' };
+
+export interface AuditRow {
+  readonly id: number;
+  readonly actor_type: AuditActor['type'];
+  /** of a person */
+  readonly actor_id: number | null;
+  readonly event: AuditEvent;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** s */
+  readonly at: number;
+}
+
+/**
+ * Notes what `actor` did with a bot; `sql` is the transaction of the change, so that no change goes unnoted and nothing is noted
+ * that was not done. `details` are shown to the owner as they stand: no token, no secret, no URL.
+ */
+export async function noteAudit(
+  sql: Sql,
+  bot: number,
+  actor: AuditActor,
+  event: AuditEvent,
+  details: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  const id = actor.type === 'user' ? actor.id : null;
+  await sql.query(
+    'insert into bot_audit (bot_id, actor_type, actor_id, event, details) values ($1, $2, $3, $4, $5)',
+    [bot, actor.type, id, event, JSON.stringify(details)],
+  );
+}
+
+/** The same of many bots at once, by the service itself. */
+export async function noteAudits(
+  sql: Sql,
+  event: AuditEvent,
+  noted: ReadonlyArray<{ readonly bot: number; readonly details: Readonly<Record<string, unknown>> }>,
+): Promise<void> {
+  await sql.query(
+    `insert into bot_audit (bot_id, actor_type, event, details)
+       select bot, 'service', $3, details from unnest($1::bigint[], $2::jsonb[]) as n(bot, details)`,
+    [noted.map(({ bot }) => bot), noted.map(({ details }) => JSON.stringify(details)), event],
+  );
+}
+
+/** What was done with a bot since its present owner has it, below an id, newest first. */
+export function loadAudit(sql: Sql, bot: number, before: number, limit: number): Promise<AuditRow[]> {
+  return sql.query<AuditRow>(
+    `select a.id, a.actor_type, a.actor_id, a.event, a.details, extract(epoch from a.at)::bigint as at
+       from bot_audit a join bots b on b.id = a.bot_id
+      where a.bot_id = $1 and a.id < $2 and a.at >= b.owned_since order by a.id desc limit $3`,
+    [bot, before, limit],
+  );
+}

@@ -1,0 +1,218 @@
+/** Bots that end, and what operators do with bots, people and usernames (behaviour §11, §14). */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { makeKeys } from '../../src/store/keys.js';
+import { makeCertificate } from '../support/certificates.js';
+import { openAnywhere } from '../support/cluster.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+let service: Service;
+let operator: { readonly token: string };
+let receiver: Receiver;
+let received: string[] = [];
+let owner: TestUser;
+let ann: TestUser;
+let bot: TestBot;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  operator = { token: service.adminToken };
+  receiver = await startReceiver(certificate, (_, response, body) => {
+    received.push(JSON.parse(body.toString()).message?.text);
+    response.writeHead(200).end();
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await receiver.close();
+});
+beforeEach(async () => {
+  received = [];
+  owner = await service.newUser('olga');
+  ann = await service.newUser('ann');
+  bot = await service.newBot(owner, 'seen');
+  await service.openChat(ann, bot);
+});
+
+const refusal = (status: number, description: string) => ({
+  status,
+  body: { ok: false, error_code: status, description },
+});
+const own = (verb: string, rest = '', by = owner) => service.app(by, verb, `/api/me/bots/${bot.id}${rest}`);
+const say = (text = 'hi', front = 0) =>
+  service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text }, front);
+const events = async () =>
+  (await resultOf(own('GET', '/audit'))).items.map(({ event }: { event: string }) => event);
+const hook = () =>
+  resultOf(
+    service.bot(bot, 'setWebhook', {
+      ...{ url: `https://127.0.0.1:${receiver.port}/hook`, certificate: certificate.cert },
+      drop_pending_updates: true,
+    }),
+  );
+/** Waits in a poll that nothing but the test ends. */
+async function openPoll(front: number) {
+  await resultOf(service.bot(bot, 'getUpdates', { offset: -1 }, front));
+  const [last] = await resultOf(service.bot(bot, 'getUpdates', {}, front));
+  const offset = (last?.update_id ?? 0) + 1;
+  const poll = service.bot(bot, 'getUpdates', { offset, timeout: 50 }, front);
+  const redis = openAnywhere(service.redis);
+  const state = makeKeys(Number(service.env.PARTITIONS ?? 64)).queueState(bot.id);
+  // Its first look has confirmed what was there.
+  await expect.poll(() => redis.hget(state, 'bytes'), { timeout: 5_000 }).toBe('0');
+  redis.disconnect();
+  return { poll };
+}
+
+describe('a token that is no more', () => {
+  test.each([
+    ['deleted', () => own('DELETE')],
+    ['suspended', () => service.app(operator, 'POST', `/api/admin/bots/${bot.id}/suspension`)],
+    ['replaced', () => own('POST', '/regenerate_token')],
+  ])('ends the open poll of a bot that was %s, on another node', async (_, end) => {
+    const { poll } = await openPoll(1);
+    await resultOf(end());
+    expect(await poll).toMatchObject(refusal(401, 'Unauthorized'));
+  });
+
+  test('does not end the poll of a bot that was given another name', async () => {
+    const { poll } = await openPoll(1);
+    await resultOf(service.bot(bot, 'setMyName', { name: 'Other' }));
+    await resultOf(say('heard'));
+    expect((await resultOf(poll)).map((u: { message: { text: string } }) => u.message.text)).toEqual([
+      'heard',
+    ]);
+  });
+});
+
+describe('a bot that was deleted', () => {
+  test('is nobody on any node, while its messages stay', async () => {
+    const group = await service.newGroup(owner, 'g', [bot]);
+    await resultOf(service.bot(bot, 'sendMessage', { chat_id: ann.id, text: 'stays' }));
+    await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: 'stays too' }));
+    expect(await resultOf(own('DELETE'))).toBe(true);
+    for (const front of [0, 1]) {
+      expect((await service.bot(bot, 'getMe', {}, front)).status).toBe(401);
+      expect(await say('x', front)).toMatchObject(refusal(404, 'Not Found: bot not found'));
+    }
+    for (const rest of ['', '/token', '/audit', '/webhook/secret'])
+      expect(await own('GET', rest)).toMatchObject(refusal(404, 'Not Found: bot not found'));
+    expect(await own('DELETE')).toMatchObject(refusal(404, 'Not Found: bot not found'));
+    expect(await resultOf(service.app(owner, 'GET', '/api/me/bots'))).toEqual([]);
+    for (const [verb, rest] of [
+      ['GET', ''],
+      ['POST', '/start'],
+      ['POST', '/block'],
+    ] as const)
+      expect(
+        await service.app(ann, verb, `/api/bots/${bot.username}${rest}`, verb === 'POST' ? {} : undefined),
+      ).toMatchObject(refusal(404, 'Not Found: bot not found'));
+    const texts = async (by: TestUser, chat: number) =>
+      (await resultOf(service.app(by, 'GET', `/api/chats/${chat}/messages`))).map(
+        ({ text }: { text?: string }) => text,
+      );
+    expect(await texts(ann, bot.id)).toEqual(['stays', '/start']);
+    expect(await texts(owner, group)).toContain('stays too');
+    const [chat] = await resultOf(service.app(ann, 'GET', '/api/chats'));
+    expect(chat).toMatchObject({ id: bot.id, type: 'private', first_name: 'Deleted bot' });
+    expect(chat.username).toBeUndefined();
+    const members = (await resultOf(service.app(owner, 'GET', `/api/chats/${group}/members`))).items;
+    expect(members.map(({ user }: { user: { id: number } }) => user.id)).toEqual([owner.id]);
+    // What is written in its former groups goes on without it.
+    await resultOf(service.app(owner, 'POST', `/api/chats/${group}/messages`, { text: 'alone' }));
+  });
+
+  test('is sent nothing any more, and leaves nothing that waits', async () => {
+    await hook();
+    await resultOf(say('before'));
+    await expect.poll(() => received, { timeout: 8_000 }).toEqual(['before']);
+    await resultOf(own('DELETE'));
+    expect((await say('after')).status).toBe(404);
+    const redis = openAnywhere(service.redis);
+    const keys = makeKeys(Number(service.env.PARTITIONS ?? 64));
+    expect(await redis.exists(keys.queue(bot.id))).toBe(0);
+    expect(await redis.pttl(keys.queueState(bot.id))).toBeGreaterThan(0);
+    expect(await redis.hget(keys.queueState(bot.id), 'hook')).toBeNull();
+    redis.disconnect();
+    expect(received).toEqual(['before']);
+  });
+
+  test('leaves its username to nobody for a time, and refuses who is not its owner', async () => {
+    expect(await own('DELETE', '', ann)).toMatchObject(refusal(403, 'Forbidden: not the owner of the bot'));
+    await resultOf(own('DELETE'));
+    const again = await service.app(ann, 'POST', '/api/me/bots', { username: bot.username, name: 'Again' });
+    expect(again).toMatchObject(refusal(400, 'Bad Request: username is already taken'));
+  });
+});
+
+describe('a suspended bot', () => {
+  const suspend = (verb: 'POST' | 'DELETE', id = bot.id) =>
+    service.app(operator, verb, `/api/admin/bots/${id}/suspension`);
+
+  test('is refused on every node, is sent nothing, loses nothing and goes on with its token', async () => {
+    await hook();
+    await resultOf(say('one'));
+    await expect.poll(() => received, { timeout: 8_000 }).toEqual(['one']);
+    expect(await resultOf(suspend('POST'))).toBe(true);
+    expect(await resultOf(suspend('POST'))).toBe(true);
+    for (const front of [0, 1]) expect((await service.bot(bot, 'getMe', {}, front)).status).toBe(401);
+    for (const text of ['two', 'three']) await resultOf(say(text));
+    const redis = openAnywhere(service.redis);
+    const keys = makeKeys(Number(service.env.PARTITIONS ?? 64));
+    expect(await redis.hget(keys.queueState(bot.id), 'hook')).toBeNull();
+    expect(await redis.xlen(keys.queue(bot.id))).toBe(2);
+    redis.disconnect();
+    expect(received).toEqual(['one']);
+    expect(await resultOf(suspend('DELETE'))).toBe(true);
+    await expect.poll(() => received, { timeout: 8_000 }).toEqual(['one', 'two', 'three']);
+    for (const front of [0, 1]) expect((await service.bot(bot, 'getMe', {}, front)).status).toBe(200);
+    expect((await events()).slice(0, 2)).toEqual(['unsuspended', 'suspended']);
+  });
+
+  test('must be there, and the caller an operator', async () => {
+    expect(await suspend('POST', 999_999)).toMatchObject(refusal(404, 'Not Found: bot not found'));
+    const path = `/api/admin/bots/${bot.id}/suspension`;
+    expect(await service.app(owner, 'POST', path)).toMatchObject(refusal(401, 'Unauthorized'));
+  });
+});
+
+test('a suspended person is refused on every node and gets no bot, while their bots go on', async () => {
+  const path = `/api/admin/users/${owner.id}/suspension`;
+  const me = (front: number) => service.app(owner, 'GET', '/api/me', undefined, front);
+  for (const front of [0, 1]) expect((await me(front)).status).toBe(200);
+  const handed = await service.newBot(ann, 'handed');
+  expect(await resultOf(service.app(operator, 'POST', path))).toBe(true);
+  for (const front of [0, 1]) expect(await me(front)).toMatchObject(refusal(401, 'Unauthorized'));
+  const body = { username: owner.username, confirm: true };
+  expect(await service.app(ann, 'POST', `/api/me/bots/${handed.id}/transfer`, body)).toMatchObject(
+    refusal(400, 'Bad Request: the new owner is suspended'),
+  );
+  expect((await service.bot(bot, 'getMe')).status).toBe(200);
+  expect(await resultOf(service.app(operator, 'DELETE', path))).toBe(true);
+  for (const front of [0, 1]) expect((await me(front)).status).toBe(200);
+  expect(await service.app(operator, 'POST', `/api/admin/users/${bot.id}/suspension`)).toMatchObject(
+    refusal(404, 'Not Found: user not found'),
+  );
+});
+
+test('a reserved username is taken for everybody, until it is released', async () => {
+  const names = '/api/admin/reserved_usernames';
+  const username = `Kept_${bot.id}_bot`;
+  const reserve = (name: string) => service.app(operator, 'POST', names, { username: name });
+  const create = () => service.app(owner, 'POST', '/api/me/bots', { username, name: 'Kept' });
+  expect(await resultOf(reserve(username))).toBe(true);
+  expect(await resultOf(reserve(username))).toBe(true);
+  expect(await reserve(owner.username)).toMatchObject(refusal(400, 'Bad Request: username is already taken'));
+  expect(await create()).toMatchObject(refusal(400, 'Bad Request: username is already taken'));
+  expect((await service.app(ann, 'GET', `/api/bots/${username}`)).status).toBe(404);
+  await resultOf(reserve(`also_${bot.id}`));
+  const first = await resultOf(service.app(operator, 'GET', `${names}?limit=1`));
+  const rest = await resultOf(service.app(operator, 'GET', `${names}?cursor=${first.next_cursor}`));
+  expect([...first.items, ...rest.items]).toEqual([`also_${bot.id}`, username.toLowerCase()]);
+  expect(await resultOf(service.app(operator, 'DELETE', `${names}/${username}`))).toBe(true);
+  expect(await service.app(operator, 'DELETE', `${names}/${username}`)).toMatchObject(
+    refusal(404, 'Not Found: username is not reserved'),
+  );
+  expect((await create()).status).toBe(200);
+});

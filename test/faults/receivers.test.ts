@@ -1,0 +1,254 @@
+/** Receivers that misbehave, a doorbell that loses everything, and very many updates: what others are pushed comes all the same. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { resultOf, type Service, startService, type TestBot } from '../support/service.js';
+import { amount, atLeast, atMost, long, patienceMs, report } from './report.js';
+import { certificate, type Lane, missing, openLanes, say, startTally, type Tally, talk } from './tally.js';
+import { eventually } from './world.js';
+
+let service: Service;
+beforeAll(async () => {
+  // What was pushed is not read again: Redis need not hold all that was ever said.
+  const extraEnv = {
+    PARTITIONS: '16',
+    WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
+    HOT_TTL_MS: `${limits.hot_ttl_ms_min}`,
+  };
+  service = await startService({ fronts: 1, extraEnv });
+});
+afterAll(() => service?.stop());
+
+const botsOf = (lanes: readonly Lane[]) => [...new Set(lanes.map(({ bot }) => bot))];
+
+async function pushTo(tally: Tally, lanes: readonly Lane[]): Promise<void> {
+  await Promise.all(
+    botsOf(lanes).map((bot) =>
+      resultOf(service.bot(bot, 'setWebhook', { ...tally.settings(bot), drop_pending_updates: true })),
+    ),
+  );
+}
+
+/** Has these lanes talk for so long. */
+async function talkFor(lanes: readonly Lane[], everyMs: number, ms: number): Promise<void> {
+  await talk(service, lanes, everyMs, AbortSignal.timeout(ms));
+}
+
+const arrived = (tally: Tally, lanes: readonly Lane[], msMax = 30_000) =>
+  eventually('all that was said arrived', () => missing(tally, lanes) === 0, msMax).catch(() => undefined);
+
+const round2 = (value: number) => Math.round(value * 100) / 100;
+
+/** Kinds of `hostile.mjs`. */
+const kinds = ['hang', 'drip', 'flood', 'bomb', 'redirect'] as const;
+type HostileCounts = Partial<Record<string, { requests: number; longestMs: number; bytes: number }>>;
+
+async function startHostile(): Promise<{ port: number; counts(): Promise<HostileCounts>; stop(): void }> {
+  const child: ChildProcess = fork(fileURLToPath(new URL('hostile.mjs', import.meta.url)));
+  const answer = async (question: object) => {
+    const answered = once(child, 'message');
+    child.send(question);
+    const [message] = await answered;
+    return message as { port: number; counts: HostileCounts };
+  };
+  const { port } = await answer(certificate);
+  return { port, counts: async () => (await answer({})).counts, stop: () => void child.disconnect() };
+}
+
+test(
+  'R9: beside receivers that hang, drip, flood, bomb and redirect, other bots are pushed as before',
+  async ({ onTestFinished }) => {
+    const tally = await startTally();
+    const hostile = await startHostile();
+    onTestFinished(async () => {
+      hostile.stop();
+      await tally.close();
+    });
+    const lanes = await openLanes(service, 3, 20);
+    const victims = await openLanes(service, kinds.length, 4);
+    const hook = (bot: TestBot, url: string) =>
+      resultOf(
+        service.bot(bot, 'setWebhook', { url, certificate: certificate.cert, drop_pending_updates: true }),
+      );
+    await pushTo(tally, lanes);
+    await talkFor(lanes, 500, amount(500, 5_000));
+    await arrived(tally, lanes);
+    const calm = tally.latencies();
+    const beside = tally.latencies();
+    // In turn, so that what else the machine does meets both. The long form outlasts an attempt that hangs.
+    const rounds = amount(1, 3);
+    const phaseMs = long ? limits.webhook_deadline_ms + 10_000 : 1_200;
+    for (let round = 0; round < rounds; round++) {
+      await talkFor(lanes, 500, phaseMs);
+      await arrived(tally, lanes);
+      calm.add(tally.latencies());
+      await Promise.all(
+        botsOf(victims).map((bot, i) => hook(bot, `https://127.0.0.1:${hostile.port}/${kinds[i]}`)),
+      );
+      await Promise.all([talkFor(lanes, 500, phaseMs), talkFor(victims, 1_000, phaseMs)]);
+      await arrived(tally, lanes);
+      beside.add(tally.latencies());
+      if (round < rounds - 1) await Promise.all(botsOf(victims).map((bot) => hook(bot, '')));
+    }
+    const counts = await hostile.counts();
+    const longestMs = Math.max(...kinds.map((kind) => counts[kind]?.longestMs ?? 0));
+    const ratio = round2(beside.getValueAtPercentile(99) / calm.getValueAtPercentile(99));
+    report(
+      'R9',
+      'receivers that hang, drip, send 1 GB or a gzip bomb, redirect',
+      {
+        ...{ p99CalmMs: calm.getValueAtPercentile(99), p99BesideMs: beside.getValueAtPercentile(99) },
+        ...{ pushed: tally.counts.taken, hostile: counts },
+      },
+      [
+        atMost('lost or reordered for other bots', missing(tally, lanes), 0),
+        atMost("other bots' p99, times that without", ratio, 1.2),
+        atMost('longest attempt, ms', longestMs, limits.webhook_deadline_ms + 1_000),
+        atMost('redirects followed', counts.target?.requests ?? 0, 0),
+        // What the kernels of both ends held is counted here; what is read of it, in the tests of the sender.
+        atMost('bytes of 1 GB that left the receiver', counts.flood?.bytes ?? 0, 32 * 2 ** 20),
+      ],
+    );
+    expect(missing(tally, lanes)).toBe(0);
+    expect(counts.target).toBeUndefined();
+    expect(counts.flood?.bytes).toBeLessThan(32 * 2 ** 20);
+    expect(longestMs).toBeLessThan(limits.webhook_deadline_ms + 5_000);
+  },
+  patienceMs,
+);
+
+test(
+  'R10: beside a chat whose updates are always refused, the other chats go on; healed, it comes in order',
+  async ({ onTestFinished }) => {
+    let sick: number | undefined;
+    const tally = await startTally((_, user) => (user === sick ? 500 : 200));
+    onTestFinished(() => tally.close());
+    const lanes = await openLanes(service, 1, 10);
+    const [one, ...others] = lanes as [Lane, ...Lane[]];
+    await pushTo(tally, lanes);
+    await talkFor(lanes, 200, amount(1_000, 30_000));
+    await arrived(tally, lanes);
+    const calm = tally.latencies();
+    sick = one.user.id;
+    await talkFor(lanes, 200, amount(1_500, 60_000));
+    await arrived(tally, others);
+    const beside = tally.latencies();
+    const [missed, waiting] = [missing(tally, others), missing(tally, [one])];
+    sick = undefined;
+    // The next try may be a minute away.
+    await arrived(tally, lanes, 150_000);
+    const ratio = round2(beside.getValueAtPercentile(99) / calm.getValueAtPercentile(99));
+    report(
+      'R10',
+      'a chat whose updates are always refused',
+      {
+        ...{ pushed: tally.counts.taken, refusedAtLast: waiting },
+        ...{ p99CalmMs: calm.getValueAtPercentile(99), p99BesideMs: beside.getValueAtPercentile(99) },
+      },
+      [
+        atMost('lost or reordered for other chats while it was refused', missed, 0),
+        atMost("other chats' p99, times that without", ratio, 1.2),
+        atMost('lost or reordered once healed', missing(tally, lanes), 0),
+      ],
+    );
+    expect(waiting).toBeGreaterThan(0);
+    expect(missed).toBe(0);
+    expect(missing(tally, lanes)).toBe(0);
+  },
+  patienceMs,
+);
+
+test(
+  'R12: when every key of the doorbell is deleted in mid-run, updates come within three seconds',
+  async ({ onTestFinished }) => {
+    const tally = await startTally();
+    const redis = new Redis(service.redis.url, { protocol: 2 });
+    onTestFinished(async () => {
+      redis.disconnect();
+      await tally.close();
+    });
+    const busy = await openLanes(service, 3, 5);
+    // No worker has these when they say something: they are to be rung for.
+    const seldom = await openLanes(service, 6, 1);
+    await pushTo(tally, [...busy, ...seldom]);
+    const ended = new AbortController();
+    const talking = talk(service, busy, 250, ended.signal);
+    const wipes = amount(2, 20);
+    let deleted = 0;
+    const wipe = async () => {
+      const keys = await redis.keys('*:doorbell:*');
+      if (keys.length > 0) deleted += await redis.del(...keys);
+    };
+    for (let n = 0; n < wipes; n++) {
+      await sleep(1_000);
+      await wipe();
+      await Promise.all(seldom.map((lane) => say(service, lane)));
+      // Their rings are among what is lost.
+      await wipe();
+    }
+    ended.abort();
+    await talking;
+    const all = [...busy, ...seldom];
+    await arrived(tally, all);
+    const lateMs = tally.latencies().maxValue;
+    report('R12', 'all keys of BullMQ deleted under load', { wipes, deleted, pushed: tally.counts.taken }, [
+      atMost('lost or reordered', missing(tally, all), 0),
+      atMost('longest time until an update came, ms', lateMs, 3_000),
+      atLeast('keys deleted', deleted, wipes),
+    ]);
+    expect(missing(tally, all)).toBe(0);
+    expect(deleted).toBeGreaterThanOrEqual(wipes);
+    expect(lateMs).toBeLessThan(limits.webhook_lease_ms);
+  },
+  patienceMs,
+);
+
+test(
+  'R13: without faults, each of very many updates is delivered once',
+  async ({ onTestFinished }) => {
+    const tally = await startTally();
+    onTestFinished(() => tally.close());
+    const count = amount(2_000, 1_000_000);
+    const lanes = await (count > 10_000 ? openLanes(service, 20, 50) : openLanes(service, 4, 10));
+    await pushTo(tally, lanes);
+    const began = performance.now();
+    let left = count;
+    let said = 0;
+    await Promise.all(
+      lanes.map(async (lane) => {
+        while (left-- > 0) {
+          // A queue keeps 100,000: what is said faster than it is pushed would become dead letters.
+          while (said - tally.counts.taken > 20_000) await sleep(50);
+          await say(service, lane);
+          said++;
+        }
+      }),
+    );
+    await arrived(tally, lanes, amount(30_000, 600_000));
+    const seconds = (performance.now() - began) / 1_000;
+    // What comes twice comes soon.
+    await sleep(amount(1_000, 10_000));
+    const { taken, doubled } = tally.counts;
+    report(
+      'R13',
+      'deliveries without faults',
+      {
+        ...{
+          perSecond: Math.round(taken / seconds),
+          heapMiB: Math.round(process.memoryUsage().heapUsed / 2 ** 20),
+        },
+      },
+      [
+        atLeast('delivered', taken, count),
+        atMost('lost or reordered', missing(tally, lanes), 0),
+        atMost('doubled', doubled, 0),
+      ],
+    );
+    expect([taken, doubled, missing(tally, lanes)]).toEqual([count, 0, 0]);
+  },
+  patienceMs,
+);

@@ -1,0 +1,200 @@
+/** Calls of the scripts that let a person through to a bot, by what is known of who may write to it. */
+import { expect } from 'vitest';
+import { pack, packMessageTail } from '../../src/store/codec.js';
+import { chatText } from '../../src/store/keys.js';
+import type { Case } from './cases.js';
+import {
+  base,
+  bot,
+  direct,
+  incarnation,
+  keyboard,
+  keys,
+  partitionOf,
+  type Seed,
+  seeds,
+  user,
+} from './world.js';
+
+const home = partitionOf(direct);
+const name = chatText(direct);
+const chat = keys.chat(direct);
+const all = {
+  ...{ meta: keys.meta(home), journal: keys.journal(home), chat, ticket: keys.ticket(chat) },
+  ...{ request: keys.request(home, 'r'), changes: keys.changes(direct), channel: keys.chatChannel(direct) },
+  ...{ queue_state: keys.queueState(bot), queue: keys.queue(bot), bot_channel: keys.botChannel(bot) },
+  ...{ due: keys.webhooksDue(home), sibling: keys.messages(direct), query: keys.callbackQueries(home) },
+};
+const one = {
+  ...all,
+  message: keys.message(direct, 7),
+  message_ticket: keys.ticket(keys.message(direct, 7)),
+};
+const every = { ...all, message: keys.messages(direct) };
+const tail = packMessageTail({
+  ...{ sender: user, kind: 1, flags: 0, content: { text: 'new' }, markup: null, origin: {} },
+} as const);
+const from = pack({ id: user });
+const digits = String(home).padStart(3, '0');
+const press = ['7', `${user}`, 'go', digits, 'T'];
+const edited = ['7', `${user}`, 'text', 'T'];
+
+const state = `queue_state:${bot}`;
+const inChat = [`chat:${name}`, `changes:${name}`, 'journal', 'meta', 'req:r'];
+
+/** Each way to a bot, as a person and, where there is one script for both, as the bot. */
+const ways = [
+  {
+    script: 'messages/send_direct',
+    keys: every,
+    args: { chat: name, tail, reply_to: '', from, token: 'T' },
+    ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`] },
+  },
+  {
+    script: 'messages/send_batch_direct',
+    keys: every,
+    args: { chat: name, tails: [tail, tail], reply_to: '', from, token: 'T' },
+    ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:8`, `msg:${name}:9`] },
+  },
+  {
+    script: 'messages/edit_direct',
+    keys: one,
+    args: { edit: pack([name, ...edited]), content: pack({ text: 'x' }), markup: '', from },
+    ...{ byBot: { from: '' }, toBot: false, changes: [...inChat, `msg:${name}:7`] },
+  },
+  {
+    script: 'messages/pin_direct',
+    keys: one,
+    args: { pin: pack([name, '7', `${user}`, 'T']), tail, from, notify: '' },
+    ...{ byBot: { pin: pack([name, '7', `${bot}`, 'T']) }, toBot: true },
+    changes: [...inChat, `msg:${name}:8`],
+  },
+  {
+    script: 'updates/press_direct',
+    keys: one,
+    args: { press: pack([name, ...press]), from, extra: 'x' },
+    ...{ byBot: null, toBot: true },
+    changes: ['meta', `callback_query:${base + 1}${digits}`, 'req:r'],
+  },
+] as const;
+
+const set = (what: string, more: Pick<Case, 'answer'> & Partial<Case>, args = {}): Case => ({
+  ...{ script: 'updates/set_access', what, ...more },
+  keys: { meta: keys.meta(home), state: keys.queueState(bot), chat: keys.chatRoot(home) },
+  args: { known: `${incarnation}`, version: '6', policy: 'selected', chat: '', may: false, ...args },
+});
+const holds =
+  (
+    fields: Readonly<Record<string, string>>,
+    ofChat: Readonly<Record<string, string>> = {},
+  ): NonNullable<Case['after']> =>
+  async (client) => {
+    expect(await client.hgetall(keys.queueState(bot))).toMatchObject(fields);
+    expect(await client.hgetall(chat)).toMatchObject(ofChat);
+  };
+const closing = (what: string, args = {}) => ({
+  ...{ script: 'updates/close_queue' as const, what },
+  keys: {
+    ...{ meta: keys.meta(home), state: keys.queueState(bot) },
+    ...{ queue: keys.queue(bot), marks: keys.queueMarks(bot) },
+  },
+  args: { version: '9', ...args },
+});
+const opened = [seeds.open(home), seeds.queue()];
+
+export const writeAccessCases: Case[] = [
+  ...ways.flatMap(({ byBot, changes, toBot, ...way }): Case[] => {
+    const pressed = way.script === 'updates/press_direct';
+    const message = seeds.message(direct, 7, pressed ? { markup: keyboard('go') } : { sender: user });
+    const of = (policy: Record<string, string | number>, known: Record<string, string> = {}): Seed[] => [
+      seeds.open(home),
+      seeds.chat(direct, known),
+      seeds.queue({ wv: 5, ...policy }),
+      message,
+    ];
+    const missing = ['access_missing', incarnation];
+    const refused = (what: string, seeds: Seed[], answer: readonly unknown[]): Case => ({
+      ...{ ...way, what, seeds, answer },
+    });
+    const passes = (what: string, seeds: Seed[], args = {}, heard = true): Case => ({
+      ...{ ...way, args: { ...way.args, ...args }, what, seeds, answer: ['ok'] },
+      changes: heard ? [...changes, `queue:${bot}`, state] : changes,
+    });
+    return [
+      passes('a person who was selected', of({ wp: 'selected' }, { w: '5+' })),
+      refused('a person who was not', of({ wp: 'selected' }, { w: '5-' }), ['cant_write']),
+      refused('a person who is not the owner', of({ wp: 'owner' }, { w: '5-' }), ['cant_write']),
+      refused('a chat of which nothing is known', of({ wp: 'owner' }), missing),
+      refused('what was known before the policy changed', of({ wp: 'selected' }, { w: '4+' }), missing),
+      refused('a policy of lost times', of({ wp: 'all', wi: incarnation - 1 }), missing),
+      passes('a policy for all asks nothing of the chat', of({ wp: 'all' }, { w: '5-' })),
+      ...(byBot ? [passes('the bot itself', of({ wp: 'owner' }, { w: '5-' }), byBot, toBot)] : []),
+    ];
+  }),
+  set('the first policy', {
+    seeds: [seeds.open(home), seeds.hash(keys.queueState(bot), { seq: 41 })],
+    answer: ['ok'],
+    changes: [state],
+    after: holds({ wi: `${incarnation}`, wv: '6', wp: 'selected', seq: '41' }),
+  }),
+  set('an earlier policy is replaced', {
+    seeds: opened,
+    answer: ['ok'],
+    changes: [state],
+    after: holds({ wv: '6', wp: 'selected' }),
+  }),
+  set(
+    'a later policy stays, and what was read for the earlier one is not kept',
+    { seeds: [...opened, seeds.chat(direct)], answer: ['ok'], changes: [] },
+    { version: '4', chat: name, may: true },
+  ),
+  set('a version of lost times is replaced by whatever Postgres has', {
+    seeds: [seeds.open(home), seeds.queue({ wi: incarnation - 1, wv: 9 })],
+    answer: ['ok'],
+    changes: [state],
+    after: holds({ wi: `${incarnation}`, wv: '6' }),
+  }),
+  set(
+    'what a chat is to know of its person',
+    {
+      seeds: [...opened, seeds.chat(direct)],
+      answer: ['ok'],
+      changes: [`chat:${name}`],
+      after: holds({ wp: 'all' }, { w: '5+' }),
+    },
+    { version: '5', chat: name, may: true },
+  ),
+  set(
+    'a person who may not write',
+    {
+      seeds: [...opened, seeds.chat(direct)],
+      answer: ['ok'],
+      changes: [`chat:${name}`, state],
+      after: holds({ wp: 'selected' }, { w: '6-' }),
+    },
+    { chat: name },
+  ),
+  set(
+    'a chat that is not here is not made',
+    { seeds: opened, answer: ['ok'], changes: [state] },
+    { chat: name },
+  ),
+  set(
+    'Postgres was read before Redis lost its tail',
+    { seeds: opened, answer: ['moved', incarnation] },
+    { known: `${incarnation - 1}` },
+  ),
+  {
+    ...closing('a queue with what waits'),
+    seeds: [...opened, seeds.entry(41), seeds.hash(keys.queueMarks(bot), { 3: 7 })],
+    answer: ['ok'],
+    changes: [`queue:${bot}`, `queue_marks:${bot}`, state],
+    async after(client) {
+      await holds({ mask: '0', bytes: '0', wp: 'gone', wv: '9' })(client);
+      expect(await client.pttl(keys.queueState(bot))).toBeGreaterThan(0);
+    },
+  },
+  { ...closing('no queue'), seeds: [seeds.open(home)], answer: ['ok'], changes: [] },
+  { ...closing('another run', { run: 'other' }), seeds: opened, answer: ['stale_run'] },
+  set('another run', { seeds: opened, answer: ['stale_run'] }, { run: 'other' }),
+];

@@ -1,0 +1,220 @@
+/** People talk with the management bot in their languages: over HTTP, as the application does, with the event stream. */
+import { Bot, GrammyError } from 'grammy';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fill, type TextKey, texts, type Values } from '../../src/manage/texts.js';
+import { findSecrets } from '../faults/secrets.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+import { labels, newTalker, type Talker, tokenIn } from './talker.js';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service?.stop());
+
+const tokens: string[] = [];
+
+/** What the bot says in the talker's language. */
+const inWords =
+  (language: 'ru' | 'hy' | 'en') =>
+  (key: TextKey, values: Values = {}) =>
+    fill(texts[language][key], values);
+
+async function create(talker: Talker, name: string, username: string): Promise<string> {
+  await talker.say('/newbot');
+  await talker.say(name);
+  const token = tokenIn(await talker.say(username));
+  tokens.push(token);
+  return token;
+}
+
+/** A grammY bot that echoes; `failed` is what ended it. */
+async function run(token: string) {
+  const bot = new Bot(token, { client: { apiRoot: service.fronts[0].url } });
+  bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
+  let failed: Promise<unknown> = Promise.resolve();
+  await new Promise<void>((resolve) => {
+    failed = bot.start({ onStart: () => resolve() }).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+  });
+  return { bot, failed };
+}
+
+test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', async (language) => {
+  const said = inWords(language);
+  const owner = await newTalker(service, `anna${language}`, language);
+  const heir = await newTalker(service, `boris${language}`, language);
+  const username = `echo_${language}_bot`;
+
+  expect((await owner.say('/newbot')).text).toBe(said('ask_new_name'));
+  expect((await owner.say('Эхо')).text).toBe(said('ask_new_username', { name: 'Эхо' }));
+  expect((await owner.say('not one')).text).toBe(said('username_invalid'));
+  expect((await owner.say('petrelbot')).text).toBe(said('username_taken', { username: 'petrelbot' }));
+  const made = await owner.say(`@${username}`);
+  const first = tokenIn(made);
+  tokens.push(first);
+  expect(made.text).toBe(said('created', { name: 'Эхо', username, token: first }));
+
+  const running = await run(first);
+  await resultOf(service.app(owner.user, 'POST', `/api/bots/${username}/start`, {}));
+  const echoed = owner.events.events.length;
+  await resultOf(
+    service.app(owner.user, 'POST', `/api/chats/${Number(first.split(':')[0])}/messages`, { text: 'one' }),
+  );
+  await owner.events.heard(({ event, data }) => event === 'message' && data.text === 'echo: one', echoed);
+
+  // My bots, the bot, Token, Issue new token: the running bot's open poll ends with 401.
+  const list = await owner.say('/mybots');
+  expect(labels(list)).toEqual([`@${username}`]);
+  const menu = (await owner.press(list, `@${username}`)).last;
+  expect(menu.text).toBe(said('bot_page', { name: 'Эхо', username }));
+  const tokenPage = (await owner.press(menu, said('button_token'))).last;
+  const question = (await owner.press(tokenPage, said('button_issue'))).last;
+  expect(question.text).toBe(said('issue_ask', { username }));
+  const issued = (await owner.press(question, said('button_issue_yes'))).last;
+  const second = tokenIn(issued);
+  tokens.push(second);
+  expect(second).not.toBe(first);
+  expect(issued.text).toBe(said('issued', { username, token: second }));
+  const end = await running.failed;
+  expect(end).toBeInstanceOf(GrammyError);
+  expect((end as GrammyError).error_code).toBe(401);
+  expect((await service.bot(first, 'getMe')).status).toBe(401);
+  expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
+  // What was said before shows what is valid now.
+  const [, , ...older] = await owner.history();
+  expect(
+    tokenIn(older.find(({ text }) => text === said('created', { name: 'Эхо', username, token: second }))),
+  ).toBe(second);
+
+  expect((await owner.say('/transfer')).text).toBe(said('ask_transfer', { username }));
+  expect((await owner.say('nobody_at_all')).text).toBe(said('transfer_unknown'));
+  expect((await owner.say(owner.user.username)).text).toBe(said('transfer_self'));
+  await owner.say('/transfer');
+  const recipient = heir.user.username;
+  const consequences = await owner.say(`@${recipient}`);
+  expect(consequences.text).toBe(said('transfer_ask', { username, recipient }));
+  const given = await owner.press(consequences, said('button_transfer_yes', { recipient }));
+  expect(given.last.text).toBe(said('transferred', { username, recipient }));
+  expect((await service.bot(second, 'getMe')).status).toBe(401);
+
+  // The former owner: what had tokens has words instead, and old buttons do nothing.
+  const past = await owner.history();
+  expect(
+    past.filter(({ text }) => text.includes(texts[language].token_hidden)).length,
+  ).toBeGreaterThanOrEqual(2);
+  expect(JSON.stringify(past)).not.toMatch(/\d+:A[\w-]{34}/);
+  const stale = await owner.press(made, said('button_edit'));
+  expect(stale).toEqual({ alert: said('not_yours'), shown: [], last: undefined });
+
+  const notice = said('notice_transferred_to_you', { from: owner.user.username, username });
+  await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
+  const page = await heir.say('/token');
+  const shown = await heir.press(page, said('button_show_token'));
+  const third = tokenIn(shown.last);
+  tokens.push(third);
+  expect(await resultOf(service.bot(third, 'getMe'))).toMatchObject({ username, first_name: 'Эхо' });
+
+  const doubt = await heir.say('/deletebot');
+  expect(doubt.text).toBe(said('delete_ask', { username }));
+  const gone = await heir.press(doubt, said('button_delete_yes'));
+  expect(gone.last.text).toBe(said('deleted', { username }));
+  expect((await service.bot(third, 'getMe')).status).toBe(401);
+  expect((await heir.say('/mybots')).text).toBe(said('list_empty'));
+  owner.close();
+  heir.close();
+});
+
+test('texts and who may write are set as the endpoints set them', async () => {
+  const said = inWords('en');
+  const carol = await newTalker(service, 'carol', 'en');
+  const token = await create(carol, 'Carol helper', 'carol_helper_bot');
+  const bot = Number(token.split(':')[0]);
+  const settings = async () => resultOf(service.app(carol.user, 'GET', `/api/me/bots/${bot}`));
+
+  const languages = await carol.say('/setname');
+  const asked = (await carol.press(languages, 'Русский')).last;
+  expect(asked.text).toContain('Русский');
+  expect((await carol.say('x'.repeat(65))).text).toBe(said('name_too_long'));
+  expect((await carol.say('Помощник')).text).toBe(
+    said('text_set', { username: 'carol_helper_bot', language: 'Русский' }),
+  );
+  await carol.press(await carol.say('/setdescription'), said('button_default_language'));
+  await carol.say('Helps Carol.');
+  expect(await settings()).toMatchObject({
+    texts: { name: { ru: 'Помощник' }, description: { '': 'Helps Carol.' } },
+  });
+  const present = await carol.press(await carol.say('/setname'), '✓ Русский');
+  await carol.press(present.last, said('button_remove_text'));
+  expect((await settings()).texts.name).toEqual({});
+
+  const dave = await newTalker(service, 'dave');
+  const writers = await carol.say('/setwriters');
+  await carol.press(writers, said('button_writers_selected'));
+  expect((await carol.say('dave nobody_at_all')).text).toBe(said('writers_unknown', { username: 'dave' }));
+  expect((await carol.say(`@${dave.user.username}`)).text).toContain(`@${dave.user.username}`);
+  expect(await settings()).toMatchObject({
+    write_access: { policy: 'selected', usernames: [dave.user.username] },
+  });
+  await carol.press(writers, said('button_writers_owner'));
+  expect(await settings()).toMatchObject({ write_access: { policy: 'owner' } });
+  carol.close();
+  dave.close();
+});
+
+test('what is said out of turn is answered, and what was begun can be stopped', async () => {
+  const said = inWords('en');
+  const erin = await newTalker(service, 'erin');
+  expect((await erin.say('hello')).text).toBe(said('unknown'));
+  expect((await erin.say('/cancel')).text).toBe(said('nothing_to_cancel'));
+  expect((await erin.say('/mybots')).text).toBe(said('list_empty'));
+  await erin.say('/newbot');
+  expect((await erin.say('/cancel')).text).toBe(said('cancelled'));
+  expect((await erin.say('A name')).text).toBe(said('unknown'));
+  const asked = await erin.say('/newbot');
+  const stopped = await erin.press(asked, said('button_cancel'));
+  expect(stopped.last.text).toBe(said('cancelled'));
+  expect((await erin.say('A name')).text).toBe(said('unknown'));
+  expect((await erin.say('/help@another_bot')).text).toBe(said('unknown'));
+  expect((await erin.say('/help@petrelbot')).text).toContain('/newbot');
+  erin.close();
+});
+
+test('nobody can be the bot, or own it, and it leaves groups', async () => {
+  const frank = await newTalker(service, 'frank');
+  expect((await service.app(frank.user, 'GET', `/api/me/bots/${frank.bot}/token`)).status).toBe(404);
+  expect((await service.app(frank.user, 'POST', `/api/me/bots/${frank.bot}/regenerate_token`)).status).toBe(
+    404,
+  );
+  const taken = { username: 'PetrelBot', name: 'Mine' };
+  expect((await service.app(frank.user, 'POST', '/api/me/bots', taken)).body.description).toBe(
+    'Bad Request: username is already taken',
+  );
+  const page = await resultOf(service.app(frank.user, 'GET', '/api/bots/petrelbot'));
+  expect(page.description).toBe(texts.en.bot_description);
+  const group = await service.newGroup(frank.user, 'Friends', [{ id: frank.bot }]);
+  await expect
+    .poll(async () => resultOf(service.app(frank.user, 'GET', `/api/chats/${group}/members`)))
+    .toMatchObject({ items: [{ user: { id: frank.user.id } }] });
+  frank.close();
+});
+
+test('a worker that dies leaves each conversation where it was', async () => {
+  const gina = await newTalker(service, 'gina', 'en');
+  await gina.say('/newbot');
+  await service.deliver.kill();
+  await service.deliver.start();
+  expect((await gina.say('Gina')).text).toBe(fill(texts.en.ask_new_username, { name: 'Gina' }));
+  tokens.push(tokenIn(await gina.say('gina_bot')));
+  gina.close();
+});
+
+test('no token lies in Redis, Postgres or a log', async () => {
+  expect(tokens.length).toBeGreaterThan(6);
+  const secrets = tokens.flatMap((token) => [token, token.slice(token.indexOf(':') + 1)]);
+  const { found, searched } = await findSecrets(service, secrets, []);
+  expect(found).toEqual([]);
+  expect(searched.keys).toBeGreaterThan(50);
+});

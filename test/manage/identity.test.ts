@@ -1,0 +1,55 @@
+/** The management bot is made once, follows its settings, and is nobody's. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { managementIdentity } from '../../src/manage/identity.js';
+import { makeUser, startCluster, type TestCluster, type TestNode } from '../support/store.js';
+
+let cluster: TestCluster;
+let node: TestNode;
+beforeAll(async () => {
+  cluster = await startCluster();
+  node = await cluster.node();
+});
+afterAll(() => cluster.close());
+
+const ensure = (username: string, on = node) => on.store.management.ensure(managementIdentity(username));
+
+test('nodes that start at once make one bot, and a later start changes nothing', async () => {
+  const other = await cluster.node();
+  const [first, second] = await Promise.all([ensure('petrelbot'), ensure('petrelbot', other)]);
+  expect(second).toBe(first);
+  const bots = () => node.db.query<{ version: number }>('select * from bots');
+  const [row, ...more] = await bots();
+  expect(more).toEqual([]);
+  expect(row).toMatchObject({ id: first, owner_id: null, token_hmac: null, token_box: null });
+  await ensure('petrelbot');
+  expect(await bots()).toEqual([row]);
+});
+
+test('another username is taken up and the former one is free; a username of somebody else is refused', async () => {
+  const user = await makeUser(node);
+  await node.store.bots.create(user.id, 'other_bot', 'Other');
+  const id = await ensure('petrelbot');
+  await expect(ensure('Other_Bot')).rejects.toMatchObject({ kind: 'username_taken' });
+  expect((await node.store.bots.findByUsername('petrelbot'))?.id).toBe(id);
+  expect(await ensure('helper_bot')).toBe(id);
+  expect((await node.store.bots.findByUsername('helper_bot'))?.id).toBe(id);
+  await node.store.bots.create(user.id, 'petrelbot', 'Free now');
+  expect(await ensure('Helper_Bot')).toBe(id);
+  expect(await node.db.query('select username from bots where id = $1', [id])).toEqual([
+    { username: 'Helper_Bot' },
+  ]);
+});
+
+test('no token is its token, and no person its owner', async () => {
+  const id = await ensure('helper_bot');
+  const { bots, auth } = node.store;
+  const bot = await bots.find(id);
+  expect(bot).toMatchObject({ owner: 0, token: '' });
+  for (const token of ['', `${id}:`, `${id}:A${'x'.repeat(34)}`]) expect(await auth.bot(token)).toBeNull();
+  for (const nobody of [0, id]) {
+    await expect(bots.token(nobody, id)).rejects.toMatchObject({ kind: 'bot_not_found' });
+    await expect(bots.regenerateToken(nobody, id)).rejects.toMatchObject({ kind: 'bot_not_found' });
+    await expect(bots.remove(nobody, id)).rejects.toMatchObject({ kind: 'bot_not_found' });
+  }
+  expect(await bots.tokensOf(0, [id])).toEqual(new Map());
+});

@@ -1,0 +1,172 @@
+/** An update that is handled again, from whichever step its first handling came to, does and says everything once. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ApiError } from '../../src/errors.js';
+import { dataOf } from '../../src/manage/buttons.js';
+import { fill, texts } from '../../src/manage/texts.js';
+import type { UpdateEntry } from '../../src/store/queues.js';
+import { startManager, type World, type Written } from './world.js';
+
+let world: World;
+beforeAll(async () => {
+  world = await startManager();
+});
+afterAll(() => world.close());
+
+const t = texts.en;
+const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600;
+
+/** Handles an update up to its nth step with Redis or Postgres, then up to the next, until one handling comes to its end. Where
+ * it stops, the step was done and nobody heard of it, or was not begun. Returns how often it was stopped. */
+async function handleInPieces(update: UpdateEntry): Promise<number> {
+  const { hooks } = world.node;
+  const { call, query } = hooks;
+  let stops = 0;
+  for (let last = 0, done = false; !done; last++) {
+    for (const begun of [false, true]) {
+      let steps = 0;
+      let stop: () => void = () => undefined;
+      const stopped = new Promise<'stopped'>((resolve) => {
+        stop = () => resolve('stopped');
+      });
+      const step = async <T>(run: () => Promise<T>): Promise<T> => {
+        if (steps++ !== last) return run();
+        if (begun) await run();
+        stop();
+        return new Promise<T>(() => undefined);
+      };
+      hooks.call = (_, run) => step(run);
+      hooks.query = (_, run) => step(run);
+      const end = await Promise.race([world.manager.handle(update).then(() => 'done'), stopped]);
+      hooks.call = call;
+      hooks.query = query;
+      if (end === 'stopped') stops++;
+      else done = true;
+    }
+  }
+  return stops;
+}
+
+const last = (written: readonly Written[]): Written => written.at(-1) ?? { id: 0, text: '', data: [] };
+
+test('a bot is made, gets one new token, changes hands and ends once', { timeout: 30_000 }, async () => {
+  const { said, pressed, written, node } = world;
+  const [ann, bob] = [await world.person(), await world.person()];
+  const username = 'pieces_bot';
+  const own = async () => node.store.bots.listOf(ann.id);
+  const texted = async (who = ann) => (await written(who)).map(({ text }) => text);
+
+  const asked = await said(ann, '/newbot');
+  expect(await handleInPieces(asked)).toBeGreaterThan(6);
+  await handleInPieces(await said(ann, 'Pieces'));
+  await handleInPieces(await said(ann, username));
+  const created = fill(t.created, { name: 'Pieces', username, token: t.token_hidden });
+  expect(await texted()).toEqual([t.ask_new_name, fill(t.ask_new_username, { name: 'Pieces' }), created]);
+  const [bot, ...others] = await own();
+  if (bot === undefined) throw new Error('no bot was made');
+  expect(others).toEqual([]);
+  // What was answered before is not taken for something new.
+  await world.manager.handle(asked);
+  expect(await texted()).toHaveLength(3);
+
+  const first = await node.store.bots.token(ann.id, bot.id);
+  await world.manager.handle(await said(ann, '/revoke'));
+  const question = last(await written(ann));
+  await handleInPieces(await pressed(ann, question.id, question.data[0] ?? ''));
+  const second = await node.store.bots.token(ann.id, bot.id);
+  expect(second).not.toBe(first);
+  const issued = await node.db.query('select 1 from bot_audit where bot_id = $1 and event = $2', [
+    ...[bot.id, 'token_issued'],
+  ]);
+  expect(issued).toHaveLength(1);
+  expect((await texted()).filter((text) => text.startsWith('The former token'))).toHaveLength(1);
+
+  await world.manager.handle(await said(ann, '/transfer'));
+  await handleInPieces(await said(ann, bob.username));
+  const consequences = last(await written(ann));
+  expect(consequences.text).toBe(fill(t.transfer_ask, { username, recipient: bob.username }));
+  await handleInPieces(await pressed(ann, consequences.id, consequences.data[0] ?? ''));
+  expect(last(await written(ann)).text).toBe(fill(t.transferred, { username, recipient: bob.username }));
+  expect(await own()).toEqual([]);
+  expect((await node.store.bots.listOf(bob.id)).map(({ id }) => id)).toEqual([bot.id]);
+
+  await world.manager.handle(await said(bob, '/deletebot'));
+  const doubt = last(await written(bob));
+  await handleInPieces(await pressed(bob, doubt.id, doubt.data[0] ?? ''));
+  expect(await node.store.bots.listOf(bob.id)).toEqual([]);
+  expect(last(await written(bob)).text).toMatch(/has been deleted/);
+  expect(await node.db.query('select 1 from notices where user_id = $1', [bob.id])).toHaveLength(1);
+  expect(world.errors).toEqual([]);
+});
+
+test('no button moves a bot of somebody else, and old questions are not answered', async () => {
+  const { said, written, node, manager } = world;
+  const [ann, eve] = [await world.person(), await world.person()];
+  const { bot } = await node.store.bots.create(ann.id, 'ann_own_bot', 'Own');
+  await manager.handle(await said(eve, '/mybots'));
+  const before = await node.store.bots.owned(ann.id, bot.id);
+  const update = await said(eve, 'anything');
+  const forged = (data: string): UpdateEntry => ({
+    ...{ ...update, kind: 'callback_query', updateId: update.updateId + 1, shownId: update.shownId + 1 },
+    press: { message_id: update.message.id, data },
+  });
+  const until = inAnHour();
+  const shown = await written(eve);
+  for (const data of [
+    ...[dataOf({ ask: 'show_token', bot: bot.id }), dataOf({ ask: 'issue', bot: bot.id, until })],
+    ...[
+      dataOf({ ask: 'transfer', bot: bot.id, to: eve.id, until }),
+      dataOf({ ask: 'delete', bot: bot.id, until }),
+    ],
+    ...[
+      dataOf({ ask: 'writers', bot: bot.id, policy: 'owner' }),
+      dataOf({ ask: 'page', page: 'k', bot: bot.id }),
+    ],
+    ...[
+      dataOf({ ask: 'write', page: 'n', bot: bot.id, language: 'ru' }),
+      dataOf({ ask: 'page', page: 'g', bot: bot.id }),
+    ],
+    ...[dataOf({ ask: 'remove', page: 'n', bot: bot.id, language: '' }), '1:t', '2:t:1', '', 'x'.repeat(64)],
+  ]) {
+    await manager.handle(forged(data));
+    expect(await written(eve), data).toEqual(shown);
+  }
+  expect(await node.store.bots.owned(ann.id, bot.id)).toEqual(before);
+
+  // The owner's own, a quarter of an hour late.
+  const late = Math.floor(Date.now() / 1_000) - 1;
+  const heard = await said(ann, 'anything');
+  for (const [i, ask] of (['issue', 'delete'] as const).entries()) {
+    const id = heard.shownId + 10 + i;
+    await manager.handle({
+      ...{ ...heard, kind: 'callback_query', updateId: id, shownId: id },
+      press: { message_id: heard.message.id, data: dataOf({ ask, bot: bot.id, until: late }) },
+    });
+  }
+  expect(await node.store.bots.owned(ann.id, bot.id)).toEqual(before);
+  expect(await written(ann)).toEqual([]);
+  expect(world.errors).toEqual([]);
+});
+
+test('with Postgres away a person is told so at once', async ({ onTestFinished }) => {
+  const { node, said, written, manager } = world;
+  const zoe = await world.person();
+  const update = await said(zoe, '/newbot');
+  const { query } = node.hooks;
+  onTestFinished(() => {
+    node.hooks.query = query;
+  });
+  node.hooks.query = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
+  await manager.handle(update);
+  node.hooks.query = query;
+  expect((await written(zoe)).map(({ text }) => text)).toEqual([t.later]);
+});
+
+test('a person who blocks the bot holds nothing up', async () => {
+  const { node, said, written, manager } = world;
+  const yan = await world.person();
+  const update = await said(yan, '/newbot');
+  await node.store.chats.setBlocked(manager.bot, yan.id, true);
+  await manager.handle(update);
+  expect(await written(yan)).toEqual([]);
+  expect(world.errors).toEqual([]);
+});

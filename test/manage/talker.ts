@@ -1,0 +1,109 @@
+/** A person who talks with the management bot over HTTP and reads its answers from the event stream. */
+import { expect } from 'vitest';
+import { type EventSource, openEvents, type ServerEvent } from '../clients/event_source.js';
+import { resultOf, type Service, type TestUser } from '../support/service.js';
+
+export interface Shown {
+  readonly message_id: number;
+  readonly text: string;
+  readonly entities?: ReadonlyArray<{
+    readonly type: string;
+    readonly offset: number;
+    readonly length: number;
+  }>;
+  readonly reply_markup?: {
+    readonly inline_keyboard: ReadonlyArray<
+      ReadonlyArray<{ readonly text: string; readonly callback_data: string }>
+    >;
+  };
+}
+
+export interface Talker {
+  readonly user: TestUser;
+  readonly bot: number;
+  readonly events: EventSource;
+  /** Sends a text and returns what the bot writes next. */
+  say(text: string): Promise<Shown>;
+  /** Presses the button of this label on a message; returns all that the bot shows until it answers the press. */
+  press(message: Shown, label: string): Promise<Pressed>;
+  /** What the bot writes next, from index `after` of the events on. */
+  heard(after: number): Promise<Shown>;
+  history(): Promise<Shown[]>;
+  close(): void;
+}
+
+export interface Pressed {
+  readonly alert: string | undefined;
+  /** Every message that was edited or written, in order. An edit too soon after another becomes a message. */
+  readonly shown: readonly Shown[];
+  /** The last of them. */
+  readonly last: Shown;
+}
+
+export const labels = (message: Shown): string[] =>
+  (message.reply_markup?.inline_keyboard ?? []).flat().map(({ text }) => text);
+
+/** The first text of a message that has the form of a token. */
+export const tokenIn = (message: Shown | undefined): string => {
+  const mark = message?.entities?.find(({ type }) => type === 'code');
+  const token = mark && message?.text.slice(mark.offset, mark.offset + mark.length);
+  if (!token || !/^\d+:A[\w-]{34}$/.test(token)) throw new Error(`no token in ${JSON.stringify(message)}`);
+  return token;
+};
+
+/** A new person who reads this language and has pressed Start. */
+export async function newTalker(service: Service, name: string, language?: string): Promise<Talker> {
+  const body = { username: `${name}_${Math.random().toString(36).slice(2, 8)}`, first_name: name };
+  const { user, token } = await resultOf(
+    service.app({ token: service.adminToken }, 'POST', '/api/admin/users', {
+      ...body,
+      ...(language ? { language_code: language } : {}),
+    }),
+  );
+  return talkerOf(service, { ...user, token });
+}
+
+async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
+  const events = await openEvents(service.fronts[0].url, user.token);
+  const started = await resultOf(service.app(user, 'POST', '/api/bots/petrelbot/start', {}));
+  const bot = started.chat.id as number;
+  const path = `/api/chats/${bot}/messages`;
+  const ofBot = ({ event, data }: ServerEvent) =>
+    event === 'message' && data.chat.id === bot && data.from.id === bot;
+  const talker: Talker = {
+    user,
+    bot,
+    events,
+    async heard(after) {
+      return (await events.heard(ofBot, after)).data;
+    },
+    async say(text) {
+      const after = events.events.length;
+      await resultOf(service.app(user, 'POST', path, { text }));
+      return talker.heard(after);
+    },
+    async press(message, label) {
+      const after = events.events.length;
+      const button = (message.reply_markup?.inline_keyboard ?? []).flat().find(({ text }) => text === label);
+      expect(button, `a button ${label} among ${labels(message)}`).toBeDefined();
+      const { callback_query_id } = await resultOf(
+        service.app(user, 'POST', `${path}/${message.message_id}/callback`, { data: button?.callback_data }),
+      );
+      const answer = await events.heard(
+        ({ event, data }) => event === 'callback_answer' && data.callback_query_id === callback_query_id,
+        after,
+      );
+      const shown = events.events
+        .slice(after)
+        .filter((one) => ofBot(one) || one.event === 'edited_message')
+        .map(({ data }) => data);
+      return { alert: answer.data.text, shown, last: shown.at(-1) };
+    },
+    async history() {
+      return resultOf(service.app(user, 'GET', path));
+    },
+    close: () => events.cut(),
+  };
+  await talker.heard(0);
+  return talker;
+}

@@ -1,0 +1,142 @@
+/** The management bot's texts are whole in every language. */
+import { describe, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { menuOf } from '../../src/manage/commands.js';
+import { managementIdentity } from '../../src/manage/identity.js';
+import { noticeContent } from '../../src/manage/notices.js';
+import { fill, languageOf, type TextKey, texts } from '../../src/manage/texts.js';
+import { contentOf } from '../../src/manage/words.js';
+import { checkCommands } from '../../src/rules/commands.js';
+import { languages } from '../../src/rules/identity_texts.js';
+import { codePointLength } from '../../src/rules/text.js';
+import { fillTokens } from '../../src/rules/token_entity.js';
+import type { Notice } from '../../src/store/notices.js';
+
+const keys = Object.keys(texts.en) as TextKey[];
+const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
+
+/** Texts that are alike in all languages: a name, and a dash. */
+const alike: TextKey[] = ['bot_name', 'nothing_set'];
+/** Letters of the language, beside what every text may hold: placeholders, commands, usernames, names of things. */
+const scripts = {
+  en: /[A-Za-z]/,
+  uz: /[A-Za-z]/,
+  ...{ ru: /\p{Script=Cyrillic}/u, tg: /\p{Script=Cyrillic}/u, tt: /\p{Script=Cyrillic}/u },
+  ...{ kk: /\p{Script=Cyrillic}/u, hy: /\p{Script=Armenian}/u },
+};
+
+describe.each(languages)('%s', (language) => {
+  const own = texts[language];
+
+  test('has every text with the placeholders of the English one', () => {
+    expect(Object.keys(own).sort()).toEqual([...keys].sort());
+    for (const key of keys) expect([key, placeholders(own[key])]).toEqual([key, placeholders(texts.en[key])]);
+  });
+
+  test('holds no English that was left over', () => {
+    for (const key of keys.filter((one) => !alike.includes(one))) {
+      expect(own[key], key).toMatch(scripts[language]);
+      if (language !== 'en' && key !== 'button_token') expect(own[key], key).not.toBe(texts.en[key]);
+      const words = own[key].replace(/\{\w+\}|[/@]\w+|weather_bot|bot\b|Petrel/g, '');
+      if (language !== 'en' && language !== 'uz') expect(words, key).not.toMatch(/[A-Za-z]/);
+    }
+  });
+
+  test('fits where it is shown', () => {
+    const longest = {
+      commands: menuOf(own)
+        .map(({ description }) => description)
+        .join('\n'),
+      current: 'x'.repeat(512),
+    };
+    for (const key of keys) {
+      expect(
+        codePointLength(contentOf(own, { key, values: longest, tokenOf: 1 }).text ?? ''),
+        key,
+      ).toBeLessThan(limits.text_length_max);
+      // An alert over a chat.
+      if (['old_button', 'not_yours', 'expired', 'later', 'failed'].includes(key))
+        expect(codePointLength(own[key]), key).toBeLessThanOrEqual(limits.callback_answer_length_max);
+      if (key.startsWith('button_')) expect(codePointLength(own[key]), key).toBeLessThan(48);
+      expect(own[key]).toBe(own[key].trim());
+    }
+    expect(codePointLength(own.bot_name)).toBeLessThanOrEqual(limits.bot_name_length_max);
+    expect(codePointLength(own.bot_description)).toBeLessThanOrEqual(limits.bot_description_length_max);
+    expect(codePointLength(own.bot_short_description)).toBeLessThanOrEqual(
+      limits.bot_short_description_length_max,
+    );
+    expect(checkCommands(menuOf(own))).toEqual(menuOf(own));
+  });
+});
+
+test('texts of one kind differ between languages', () => {
+  for (const key of keys.filter((one) => !alike.includes(one) && one !== 'button_token'))
+    expect(new Set(languages.map((language) => texts[language][key])).size, key).toBeGreaterThan(4);
+});
+
+test('a person is answered in their language, or in English', () => {
+  expect(['ru', 'RU', 'hy-AM', 'tt_RU', 'fr', null, undefined, ''].map(languageOf)).toEqual([
+    ...['ru', 'ru', 'hy', 'tt', 'en', 'en', 'en', 'en'],
+  ]);
+});
+
+test('the bot presents itself in every language and in English to others', () => {
+  const { names, descriptions, shortDescriptions, commands } = managementIdentity('petrelbot');
+  for (const each of [names, descriptions, shortDescriptions])
+    expect(Object.keys(each).sort()).toEqual(['', ...languages].sort());
+  expect(Object.keys(commands)).toContain('default|kk');
+  expect(commands['default|']).toEqual(menuOf(texts.en));
+});
+
+test('every notice is worded in every language, with all that it tells', () => {
+  const of = { bot: 7, username: 'some_bot' };
+  const notices: Notice[] = [
+    { kind: 'leak_found', where: 'https://example.org/a', ...of },
+    { kind: 'user_token_leaked', name: 'laptop', where: '' },
+    { kind: 'webhook_failing', since: 1_700_000_000, error: 'Connection timed out', ...of },
+    { kind: 'webhook_removed', ...of },
+    { kind: 'transferred_to_you', from: 'ann', ...of },
+    { kind: 'transfer_offered', from: '', ...of },
+    { kind: 'token_issued', ...of },
+  ];
+  for (const language of languages) {
+    const said = notices.map((notice) => noticeContent(notice, language).text ?? '');
+    for (const text of said) expect(text).not.toMatch(/[{}]|undefined/);
+    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(6);
+    expect(said[0]).toContain('https://example.org/a');
+    expect(said[1]).toContain(texts[language].somewhere);
+    expect(said[2]).toContain('2023-11-14 22:13 UTC');
+    expect(said[2]).toContain('Connection timed out');
+    expect(said[4]).toContain('@ann');
+  }
+});
+
+test('a value is not read again', () => {
+  expect(fill('{name} and {other}', { name: '{other}', other: '$&' })).toBe('{other} and $&');
+  const content = contentOf(texts.en, {
+    key: 'created',
+    values: { name: '{token} {username}', username: 'a_bot' },
+    tokenOf: 7,
+  });
+  expect(content.text).toContain('{token} {username} is now @a_bot');
+  const marks = content.entities?.filter(({ type }) => type === 'bot_token') ?? [];
+  expect(marks).toHaveLength(1);
+  const [{ offset, length } = { offset: 0, length: 0 }] = marks;
+  expect(content.text?.slice(offset, offset + length)).toBe(texts.en.token_hidden);
+});
+
+test('a token takes the place of the words, and what stands behind moves along', () => {
+  const content = contentOf(texts.hy, {
+    key: 'created',
+    values: { name: 'Ա', username: 'a_bot' },
+    tokenOf: 7,
+  });
+  const { text = '', entities = [] } = content;
+  const shown = fillTokens(text, entities, new Map([[7, '7:ATOKEN-that-is-longer-than-the-words-were']]));
+  const at = (of: { offset: number; length: number }) => shown.text.slice(of.offset, of.offset + of.length);
+  const byType = (type: string) => shown.entities.filter((one) => one.type === type).map(at);
+  expect(byType('bot_token')).toEqual(['7:ATOKEN-that-is-longer-than-the-words-were']);
+  expect(byType('bot_command')).toEqual(['/mybots']);
+  expect(byType('mention')).toEqual(['@a_bot']);
+  expect(fillTokens(text, entities, new Map([[8, 'x']]))).toEqual({ text, entities });
+});

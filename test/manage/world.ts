@@ -1,0 +1,79 @@
+/** A store with the management bot, whose updates a test handles itself: as often as it likes, and as far as it likes. */
+import { managementIdentity } from '../../src/manage/identity.js';
+import { createManager, type Manager } from '../../src/manage/manager.js';
+import type { Profile } from '../../src/store/codec.js';
+import { directChat } from '../../src/store/keys.js';
+import { readUpdate, type UpdateEntry } from '../../src/store/queues.js';
+import {
+  makeUser,
+  type Person,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+  text,
+} from '../support/store.js';
+
+export interface World {
+  readonly cluster: TestCluster;
+  readonly node: TestNode;
+  readonly manager: Manager;
+  /** What the manager failed at unexpectedly. */
+  readonly errors: unknown[];
+  /** A person with an open chat with the bot. */
+  person(): Promise<Person & { readonly username: string }>;
+  /** The update that comes of a text, or of a press of the button with this data on a message. */
+  said(who: Person, words: string): Promise<UpdateEntry>;
+  pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
+  /** What the bot wrote to a person, oldest first, with the callback data of its buttons. */
+  written(who: Person): Promise<Written[]>;
+  close(): Promise<void>;
+}
+
+export interface Written {
+  readonly id: number;
+  readonly text: string;
+  readonly data: readonly string[];
+}
+
+export async function startManager(): Promise<World> {
+  const cluster = await startCluster();
+  const node = await cluster.node();
+  const { store } = node;
+  const bot = await store.management.ensure(managementIdentity('petrelbot'));
+  const errors: unknown[] = [];
+  const manager = createManager({ store, bot, onError: (error) => errors.push(error) });
+  const latest = async () => {
+    const rows = await node.connection.client.xrevrangeBuffer(cluster.keys.queue(bot), '+', '-', 'COUNT', 1);
+    return readUpdate(rows[0]);
+  };
+  return {
+    ...{ cluster, node, manager, errors },
+    async person() {
+      const made = await makeUser(node);
+      await store.chats.openDirect(bot, made.id);
+      const user = await store.users.find(made.id);
+      return { ...made, username: user?.username ?? '' };
+    },
+    async said(who, words) {
+      await store.messages.send(directChat(bot, who.id), who.sender, text(words));
+      return latest();
+    },
+    async pressed(who, messageId, data) {
+      const profile: Profile = who.sender.profile;
+      await store.callbacks.press(directChat(bot, who.id), profile, messageId, data);
+      return latest();
+    },
+    async written(who) {
+      const list = (await store.history.list(directChat(bot, who.id), 0, 100)) ?? [];
+      return list
+        .filter(({ record }) => record.sender === bot)
+        .map(({ id, record }) => ({
+          id,
+          text: record.content.text ?? '',
+          data: (record.markup?.inline_keyboard ?? []).flat().map((one) => one.callback_data ?? ''),
+        }))
+        .reverse();
+    },
+    close: () => cluster.close(),
+  };
+}

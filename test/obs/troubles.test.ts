@@ -1,0 +1,42 @@
+/** What fails in the background is told once in a while, and as what it is. */
+import { expect, test } from 'vitest';
+import { createTroubles } from '../../src/obs/troubles.js';
+
+function listen() {
+  const lines: string[] = [];
+  let clock = 0;
+  const line = (level: string) => (fields: object, text: string) =>
+    void lines.push(`${level} ${text} ${JSON.stringify(fields)}`);
+  const log = { error: line('error'), warn: line('warn') } as never;
+  const pass = (ms: number) => {
+    clock += ms;
+  };
+  return { ...createTroubles(log, () => clock), lines, pass };
+}
+
+test('a delay is a warning that says what it costs, with the cause; anything else is an error', () => {
+  const { onDelay, lines } = listen();
+  const late = onDelay('doorbell', 'nothing is lost', (error) => (error as Error).message === 'busy');
+  late(new Error('busy', { cause: new Error('Redis was away') }));
+  late(new Error('broken'));
+  expect(lines).toEqual([
+    'warn nothing is lost {"source":"doorbell","reason":"busy: Redis was away"}',
+    'error doorbell failed {"source":"doorbell","reason":"broken"}',
+  ]);
+});
+
+test('each source is heard once in five seconds', () => {
+  const { onError, lines, pass } = listen();
+  const [redis, postgres] = [onError('redis'), onError('postgres')];
+  for (let n = 0; n < 3; n++) {
+    redis(new Error(`${n}`));
+    postgres(new Error(`${n}`));
+    pass(2_500);
+  }
+  expect(lines.map((line) => line.replace(/ \{.*"reason":"(.*)"\}/, ' $1'))).toEqual([
+    'error redis failed 0',
+    'error postgres failed 0',
+    'error redis failed 2',
+    'error postgres failed 2',
+  ]);
+});

@@ -1,0 +1,109 @@
+/** Owners are told of a webhook that has failed for an hour, once (behaviour §10). */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { NewAttempt } from '../../src/store/attempts.js';
+import {
+  makeBot,
+  makeUser,
+  type Person,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+} from '../support/store.js';
+
+const settings = {
+  ...{ url: 'https://203.0.113.9/x', secretToken: null, certificate: null },
+  ...{ maxConnections: 40, address: '203.0.113.9' },
+};
+const minute = 60_000;
+let cluster: TestCluster;
+let node: TestNode;
+let owner: Person;
+let bot: Person;
+beforeAll(async () => {
+  cluster = await startCluster();
+  node = await cluster.node();
+});
+afterAll(() => cluster.close());
+beforeEach(async () => {
+  owner = await makeUser(node);
+  bot = await makeBot(node, owner);
+  await hook();
+});
+
+/** Sets the webhook, as of two hours ago. */
+async function hook(): Promise<void> {
+  await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
+  await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
+}
+
+/** Keeps an attempt that was made so many minutes ago. */
+async function tried(minutes: number, error: string | null, on = node): Promise<void> {
+  const attempt: NewAttempt = {
+    ...{ bot: bot.id, updateId: 7, at: Date.now() - minutes * minute, delivered: error === null },
+    ...{ status: error === null ? 200 : null, error, latencyMs: 1, answer: '', tries: 1 },
+    ...{ nextTryAt: null, dead: null, record: null },
+  };
+  const counts = { delivered: error === null ? 1 : 0, failed: error === null ? 0 : 1, dead: 0, unkept: 0 };
+  await on.store.attempts.append([attempt], new Map([[bot.id, counts]]));
+}
+
+const notices = async () =>
+  (
+    await node.db.query<{ notice: object }>('select notice from notices where user_id = $1 order by id', [
+      owner.id,
+    ])
+  ).map(({ notice }) => notice);
+
+test('once it has been an hour, with the last error, and not before', async () => {
+  await tried(59, 'Connection timed out');
+  await tried(0, 'Connection timed out');
+  expect(await notices()).toEqual([]);
+  await node.db.query(
+    "update webhooks set failing_since = failing_since - interval '1 minute' where bot_id = $1",
+    [bot.id],
+  );
+  const other = await cluster.node();
+  await Promise.all([tried(0, 'Connection refused'), tried(0, 'Connection refused', other)]);
+  await tried(0, 'Connection refused');
+  const [notice, ...more] = await notices();
+  expect(more).toEqual([]);
+  expect(notice).toEqual({
+    ...{ kind: 'webhook_failing', bot: bot.id, username: bot.sender.profile.u },
+    ...{ since: expect.any(Number), error: 'Connection refused' },
+  });
+  const { since } = notice as { since: number };
+  expect(Math.abs(Date.now() / 1_000 - since - 3_600)).toBeLessThan(30);
+});
+
+test('a delivery between begins the hour anew, and a failure that lasts is told again', async () => {
+  await tried(70, 'a');
+  await tried(65, null);
+  await tried(50, 'b');
+  await tried(0, 'b');
+  expect(await notices()).toHaveLength(1);
+  await tried(0, null);
+  await tried(61, 'c');
+  expect(await notices()).toMatchObject([{ error: 'a' }, { error: 'c' }]);
+});
+
+test('a webhook that was set again has not failed yet, whatever is told late of the former one', async () => {
+  await tried(59, 'a');
+  await node.store.webhooks.set(bot.id, settings, { drop: false, mask: null });
+  await tried(90, 'a');
+  expect(await notices()).toEqual([]);
+  // Another signing secret changes nothing of it.
+  await node.db.query("update webhooks set set_at = now() - interval '2 hours' where bot_id = $1", [bot.id]);
+  await node.db.query("update webhooks set failing_since = now() - interval '61 minutes' where bot_id = $1", [
+    bot.id,
+  ]);
+  await node.store.signingSecrets.rotate(owner.id, bot.id);
+  await tried(0, 'b');
+  expect(await notices()).toMatchObject([{ error: 'b' }]);
+});
+
+test('a bot that polls, or whose webhook was deleted, has none that fails', async () => {
+  await node.store.webhooks.remove(bot.id, false);
+  await tried(90, 'a');
+  await tried(0, 'a');
+  expect(await notices()).toEqual([]);
+});

@@ -1,0 +1,109 @@
+/** Notices are sent once and only if the change that they are about was committed. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Notice } from '../../src/store/notices.js';
+import {
+  makeBot,
+  makeUser,
+  type Person,
+  startCluster,
+  type TestCluster,
+  type TestNode,
+} from '../support/store.js';
+
+let cluster: TestCluster;
+let node: TestNode;
+let bot: Person;
+beforeAll(async () => {
+  cluster = await startCluster();
+  node = await cluster.node();
+  bot = await makeBot(node, await makeUser(node));
+});
+afterAll(() => cluster.close());
+
+const removed = (n: number): Notice => ({ kind: 'webhook_removed', bot: n, username: `n${n}_bot` });
+const told = async (user: Person) => {
+  const chat = { id: bot.id, user: user.id };
+  const list = (await node.store.history.list(chat, 0, 50)) ?? [];
+  return list.map(({ record }) => record.content.text).reverse();
+};
+const send = (on = node) =>
+  on.store.notices.sendDue(bot.sender.profile, (notice) => ({
+    text: 'username' in notice ? notice.username : notice.kind,
+  }));
+const noted = (user: Person) =>
+  node.db.query<{ told: boolean; refused: string | null; tries: number }>(
+    'select told_at is not null as told, refused, tries from notices where user_id = $1 order by id',
+    [user.id],
+  );
+
+test('a notice of a change that was rolled back is not sent, others are, in order and once', async () => {
+  const user = await makeUser(node);
+  const { notices } = node.store;
+  await node.db.transaction(async (sql) => {
+    await notices.tell(sql, user.id, removed(1));
+    await notices.tell(sql, user.id, removed(2));
+  });
+  await expect(
+    node.db.transaction(async (sql) => {
+      await notices.tell(sql, user.id, removed(3));
+      throw new Error('changed its mind');
+    }),
+  ).rejects.toThrow('changed its mind');
+  const other = await cluster.node();
+  await Promise.all([send(), send(other)]);
+  expect(await told(user)).toEqual(['n1_bot', 'n2_bot']);
+  expect(await send()).toBe(0);
+});
+
+test('a person who blocked the bot is sent nothing and stays as they are', async () => {
+  const user = await makeUser(node);
+  await node.store.chats.openDirect(bot.id, user.id);
+  await node.store.chats.setBlocked(bot.id, user.id, true);
+  await node.store.notices.tell(node.db, user.id, removed(4));
+  await send();
+  expect(await noted(user)).toEqual([{ told: true, refused: 'bot_blocked', tries: 0 }]);
+  expect((await node.store.chats.find({ id: bot.id, user: user.id }))?.kind).toBe('blocked');
+  await node.store.chats.setBlocked(bot.id, user.id, false);
+  expect(await send()).toBe(0);
+  expect(await told(user)).toEqual([]);
+});
+
+test('what fails for a while is tried again later', async ({ onTestFinished }) => {
+  const user = await makeUser(node);
+  await node.store.chats.openDirect(bot.id, user.id);
+  await node.store.notices.tell(node.db, user.id, removed(5));
+  const { call } = node.hooks;
+  onTestFinished(() => {
+    node.hooks.call = call;
+  });
+  node.hooks.call = (name, run) =>
+    name === 'messages/send_direct' ? Promise.reject(new Error('Redis is away')) : run();
+  await send();
+  expect(await noted(user)).toEqual([{ told: false, refused: null, tries: 1 }]);
+  node.hooks.call = call;
+  expect(await send()).toBe(0);
+  await node.db.query('update notices set next_at = now() where user_id = $1', [user.id]);
+  await send();
+  expect(await told(user)).toHaveLength(1);
+});
+
+test('a process that is killed between a message and its mark has told once', async () => {
+  const user = await makeUser(node);
+  await node.store.notices.tell(node.db, user.id, removed(6));
+  const folder = fileURLToPath(new URL('../..', import.meta.url));
+  const child = spawn(process.execPath, [
+    fileURLToPath(new URL('./notices_child.mjs', import.meta.url)),
+    ...[folder, cluster.redis.url, cluster.databaseUrl, JSON.stringify(bot.sender.profile)],
+  ]);
+  const [, signal] = await once(child, 'exit');
+  expect(signal).toBe('SIGKILL');
+  expect(await told(user)).toEqual(['told']);
+  expect(await noted(user)).toEqual([{ told: false, refused: null, tries: 0 }]);
+  // Its connection must be seen to be gone before the row is free.
+  await expect.poll(() => send(), { timeout: 8_000 }).toBe(1);
+  expect(await told(user)).toEqual(['told']);
+  expect(await noted(user)).toEqual([{ told: true, refused: null, tries: 0 }]);
+});

@@ -1,0 +1,32 @@
+// Sends what notices are due and ends between a message and its mark: folder of the program, URLs of Redis and Postgres, bot.
+const [folder, redisUrl, postgresUrl, bot] = process.argv.slice(2);
+const load = (path) => import(`${folder}/dist/${path}.js`);
+const { connectRedis } = await load('redis/connection');
+const { createRunner } = await load('redis/scripts');
+const { createPool } = await load('postgres/pool');
+const { asDatabase } = await load('postgres/sql');
+const { makeKeys } = await load('store/keys');
+const { createSecrets } = await load('store/secrets');
+const { createStore } = await load('store/store');
+
+const connection = connectRedis({ url: redisUrl, name: 'child' });
+await connection.ready(5_000);
+const runner = createRunner({ connection, recover: () => Promise.reject(new Error('not expected')) });
+const store = createStore({
+  db: asDatabase(createPool({ url: postgresUrl, max: 4, name: 'child' })),
+  scripts: {
+    counts: runner.counts,
+    async call(name, ...rest) {
+      const result = await runner.call(name, ...rest);
+      if (name === 'messages/send_direct' && result.status === 'ok') process.kill(process.pid, 'SIGKILL');
+      return result;
+    },
+  },
+  hints: { listen: async () => () => undefined, close: () => undefined },
+  keys: makeKeys(4),
+  secrets: createSecrets('p'.repeat(32), [{ id: 'k', key: Buffer.alloc(32) }]),
+  hotTtlMs: 3_600_000,
+  reactorsListed: 100,
+  onError: () => undefined,
+});
+await store.notices.sendDue(JSON.parse(bot), () => ({ text: 'told' }));
