@@ -35,7 +35,6 @@ const gatherMs = 25;
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
 const restMs = 100;
-
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 
@@ -70,6 +69,8 @@ export function startDrain(
   /** The webhook was deleted: what is open may be acknowledged until then. */
   let graceEnd = Number.POSITIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
+  /** When it is due, by the monotonic clock. */
+  let timerAt = 0;
   /** When something was last taken or settled, by the monotonic clock. */
   let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
@@ -93,10 +94,16 @@ export function startDrain(
     finish(again);
   }
 
-  /** Looks again in so many milliseconds, or sooner. */
+  /** Looks again in so many milliseconds, or sooner: one that is due before is left, since each answer comes by here. */
   function wake(ms: number): void {
+    const at = performance.now() + Math.max(0, ms);
+    if (timer !== undefined && timerAt <= at) return;
     clearTimeout(timer);
-    timer = setTimeout(pump, Math.max(0, ms));
+    timerAt = at;
+    timer = setTimeout(() => {
+      timer = undefined;
+      pump();
+    }, ms);
   }
 
   /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
@@ -260,8 +267,9 @@ export function startDrain(
   async function step(): Promise<void> {
     stepping = true;
     clearTimeout(timer);
+    timer = undefined;
     // Whatever Redis does, the end of the lease is heard of.
-    timer = setTimeout(pump, limits.webhook_lease_ms - (performance.now() - renewedAt));
+    wake(limits.webhook_lease_ms - (performance.now() - renewedAt));
     try {
       await tell();
       stepping = false;
