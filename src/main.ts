@@ -13,6 +13,7 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import { startMetrics } from './roles/metrics.js';
+import { suspend } from './roles/oversight.js';
 import type { Role } from './roles/role.js';
 import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
@@ -134,10 +135,10 @@ const webhooks = program
   .command('webhooks')
   .description('deliveries to webhooks, for the person who runs it');
 /** A task of an operator, on the stores of the installation. */
-const withBackends = (work: (backends: Backends) => Promise<void>) =>
-  task('webhooks', async (config, log) => {
+const withBackends = (work: (backends: Backends) => Promise<void>, name = 'webhooks') =>
+  task(name, async (config, log) => {
     log.level = 'warn';
-    const backends = await openBackends(config, 'webhooks', log);
+    const backends = await openBackends(config, name, log);
     await work(backends).finally(() => backends.close());
   });
 webhooks
@@ -165,5 +166,20 @@ webhooks
   .description('discards all dead letters of a bot')
   .argument('<bot>', 'id or username')
   .action((bot: string) => withBackends((backends) => discard(backends, bot)));
+
+for (const what of ['bot', 'user'] as const) {
+  const group = program
+    .command(`${what}s`)
+    .description(`${what === 'bot' ? 'bots' : 'people'}, for the person who runs it`);
+  for (const suspended of [true, false]) {
+    group
+      .command(suspended ? 'suspend' : 'unsuspend')
+      .description(suspended ? 'accepts their tokens no more, on no node' : 'accepts their tokens again')
+      .argument(`<${what}>`, 'id or username')
+      .action((name: string) =>
+        withBackends((backends) => suspend(backends, what, name, suspended), `${what}s`),
+      );
+  }
+}
 
 await program.parseAsync();

@@ -2,17 +2,18 @@
  * From a request to its reply: who calls, what is called, with which parameters. A bot call runs down here once and its
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
-import { timingSafeEqual } from 'node:crypto';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
+import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
 import { methodNamed, runMethod } from './bot_calls.js';
+import { createCallers, type TokenProvider } from './callers.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
-import { noFiles, parseParams } from './params.js';
+import { noFiles, parseParams, parseQuery } from './params.js';
 import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
@@ -23,6 +24,8 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
+  /** Whose tokens are taken beside our own; by setting. */
+  readonly provider?: TokenProvider | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
   /** Hears the outcome of each bot call. */
@@ -59,16 +62,6 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-function bearer(request: ApiRequest): string {
-  const { authorization } = request;
-  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';
-}
-
-function sameText(a: string, b: string): boolean {
-  const [x, y] = [Buffer.from(a), Buffer.from(b)];
-  return x.length === y.length && timingSafeEqual(x, y);
-}
-
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -76,7 +69,7 @@ interface EndpointCall {
   readonly endpoint: Endpoint;
   readonly segments: Readonly<Record<string, string>>;
   /** Null for operators. */
-  readonly user: { readonly id: number } | null;
+  readonly user: User | null;
 }
 
 type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
@@ -86,11 +79,13 @@ export function createDispatch({
   files,
   receivers,
   adminToken,
+  provider,
   own,
   onCall,
 }: DispatchOptions): RequestHandler {
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
+  const callers = createCallers(store.auth, adminToken, provider);
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
@@ -158,11 +153,7 @@ export function createDispatch({
   }
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
-    const token = bearer(request);
-    if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
-      fail('unauthorized');
-    const user =
-      endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
+    const user = endpoint.caller === 'admin' ? callers.operator(request) : await callers.person(request);
     const call = { endpoint, segments, user };
     if (request.idempotencyKey !== '' && endpoint.verb !== 'GET') return callEndpointOnce(request, call);
     const result = await runEndpoint(request, call, store);
@@ -171,9 +162,11 @@ export function createDispatch({
 
   async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
     const { endpoint, segments, user } = call;
-    const { values, files: uploads } = parseParams(request);
+    const { values, files: uploads } = endpoint.rawBody ? parseQuery(request) : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
-    const context = { user, store: on, files, uploads, downloads, request };
+    const onRevoked = (listener: () => void) =>
+      user === null ? () => {} : callers.onRevoked(request, user, listener);
+    const context = { user, store: on, files, uploads, downloads, request, onRevoked };
     return endpoint.handler(context as never, params as never);
   }
 
@@ -185,17 +178,20 @@ export function createDispatch({
     const method = `${endpoint.verb} ${endpoint.path}`;
     const own = holdReply(request);
     let sent = false;
-    const outcome = await answerOnce({ store, request, caller, method, segments }, async (on) => {
-      try {
-        const result = await runEndpoint(own.request, call, on);
-        if (result !== replied) return { status: 200, body: envelope(result) };
-      } catch (error) {
-        return refused(forPeople(error));
-      }
-      const held = own.held();
-      sent = held === undefined;
-      return held ?? notKept;
-    });
+    const outcome = await answerOnce(
+      { store, request, caller, method, segments, raw: endpoint.rawBody },
+      async (on) => {
+        try {
+          const result = await runEndpoint(own.request, call, on);
+          if (result !== replied) return { status: 200, body: envelope(result) };
+        } catch (error) {
+          return refused(forPeople(error));
+        }
+        const held = own.held();
+        sent = held === undefined;
+        return held ?? notKept;
+      },
+    );
     if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 

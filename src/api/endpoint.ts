@@ -17,6 +17,8 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
+  /** Calls `listener` once when the token of the call is no longer accepted, for what outlives it. Returns what ends that. */
+  readonly onRevoked: (listener: () => void) => () => void;
 }
 
 /** Returned by a handler that has replied by itself. */
@@ -49,6 +51,8 @@ export interface Endpoint extends Answer {
   readonly caller: 'user' | 'admin';
   readonly summary: string;
   readonly params: z.ZodType;
+  /** The body is bytes of up to `limits.picture_bytes_max`, for the handler to read; parameters stand in path and query. */
+  readonly rawBody?: true;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
@@ -58,6 +62,7 @@ interface Definition<P extends z.ZodType, U> extends Answer {
   readonly path: string;
   readonly summary: string;
   readonly params: P;
+  readonly rawBody?: true;
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
 }

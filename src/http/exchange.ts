@@ -17,8 +17,8 @@ import { limits } from '../limits.js';
 import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
-import type { ExchangeContext } from './exchange_context.js';
-import { asksToClose, type Head, isAmbiguous, isUpload, readHead } from './head.js';
+import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
+import { asksToClose, type Head, isAmbiguous, readHead } from './head.js';
 import {
   endBodiless,
   endHead,
@@ -167,7 +167,7 @@ export class Exchange implements ApiRequest, Head {
       this.run();
       return;
     }
-    const bytesMax = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+    const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
     // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {

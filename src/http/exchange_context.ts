@@ -1,8 +1,12 @@
 /** What all exchanges of one server share. */
+import { limits } from '../limits.js';
 import type { BodyRoom } from './body.js';
+import { isUpload } from './head.js';
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
+  /** What a body of more than the usual bytes, or of unknown length, may hold. */
+  readonly bodyBound: (verb: string, path: string, usual: number) => number;
   /** Called with what a handler threw and should not have; never with anything of the request. */
   readonly onFault: (error: unknown) => void;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
@@ -11,4 +15,18 @@ export interface ExchangeContext {
   closing: boolean;
   /** Called when `open` falls to 0 while closing. */
   idle: () => void;
+}
+
+/** What the body of a call may hold, in bytes. */
+export function bytesMaxOf(
+  {
+    method,
+    path,
+    contentType,
+  }: { readonly method: string; readonly path: string; readonly contentType: string },
+  declaredBytes: number,
+  { bodyBound }: ExchangeContext,
+): number {
+  const usual = isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+  return declaredBytes > usual ? bodyBound(method, path, usual) : usual;
 }

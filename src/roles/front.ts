@@ -1,10 +1,13 @@
 /** The role `front`: HTTP for bots and people. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { rawBodyBound } from '../api/body_bounds.js';
 import { createDispatch } from '../api/dispatch.js';
+import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import { listen } from '../http/server.js';
+import { createProvider } from '../jwt/provider.js';
 import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
@@ -23,6 +26,7 @@ export async function startFront(backends: Backends): Promise<Role> {
   }
   const metrics = metricsOf(engine);
   let leaving = false;
+  const provider = providerOf(config);
   // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
   // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
   const isReady = () =>
@@ -33,11 +37,18 @@ export async function startFront(backends: Backends): Promise<Role> {
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
+    bodyBound: rawBodyBound(),
     handler: createDispatch({
       store,
       files,
       receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
       adminToken: config.ADMIN_TOKEN,
+      provider:
+        provider &&
+        createProvider(store, {
+          ...provider,
+          onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+        }),
       own,
       onCall: metrics.call,
     }),
