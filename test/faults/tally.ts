@@ -91,8 +91,8 @@ export async function openLanes(service: Service, bots: number, people: number):
   );
   const lanes = made.flatMap((bot) => users.map((user) => ({ user, bot, said: 0 })));
   // All at once would wait longer for connections to Postgres than a call may take.
-  for (let i = 0; i < lanes.length; i += 50)
-    await Promise.all(lanes.slice(i, i + 50).map(({ user, bot }) => service.openChat(user, bot)));
+  for (let i = 0; i < lanes.length; i += 10)
+    await Promise.all(lanes.slice(i, i + 10).map(({ user, bot }) => service.openChat(user, bot)));
   return lanes;
 }
 
