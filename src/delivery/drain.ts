@@ -47,6 +47,7 @@ export function startDrain(
   lease: Lease,
   sentAt: number,
   again: boolean,
+  blocked = false,
 ): Drain {
   const { store, slots } = context;
   const held = createHeld();
@@ -83,8 +84,9 @@ export function startDrain(
     hush = resolve;
   });
 
-  const sending = () => state === 'running' && graceEnd === Number.POSITIVE_INFINITY;
-  const pauseLeft = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const sending = () => state === 'running' && !blocked && graceEnd === Number.POSITIVE_INFINITY;
+  const rest = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const pauseLeft = () => (blocked ? limits.blocked_look_ms : rest());
   const nowRedis = () => clock.redis + (performance.now() - clock.own);
   function end(again: boolean): void {
     if (state === 'over') return;
@@ -286,6 +288,7 @@ export function startDrain(
     if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
+    blocked = (await store.auth.botById(bot))?.token === '';
     const leave = leaving();
     const asked = wanted();
     const told = report.take();
@@ -293,15 +296,15 @@ export function startDrain(
     if (asked.updates > 0) hinted = false;
     const place = { fence: lease.fence, since: lease.since, after, safe: held.safe(after) };
     const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
-    let advanced: Advanced | null;
-    try {
-      advanced = await store.deliveries.advance(bot, { ...place, leave, ...told, ...asked, ...pausing });
-    } catch (thrown) {
+    const step = { ...place, leave, ...told, ...asked, ...pausing };
+    const advanced = await store.deliveries.advance(bot, step).catch((thrown) => {
       report.putBack(told);
       throw thrown;
+    });
+    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
+      await store.webhooks.removeVersion(bot, hook);
+      context.onRemoved?.(bot);
     }
-    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
-      await remove();
     if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
     renewedAt = before;
     clock = { redis: advanced.now, own: performance.now() };
@@ -320,11 +323,6 @@ export function startDrain(
     hook = version;
     destination = destinationOf(present, context.service);
     maxConnections = present.maxConnections;
-  }
-
-  async function remove(): Promise<void> {
-    await store.webhooks.removeVersion(bot, hook);
-    context.onRemoved?.(bot);
   }
 
   takeUp(lease, { chats: 1, updates: 1 });

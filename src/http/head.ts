@@ -1,22 +1,25 @@
 /** Collects the request headers that matter in one pass and tells heads that two servers could read differently. */
+import { limits } from '../limits.js';
 import type { EngineRequest } from './engine.js';
+import type { ExchangeContext } from './exchange_context.js';
 
 /** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
-export interface Head {
-  contentType: string;
-  authorization: string;
-  lastEventId: string;
-  idempotencyKey: string;
-  contentLength: string;
-  transferEncoding: string;
-  host: string;
-  connection: string;
-  range: string;
-  ifRange: string;
-  ifNoneMatch: string;
-  contentLengths: number;
-  transferEncodings: number;
-  hosts: number;
+export class Head {
+  contentType = '';
+  authorization = '';
+  lastEventId = '';
+  idempotencyKey = '';
+  forwardedFor = '';
+  contentLength = '';
+  transferEncoding = '';
+  host = '';
+  connection = '';
+  range = '';
+  ifRange = '';
+  ifNoneMatch = '';
+  contentLengths = 0;
+  transferEncodings = 0;
+  hosts = 0;
 }
 
 /** Where `visit` writes. Engines call it before `forEach` returns, so one variable serves all requests and none
@@ -57,6 +60,8 @@ function visit(name: string, value: string): void {
       break;
     case 15:
       if (name === 'idempotency-key') head.idempotencyKey = value;
+      else if (name === 'x-forwarded-for')
+        head.forwardedFor = head.forwardedFor ? `${head.forwardedFor},${value}` : value;
       break;
     case 17:
       if (name === 'transfer-encoding') {
@@ -67,7 +72,7 @@ function visit(name: string, value: string): void {
   }
 }
 
-/** Fills `into`, whose fields must hold '' and 0. */
+/** Fills `into`, which must be new. */
 export function readHead(request: EngineRequest, into: Head): void {
   head = into;
   request.forEach(visit);
@@ -86,6 +91,14 @@ export function isAmbiguous(head: Head): boolean {
   return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
 }
 
+/** Where bodies are signed, and in which headers that is told (in lower case). */
+export interface SignedBodies {
+  readonly path: string;
+  readonly keyId: string;
+  readonly signature: string;
+  readonly bytesMax: number;
+}
+
 /** True when the client asks that the connection end with this exchange. */
 export function asksToClose(connection: string): boolean {
   return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
@@ -94,4 +107,19 @@ export function asksToClose(connection: string): boolean {
 /** True for the type of body that may hold files, and may be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
+}
+
+/** How long the body of a request may be: one whose declared length is unknown declares infinity. */
+export function bodyBytesMax(
+  {
+    method,
+    path,
+    contentType,
+  }: { readonly method: string; readonly path: string; readonly contentType: string },
+  declaredBytes: number,
+  { signed, bodyBound }: Pick<ExchangeContext, 'signed' | 'bodyBound'>,
+): number {
+  if (signed?.path === path) return signed.bytesMax;
+  const usual = isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+  return declaredBytes > usual ? bodyBound(method, path, usual) : usual;
 }

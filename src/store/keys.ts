@@ -134,6 +134,10 @@ export interface Keys {
   authChannel(): string;
   /** HASH of flusher id → when it was last seen. In partition 0. Bounded by live flushers. */
   flushers(): string;
+  /** STRING: what a client address guessed lately. Expires. */
+  guesses(partition: number, address: string): string;
+  /** HASH of node → when it was last seen, and which keys and peppers it holds. In partition 0. Bounded by live nodes. */
+  rings(): string;
   /** HASH: what every node of the installation must agree on. In partition 0. */
   installation(): string;
 }
@@ -197,6 +201,8 @@ export function makeKeys(count: number): Keys {
     authRevoked: () => `${at(0)}:auth_revoked`,
     authChannel: () => `${at(0)}:on_auth`,
     flushers: () => `${at(0)}:flushers`,
+    guesses: (p, address) => `${at(p)}:guesses:${address}`,
+    rings: () => `${at(0)}:rings`,
     installation: () => `${at(0)}:installation`,
   };
 }

@@ -1,5 +1,6 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
+import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
@@ -13,10 +14,12 @@ import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
+import { createGuesses, type Guesses, type Guessing } from './guesses.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import { createIdentities, type Identities } from './identities.js';
 import type { Keys } from './keys.js';
+import { createLeaks, type Leaks } from './leaks.js';
 import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
 import { createNotices, type Notices } from './notices.js';
@@ -32,6 +35,7 @@ import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
+import { createRotation, type Rotation } from './rotation.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
 import { createStreams, type Streams } from './streams.js';
@@ -71,6 +75,10 @@ export interface Store {
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly leaks: Leaks;
+  readonly guesses: Guesses;
+  /** Of everything that is sealed, over these servers. */
+  rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   readonly notices: Notices;
   readonly management: Management;
   /**
@@ -94,13 +102,21 @@ export interface StoreOptions {
   readonly reactorsListed: number;
   /** Setting JWT_ISSUER. */
   readonly issuer?: string | undefined;
+  /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
+  readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
   readonly transferConsent?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
-export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
+export function createStore({
+  hints,
+  onError,
+  ring = () => {},
+  guessing = { burst: 0, perMinute: 1 },
+  ...context
+}: StoreOptions): Store {
   const { transferConsent = false } = context;
   const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
@@ -158,6 +174,9 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    leaks: createLeaks(shared, control, auth),
+    guesses: createGuesses(shared, guessing),
+    rotation: (connection) => createRotation(shared, control, connection),
     management: createManagement(shared, control, webhooks),
     notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
