@@ -147,6 +147,7 @@ export const limits = {
   notices_batch_max: 50,
   notice_retry_ms: 1_000,
   notice_retry_ms_max: 60_000,
+  notice_tries_max: 1_500,
   notice_kept_ms: 30 * 24 * 3_600_000,
 
   body_bytes_max: 1024 * 1024,

@@ -93,7 +93,14 @@ export function createDispatch({
   const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
-  const callers = createCallers(store.auth, adminToken, provider, refuseToken);
+
+  /** 401, or 429 for an address that has tried many tokens which never existed. */
+  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
+    const wait = await store.guesses.note(clientAddress(request), token);
+    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
+  }
+
+  const callers = createCallers({ auth: store.auth, adminToken, provider, refuse: refuseToken });
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
@@ -123,12 +130,6 @@ export function createDispatch({
     }).catch(refused);
     request.reply(status, body, retryAfter);
     onCall?.(method.name, status);
-  }
-
-  /** 401, or 429 for an address that has tried many tokens which never existed. */
-  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
-    const wait = await store.guesses.note(clientAddress(request), token);
-    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
   }
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
@@ -167,11 +168,10 @@ export function createDispatch({
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
     request.called = endpoint.path;
-    const { caller } = endpoint;
     const user =
-      caller === 'user'
+      endpoint.caller === 'user'
         ? await callers.person(request)
-        : caller === 'admin'
+        : endpoint.caller === 'admin'
           ? await callers.operator(request)
           : null;
     request.calledBy = user?.id ?? 0;
@@ -192,7 +192,7 @@ export function createDispatch({
     const params = parseWith(endpoint.params, { ...values, ...segments });
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
-    const context = { user, store: on, files, uploads, downloads, request, leakKeys, onRevoked };
+    const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };
     return endpoint.handler(context as never, params as never);
   }
 

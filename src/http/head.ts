@@ -1,7 +1,5 @@
 /** Collects the request headers that matter in one pass and tells heads that two servers could read differently. */
-import { limits } from '../limits.js';
 import type { EngineRequest } from './engine.js';
-import type { ExchangeContext } from './exchange_context.js';
 
 /** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
 export class Head {
@@ -107,19 +105,4 @@ export function asksToClose(connection: string): boolean {
 /** True for the type of body that may hold files, and may be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
-}
-
-/** How long the body of a request may be: one whose declared length is unknown declares infinity. */
-export function bodyBytesMax(
-  {
-    method,
-    path,
-    contentType,
-  }: { readonly method: string; readonly path: string; readonly contentType: string },
-  declaredBytes: number,
-  { signed, bodyBound }: Pick<ExchangeContext, 'signed' | 'bodyBound'>,
-): number {
-  if (signed?.path === path) return signed.bytesMax;
-  const usual = isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
-  return declaredBytes > usual ? bodyBound(method, path, usual) : usual;
 }

@@ -174,14 +174,13 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const value = await control.read(kind, id);
     if (auth.beforeRemember) await auth.beforeRemember();
     if (!value) return null;
-    const digests = secrets.lookups(token);
-    const lookups = digests.map((lookup) => lookup.toString('base64'));
+    const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
     const valid = 'tokens' in value ? value.tokens : [value.token];
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
     // The token of who is suspended stays theirs, and is not accepted.
     if (pepper < 0 || value.state !== undefined) return null;
-    if ('tokens' in value) use.note(digests[pepper] as Buffer);
     // A bot's token can be read from its box, and moves without being used.
+    if ('tokens' in value) use.note(secrets.lookup(token));
     if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
