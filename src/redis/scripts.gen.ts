@@ -184,6 +184,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
   };
+  /** Takes one call out of a token bucket, or tells how long it is until there is one in it. */
+  'limits/take': {
+    keys: { bucket: string };
+    args: { calls: number | string; interval_us: number | string };
+    result:
+      | { status: 'ok'; wait: number };
+  };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
