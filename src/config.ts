@@ -129,6 +129,24 @@ export const settings = {
   TOKEN_KEYS: keyRing
     .optional()
     .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
+  JWT_JWKS_URL: url(['https:'])
+    .optional()
+    .describe(
+      'Public keys of an identity provider whose tokens (JWT) people may call the application API with',
+    ),
+  JWT_JWKS_FILE: z.string().min(1).optional().describe('The same keys in a file'),
+  JWT_ISSUER: z.string().min(1).optional().describe('`iss` of those tokens'),
+  JWT_AUDIENCE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('`aud` of those tokens: this service, as the provider knows it'),
+  JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim that names the person'),
+  JWT_CREATE_USERS: flag
+    .default(false)
+    .describe(
+      '1: who comes with a valid token for the first time becomes a person here; 0: operators map subjects',
+    ),
   FILES_DIR: z
     .string()
     .min(1)
@@ -252,6 +270,23 @@ export function redisOf({ REDIS_URL, REDIS_CLUSTER }: Config): string | readonly
   const given = REDIS_CLUSTER ?? REDIS_URL;
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
   return given;
+}
+
+/** Where the keys of the identity provider are, and what its tokens say; undefined where none is set. Throws a ConfigError
+ * when only a part of it is. */
+export function providerOf(config: Config) {
+  const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
+  if (JWT_JWKS_URL === undefined && JWT_JWKS_FILE === undefined) return undefined;
+  if (JWT_JWKS_URL !== undefined && JWT_JWKS_FILE !== undefined)
+    throw new ConfigError('JWT_JWKS_URL and JWT_JWKS_FILE exclude each other');
+  const { JWT_ISSUER, JWT_AUDIENCE } = requireSettings(config, ['JWT_ISSUER', 'JWT_AUDIENCE']);
+  return {
+    source: JWT_JWKS_URL === undefined ? { file: JWT_JWKS_FILE as string } : { url: JWT_JWKS_URL },
+    issuer: JWT_ISSUER,
+    audience: JWT_AUDIENCE,
+    subjectClaim: config.JWT_SUBJECT_CLAIM,
+    createUsers: config.JWT_CREATE_USERS,
+  };
 }
 
 /** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */

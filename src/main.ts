@@ -13,6 +13,7 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import { startMetrics } from './roles/metrics.js';
+import { suspend } from './roles/oversight.js';
 import type { Role } from './roles/role.js';
 import { scanTokens } from './roles/scan_tokens.js';
 import { listLeaked, rotateKeys } from './roles/tokens.js';
@@ -168,6 +169,20 @@ webhooks
   .argument('<bot>', 'id or username')
   .action((bot: string) => withBackends((backends) => discard(backends, bot)));
 
+for (const what of ['bot', 'user'] as const) {
+  const group = program
+    .command(`${what}s`)
+    .description(`${what === 'bot' ? 'bots' : 'people'}, for the person who runs it`);
+  for (const suspended of [true, false]) {
+    group
+      .command(suspended ? 'suspend' : 'unsuspend')
+      .description(suspended ? 'accepts their tokens no more, on no node' : 'accepts their tokens again')
+      .argument(`<${what}>`, 'id or username')
+      .action((name: string) =>
+        withBackends((backends) => suspend(backends, what, name, suspended), `${what}s`),
+      );
+  }
+}
 const tokens = program
   .command('tokens')
   .description('keys, peppers and leaked tokens, for the person who runs it');

@@ -2,18 +2,19 @@
  * From a request to its reply: who calls, what is called, with which parameters. A bot call runs down here once and its
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
-import { timingSafeEqual } from 'node:crypto';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
+import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
 import { methodNamed, runMethod } from './bot_calls.js';
+import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
-import { noFiles, parseParams } from './params.js';
+import { noFiles, parseParams, parseQuery } from './params.js';
 import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
@@ -24,6 +25,8 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
+  /** Whose tokens are taken beside our own; by setting. */
+  readonly provider?: TokenProvider | undefined;
   /** Null or absent where reports of leaked tokens are not taken. */
   readonly leakKeys?: LeakKeys | null;
   /** Ranges of proxies whose `X-Forwarded-For` is believed. */
@@ -64,16 +67,6 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-function bearer(request: ApiRequest): string {
-  const { authorization } = request;
-  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';
-}
-
-function sameText(a: string, b: string): boolean {
-  const [x, y] = [Buffer.from(a), Buffer.from(b)];
-  return x.length === y.length && timingSafeEqual(x, y);
-}
-
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -81,7 +74,7 @@ interface EndpointCall {
   readonly endpoint: Endpoint;
   readonly segments: Readonly<Record<string, string>>;
   /** Null for operators and partners. */
-  readonly user: { readonly id: number } | null;
+  readonly user: User | null;
 }
 
 type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
@@ -91,6 +84,7 @@ export function createDispatch({
   files,
   receivers,
   adminToken,
+  provider,
   leakKeys = null,
   trustedProxies = [],
   own,
@@ -99,6 +93,14 @@ export function createDispatch({
   const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
+
+  /** 401, or 429 for an address that has tried many tokens which never existed. */
+  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
+    const wait = await store.guesses.note(clientAddress(request), token);
+    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
+  }
+
+  const callers = createCallers({ auth: store.auth, adminToken, provider, refuse: refuseToken });
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
@@ -127,12 +129,6 @@ export function createDispatch({
     }).catch(refused);
     request.reply(status, body, retryAfter);
     onCall?.(method.name, status);
-  }
-
-  /** 401, or 429 for an address that has tried many tokens which never existed. */
-  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
-    const wait = await store.guesses.note(clientAddress(request), token);
-    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
   }
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
@@ -171,13 +167,12 @@ export function createDispatch({
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
     request.called = endpoint.path;
-    const token = bearer(request);
-    if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
-      return refuseToken(request, token);
     const user =
       endpoint.caller === 'user'
-        ? ((await store.auth.user(token)) ?? (await refuseToken(request, token)))
-        : null;
+        ? await callers.person(request)
+        : endpoint.caller === 'admin'
+          ? await callers.operator(request)
+          : null;
     request.calledBy = user?.id ?? 0;
     const call = { endpoint, segments, user };
     if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
@@ -188,9 +183,15 @@ export function createDispatch({
 
   async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
     const { endpoint, segments, user } = call;
-    const { values, files: uploads } = endpoint.given ? { values: {}, files: noFiles } : parseParams(request);
+    const { values, files: uploads } = endpoint.given
+      ? { values: {}, files: noFiles }
+      : endpoint.rawBody
+        ? parseQuery(request)
+        : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
-    const context = { user, store: on, files, uploads, downloads, request, leakKeys };
+    const onRevoked = (listener: () => void) =>
+      user === null ? () => {} : callers.onRevoked(request, user, listener);
+    const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };
     return endpoint.handler(context as never, params as never);
   }
 
@@ -202,17 +203,20 @@ export function createDispatch({
     const method = `${endpoint.verb} ${endpoint.path}`;
     const own = holdReply(request);
     let sent = false;
-    const outcome = await answerOnce({ store, request, caller, method, segments }, async (on) => {
-      try {
-        const result = await runEndpoint(own.request, call, on);
-        if (result !== replied) return { status: 200, body: envelope(result) };
-      } catch (error) {
-        return refused(forPeople(error));
-      }
-      const held = own.held();
-      sent = held === undefined;
-      return held ?? notKept;
-    });
+    const outcome = await answerOnce(
+      { store, request, caller, method, segments, raw: endpoint.rawBody },
+      async (on) => {
+        try {
+          const result = await runEndpoint(own.request, call, on);
+          if (result !== replied) return { status: 200, body: envelope(result) };
+        } catch (error) {
+          return refused(forPeople(error));
+        }
+        const held = own.held();
+        sent = held === undefined;
+        return held ?? notKept;
+      },
+    );
     if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 

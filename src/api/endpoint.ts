@@ -23,6 +23,8 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
+  /** Calls `listener` once when the token of the call is no longer accepted, for what outlives it. Returns what ends that. */
+  readonly onRevoked: (listener: () => void) => () => void;
   /** Null where reports of leaked tokens are not taken. */
   readonly leakKeys: LeakKeys | null;
 }
@@ -57,6 +59,8 @@ export interface Endpoint extends Answer {
   readonly caller: 'user' | 'admin' | 'partner';
   readonly summary: string;
   readonly params: z.ZodType;
+  /** The body is bytes of up to `limits.picture_bytes_max`, for the handler to read; parameters stand in path and query. */
+  readonly rawBody?: true;
   /** The whole body, where it is more than parameters by name: the handler reads it. */
   readonly given?: z.ZodType;
   readonly errors: readonly ErrorName[];
@@ -68,6 +72,7 @@ interface Definition<P extends z.ZodType, U> extends Answer {
   readonly path: string;
   readonly summary: string;
   readonly params: P;
+  readonly rawBody?: true;
   readonly given?: z.ZodType;
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;

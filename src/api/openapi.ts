@@ -119,6 +119,16 @@ function requestBody(schema: Json, required: boolean): Json {
   return { required, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
 }
 
+const pictureBody: Json = {
+  required: true,
+  content: Object.fromEntries(
+    ['image/png', 'image/jpeg', 'image/webp'].map((type) => [
+      type,
+      { schema: { type: 'string', format: 'binary' } },
+    ]),
+  ),
+};
+
 const title = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 function methodPath(method: Method, group: string, components: Components): Json {
@@ -195,6 +205,7 @@ function operationOf(endpoint: Endpoint, components: Components): Json {
       ...inPath.map((name) => parameter('path', name, parameters)),
       ...(inBody ? [] : others.map((name) => parameter('query', name, parameters))),
     ],
+    ...(endpoint.rawBody ? { requestBody: pictureBody } : {}),
     ...(endpoint.given
       ? {
           requestBody: {

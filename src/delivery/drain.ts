@@ -35,7 +35,6 @@ const gatherMs = 25;
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
 const restMs = 100;
-
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 

@@ -32,8 +32,8 @@ const sweepMs = 500;
 const sweepBotsMax = 100;
 /** Rings that are answered at a time, a queue. */
 const looksMax = 64;
-/** Sweeps in a row that find a bot due: then the doorbell is broken, and the bot is looked at here. */
-const unheardMax = 1;
+/** Bots at a time that were rung for in vain and are looked at here: the doorbell is broken, or has too much to do. */
+const unheardMax = 64;
 
 export function createDeliveryWorker({
   doorbell,
@@ -51,8 +51,7 @@ export function createDeliveryWorker({
   const stopping = new AbortController();
   let listener: DoorbellListener | undefined;
   let sweeping: Promise<void> | undefined;
-  /** Bots by the number of sweeps in a row that found them due. */
-  let unheard = new Map<number, number>();
+  let unheardLooks = 0;
 
   const counting: DrainContext = {
     ...context,
@@ -95,16 +94,21 @@ export function createDeliveryWorker({
     await Promise.race([ended, drain.quiet, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
   }
 
-  async function sweepPartition(partition: number, found: Map<number, number>): Promise<void> {
+  async function lookUnheard(bot: number): Promise<void> {
+    unheardLooks++;
+    await look(bot)
+      .catch(onError)
+      .finally(() => unheardLooks--);
+  }
+
+  async function sweepPartition(partition: number): Promise<void> {
     for (let more = true; more; ) {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
-      for (const bot of due.bots) {
-        const times = (unheard.get(bot) ?? 0) + 1;
-        found.set(bot, times);
-        if (times > unheardMax) look(bot).catch(onError);
+      for (const bot of due.bots) doorbell.ring(bot);
+      for (const bot of due.unheard)
+        if (unheardLooks < unheardMax) void lookUnheard(bot);
         else doorbell.ring(bot);
-      }
     }
   }
 
@@ -118,13 +122,11 @@ export function createDeliveryWorker({
 
   async function sweep(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const found = new Map<number, number>();
       const all = Array.from({ length: partitions }, (_, partition) =>
-        sweepPartition(partition, found).catch(onError),
+        sweepPartition(partition).catch(onError),
       );
       // On a cluster one master may be away: it must not hold up the others' next round.
       await Promise.race([Promise.all(all), sleep(sweepMs)]);
-      unheard = found;
       forgetServed();
       await sleep(sweepMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -17,8 +17,8 @@ import { limits } from '../limits.js';
 import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
-import type { ExchangeContext } from './exchange_context.js';
-import { asksToClose, bodyBytesMax, Head, isAmbiguous, readHead } from './head.js';
+import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
+import { asksToClose, Head, isAmbiguous, readHead } from './head.js';
 import {
   beginEvents,
   endBodiless,
@@ -164,7 +164,7 @@ export class Exchange extends Head implements ApiRequest {
       this.run();
       return;
     }
-    const bytesMax = bodyBytesMax(this.path, this.contentType, this.context.signed);
+    const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
     // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {

@@ -1,7 +1,8 @@
 /** What all exchanges of one server share. */
 import type { ApiRequest } from '../api/request.js';
+import { limits } from '../limits.js';
 import type { BodyRoom } from './body.js';
-import type { SignedBodies } from './head.js';
+import { isUpload, type SignedBodies } from './head.js';
 
 /** Hears of every request when it is over. */
 export interface AccessListener {
@@ -13,6 +14,8 @@ export interface AccessListener {
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
+  /** What a body of more than the usual bytes, or of unknown length, may hold. */
+  readonly bodyBound: (verb: string, path: string, usual: number) => number;
   /** Called with what a handler threw and should not have; never with anything of the request but the name that the access log
    * gave it. */
   readonly onFault: (error: unknown, request?: string) => void;
@@ -24,4 +27,19 @@ export interface ExchangeContext {
   closing: boolean;
   /** Called when `open` falls to 0 while closing. */
   idle: () => void;
+}
+
+/** What the body of a call may hold, in bytes. */
+export function bytesMaxOf(
+  {
+    method,
+    path,
+    contentType,
+  }: { readonly method: string; readonly path: string; readonly contentType: string },
+  declaredBytes: number,
+  { bodyBound, signed }: ExchangeContext,
+): number {
+  if (signed?.path === path) return signed.bytesMax;
+  const usual = isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+  return declaredBytes > usual ? bodyBound(method, path, usual) : usual;
 }

@@ -1,5 +1,4 @@
 /** Collects the request headers that matter in one pass and tells heads that two servers could read differently. */
-import { limits } from '../limits.js';
 import type { EngineRequest } from './engine.js';
 
 /** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
@@ -106,10 +105,4 @@ export function asksToClose(connection: string): boolean {
 /** True for the type of body that may hold files, and may be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
-}
-
-/** How long the body of a request may be. */
-export function bodyBytesMax(path: string, contentType: string, signed: SignedBodies | undefined): number {
-  if (signed?.path === path) return signed.bytesMax;
-  return isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
 }

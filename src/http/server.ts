@@ -18,6 +18,8 @@ export interface ListenOptions {
   readonly handler: RequestHandler;
   /** What the bodies of all requests together may hold; `limits.bodies_bytes_max` if absent. */
   readonly bodiesBytesMax?: number;
+  /** What a body of more than the usual bytes, or of unknown length, may hold; the usual ones if absent. */
+  readonly bodyBound?: ExchangeContext['bodyBound'];
   readonly signed?: SignedBodies | undefined;
   /** Hears what a handler threw and is no ApiError, and of handlers that reply twice or never. Nothing of the
    * request is passed, whose path may hold a token, but its name in the access log. */
@@ -128,6 +130,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {
     bodies: { bytesMax: options.bodiesBytesMax ?? limits.bodies_bytes_max, bytes: 0 },
+    bodyBound: options.bodyBound ?? ((_verb, _path, usual) => usual),
     onFault: options.onFault,
     signed: options.signed,
     access: options.access,

@@ -2,6 +2,7 @@
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type AuditActor, noteAudit } from './audit.js';
+import type { BotPictures } from './pictures.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 import { takeName } from './users.js';
 
@@ -232,12 +233,13 @@ export function setTexts(
 export interface DescriptionsRow {
   readonly descriptions: TextsColumn;
   readonly short_descriptions: TextsColumn;
+  readonly pictures: BotPictures;
   readonly version: number;
 }
 
 export async function loadDescriptions(sql: Sql, id: number): Promise<DescriptionsRow | null> {
   const [row] = await sql.query<DescriptionsRow>(
-    'select descriptions, short_descriptions, descriptions_version as version from bots where id = $1',
+    'select descriptions, short_descriptions, pictures, descriptions_version as version from bots where id = $1',
     [id],
   );
   return row ?? null;

@@ -21,6 +21,8 @@ export type Notice =
   | ({ readonly kind: 'transferred_to_you'; readonly from: string } & OfBot)
   /** The bot is theirs once they consent. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
+  /** What became of an offer of theirs; `to` is the username of who was to get the bot, or '' */
+  | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot)
   /** A new token was issued, not in a conversation with the management bot. */
   | ({ readonly kind: 'token_issued' } & OfBot);
 

@@ -640,7 +640,7 @@ export interface Scripts {
     keys: { due: string; state: string };
     args: { limit: number | string };
     result:
-      | { status: 'ok'; ring: string[]; more: boolean };
+      | { status: 'ok'; ring: string[]; unheard: string[]; more: boolean };
   };
   /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
   'webhooks/switch': {

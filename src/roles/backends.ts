@@ -1,6 +1,6 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, redisOf, requireSettings } from '../config.js';
+import { type Config, providerOf, redisOf, requireSettings } from '../config.js';
 import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
 import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
@@ -180,6 +180,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
+    issuer: providerOf(config)?.issuer,
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
     onError: onDelay('background work', meaning.background, isLate),

@@ -1,13 +1,16 @@
 /** The role `front`: HTTP for bots and people. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { rawBodyBound } from '../api/body_bounds.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
+import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
 import type { AccessListener } from '../http/exchange_context.js';
 import { listen } from '../http/server.js';
+import { createProvider } from '../jwt/provider.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
@@ -44,6 +47,7 @@ export async function startFront(backends: Backends): Promise<Role> {
   const metrics = metricsOf(engine);
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
+  const provider = providerOf(config);
   // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
   // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
   const isReady = () =>
@@ -54,11 +58,18 @@ export async function startFront(backends: Backends): Promise<Role> {
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
+    bodyBound: rawBodyBound(),
     handler: createDispatch({
       store,
       files,
       receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
       adminToken: config.ADMIN_TOKEN,
+      provider:
+        provider &&
+        createProvider(store, {
+          ...provider,
+          onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+        }),
       leakKeys:
         config.LEAK_REPORT_KEYS === undefined
           ? null

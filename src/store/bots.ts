@@ -80,7 +80,7 @@ export const botProfile = (
   ...(bot.username === '' ? {} : { u: bot.username }),
 });
 
-const noDescriptions: Descriptions = { description: {}, shortDescription: {} };
+const noDescriptions: Descriptions = { description: {}, shortDescription: {}, pictures: {} };
 
 /** Null, which removes, in place of each empty text. */
 const asChange = (texts: Texts = {}): rows.TextsChange =>

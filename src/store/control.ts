@@ -5,6 +5,7 @@
 import { type BotRow, loadBot, loadBots, loadCommands, loadDescriptions } from '../postgres/bots.js';
 import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.js';
 import { loadAdministrators } from '../postgres/members.js';
+import type { BotPictures } from '../postgres/pictures.js';
 import type { Sql } from '../postgres/sql.js';
 import { loadUser } from '../postgres/users.js';
 import { loadWebhook } from '../postgres/webhooks.js';
@@ -43,10 +44,11 @@ export interface Bot {
   readonly state?: 'suspended' | 'deleted' | undefined;
 }
 
-/** What a bot says of itself besides its name. */
+/** What a bot shows of itself besides its name. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
+  readonly pictures: BotPictures;
 }
 
 export interface User {
@@ -196,9 +198,11 @@ const descriptions: Kind<Descriptions> = {
   key: (keys, id) => keys.descriptions(id),
   async load(sql, id) {
     const row = await loadDescriptions(sql, id);
-    return row && { version: row.version, fields: [row.descriptions, row.short_descriptions] };
+    return row && { version: row.version, fields: [row.descriptions, row.short_descriptions, row.pictures] };
   },
-  read: ([description, shortDescription]) => ({ description, shortDescription }) as Descriptions,
+  // A copy that was made before bots had pictures has none.
+  read: ([description, shortDescription, pictures = {}]) =>
+    ({ description, shortDescription, pictures }) as Descriptions,
 };
 
 const webhook: Kind<SealedWebhook> = {

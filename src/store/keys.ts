@@ -66,6 +66,8 @@ export interface Keys {
   administrators(chat: number): string;
   /** STRING: the public chat that a lower-cased username names, or none. Evicted. */
   name(partition: number, username: string): string;
+  /** STRING: the person whom the subject of an identity provider means, or none, by its digest. Evicted. */
+  identity(partition: number, digest: string): string;
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
@@ -160,6 +162,7 @@ export function makeKeys(count: number): Keys {
     descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
     administrators: (chat) => `${near(chat)}:administrators:${chat}`,
+    identity: (p, digest) => `${at(p)}:identity:${digest}`,
     name: (p, username) => `${at(p)}:name:${username}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,

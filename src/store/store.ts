@@ -17,12 +17,14 @@ import { createForwarder, type Forwarder } from './forwarder.js';
 import { createGuesses, type Guesses, type Guessing } from './guesses.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
+import { createIdentities, type Identities } from './identities.js';
 import type { Keys } from './keys.js';
 import { createLeaks, type Leaks } from './leaks.js';
 import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
 import { createNotices, type Notices } from './notices.js';
 import { createOversight, type Oversight } from './oversight.js';
+import { createPictures, type Pictures } from './pictures.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
@@ -46,6 +48,8 @@ export interface Store {
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
+  readonly identities: Identities;
+  readonly pictures: Pictures;
   readonly chats: Chats;
   readonly messages: Messages & Batches;
   readonly pins: Pins;
@@ -96,6 +100,8 @@ export interface StoreOptions {
   readonly ring?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
+  /** Setting JWT_ISSUER. */
+  readonly issuer?: string | undefined;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
@@ -119,6 +125,7 @@ export function createStore({
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
+  const identities = createIdentities(shared, control, auth);
   const access = createWriteAccessCopies(shared);
   const chats = createChats(shared, control, forwarder);
   const removal = createRemovalFollowing(shared, { control, auth, webhooks, chats });
@@ -149,12 +156,14 @@ export function createStore({
     forwarder,
     history: createHistory(shared, chats, records),
     bots,
-    users: createUsers(shared, shared.db, control, auth),
+    users: createUsers(shared, shared.db, control, auth, identities),
+    identities,
+    pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -186,7 +195,9 @@ export function createStore({
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
         oversight: createOversight(own, parts),
-        users: createUsers(own, shared.db, control, auth),
+        users: createUsers(own, shared.db, control, auth, identities),
+        identities: createIdentities(own, control, auth),
+        pictures: createPictures(own, shared.db, control, bots),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();
         },

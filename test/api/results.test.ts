@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { endpoints, methods } from '../../src/api/registry.js';
 import { answered, holdEndpoint, holdMethod } from '../support/results.js';
+import { png } from '../support/samples.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 
 let service: Service;
@@ -192,6 +193,28 @@ test('people, their bots and their chats', async () => {
   await call('GET', '/api/chats');
   await call('DELETE', `/api/chats/${group}/members/${bot.id}`);
   await call('DELETE', `/api/admin/users/${eve.id}/tokens`, undefined, admin);
+});
+
+test('tokens of a person and pictures of a bot', async () => {
+  const ann = await service.newUser('ann');
+  const bot = await service.newBot(ann, 'shown');
+  await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'laptop' }));
+  await resultOf(service.app(ann, 'GET', '/api/me/tokens'));
+  await resultOf(service.app(ann, 'DELETE', '/api/me/tokens', { name: 'laptop' }));
+  for (const kind of ['avatar', 'start_picture']) {
+    const path = `/api/me/bots/${bot.id}/${kind}`;
+    const headers = { authorization: `Bearer ${ann.token}`, 'content-type': 'image/png' };
+    const put = await fetch(service.fronts[0].url + path, {
+      method: 'PUT',
+      headers,
+      body: new Uint8Array(png(640, 360)),
+    });
+    holdEndpoint('PUT', path, { body: (await put.json()) as { ok: boolean } });
+    await resultOf(service.app(ann, 'GET', path));
+    for (const shown of [`/api/me/bots/${bot.id}`, `/api/bots/${bot.username}`])
+      await resultOf(service.app(ann, 'GET', shown));
+    await resultOf(service.app(ann, 'DELETE', path));
+  }
 });
 
 test('every method and every endpoint that answers in JSON was called', () => {
