@@ -35,8 +35,6 @@ export interface Auth {
   revoke(subject: Subject): Promise<void>;
   /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
   onForgotten(subject: Subject, listener: () => void): () => void;
-  /** Hears of subjects that were revoked as this node learns of it, `*` for all. */
-  watch(listener: (subjects: readonly string[]) => void): void;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -76,11 +74,9 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
   let unlisten: (() => void) | undefined;
-  const watchers: Array<(subjects: readonly string[]) => void> = [];
 
   function forget(subjects: readonly string[]): void {
     forgotten++;
-    for (const listener of watchers) listener(subjects);
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
@@ -244,7 +240,6 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         if (those.size === 0 && listeners.get(subject) === those) listeners.delete(subject);
       };
     },
-    watch: (listener) => void watchers.push(listener),
     async start() {
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());
