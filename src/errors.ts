@@ -43,6 +43,7 @@ export const catalogue = {
   command_description_invalid: bad('BOT_COMMAND_DESCRIPTION_INVALID'),
   too_many_commands: bad('BOT_COMMANDS_TOO_MUCH'),
   not_bot_owner: forbidden('not the owner of the bot'),
+  token_blocked: forbidden('the token was found in public and is blocked; issue a new one'),
   bot_not_found: { code: 404, text: 'Not Found: bot not found' },
   too_many_tokens: bad('too many tokens'),
   token_name_taken: bad('token name is already taken'),

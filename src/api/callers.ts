@@ -18,7 +18,7 @@ export interface TokenProvider {
 
 export interface Callers {
   /** Error: `unauthorized` for every token but the operator's. */
-  operator(request: ApiRequest): null;
+  operator(request: ApiRequest): null | Promise<never>;
   /** Error: `unauthorized` for a token that is not valid now. */
   person(request: ApiRequest): User | Promise<User>;
   /** Calls `listener` once when the token of a call is no longer accepted. Returns what ends that. */
@@ -37,22 +37,30 @@ function sameText(a: string, b: string): boolean {
   return x.length === y.length && timingSafeEqual(x, y);
 }
 
-/** Without an `adminToken` nobody is the operator. */
-export function createCallers(
-  auth: Auth,
-  adminToken: string | undefined,
-  provider: TokenProvider | undefined,
-): Callers {
+export interface CallersOptions {
+  readonly auth: Auth;
+  /** Without one nobody is the operator. */
+  readonly adminToken: string | undefined;
+  readonly provider: TokenProvider | undefined;
+  /** Answers a token that is not valid: `unauthorized`, or `too_many_requests` where too many were tried. */
+  readonly refuse: (request: ApiRequest, token: string) => Promise<never>;
+}
+
+export function createCallers({ auth, adminToken, provider, refuse }: CallersOptions): Callers {
   const personOf = (token: string) => (provider?.takes(token) ? provider.person(token) : auth.user(token));
 
   return {
     operator(request) {
-      return adminToken !== undefined && sameText(bearer(request), adminToken) ? null : fail('unauthorized');
+      const token = bearer(request);
+      return adminToken !== undefined && sameText(token, adminToken) ? null : refuse(request, token);
     },
     person(request) {
-      const found = personOf(bearer(request));
-      if (found instanceof Promise) return found.then((user) => user ?? fail('unauthorized'));
-      return found ?? fail('unauthorized');
+      const token = bearer(request);
+      // What a provider signed once is no guess.
+      const refused = () => (provider?.takes(token) ? fail('unauthorized') : refuse(request, token));
+      const found = personOf(token);
+      if (found instanceof Promise) return found.then((user) => user ?? refused());
+      return found ?? refused();
     },
     onRevoked(request, user, listener) {
       const token = bearer(request);

@@ -45,6 +45,7 @@ import {
 } from '../app/chats/messages.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
+import { reportLeaks } from '../app/leaks/report.js';
 import { getSelf } from '../app/me/get.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
@@ -222,6 +223,7 @@ export const endpoints: readonly Endpoint[] = [
   listDeadLetters,
   discardDeadLetters,
   replayUpdates,
+  reportLeaks,
   transferBot,
   listTransfers,
   acceptTransfer,
@@ -237,3 +239,6 @@ export const endpoints: readonly Endpoint[] = [
   reserveUsername,
   releaseUsername,
 ];
+
+/** Where bodies are signed: the server must keep other headers of them, and take larger ones. */
+export const leakReportPath = reportLeaks.path;

@@ -19,11 +19,17 @@ export interface Report {
   parkWith(delivery: Delivery): boolean;
   /** What Redis says of the chat is older than what is to be told of it. */
   knows(chat: string): boolean;
+  /** What was to be parked is in the queue no more. */
+  drop(): void;
   /** What is told now; from here on a new report is gathered. */
   take(): Told;
   /** It could not be told. */
   putBack(told: Told): void;
 }
+
+/** Ids of both, in the order of the queue. */
+const united = (ids: readonly string[], more: readonly string[] = []): string[] =>
+  more.length === 0 ? [...ids] : [...new Set([...ids, ...more])].sort((a, b) => Number(a) - Number(b));
 
 export function createReport(): Report {
   let acked: Array<Step['acked'][number]> = [];
@@ -46,7 +52,8 @@ export function createReport(): Report {
       acked.push({ delivery, parked });
     },
     park(chat, delayMs, tries, ids) {
-      failed.set(chat, { chat, delayMs, tries, ids: [...ids] });
+      // What could not be told of it names ids that are held no more: they are parked with these or by nobody.
+      failed.set(chat, { chat, delayMs, tries, ids: united(ids, failed.get(chat)?.ids) });
     },
     error(message, status) {
       error = message;
@@ -61,6 +68,9 @@ export function createReport(): Report {
       return parking !== undefined;
     },
     knows: (chat) => failed.has(chat) || acked.some(({ delivery }) => delivery.chat === chat),
+    drop() {
+      failed = new Map();
+    },
     take() {
       const told = { acked, failed: [...failed.values()], error, gone };
       [acked, failed, error, gone] = [[], new Map(), '', ''];
@@ -68,9 +78,11 @@ export function createReport(): Report {
     },
     putBack(told) {
       acked = [...told.acked, ...acked];
-      // What became of a chat since is told in place of it: it was not sent again before it was parked.
-      for (const each of told.failed)
-        if (!failed.has(each.chat)) failed.set(each.chat, { ...each, ids: [...each.ids] });
+      // When a chat is tried again, and how often it was, is what became of it since.
+      for (const each of told.failed) {
+        const since = failed.get(each.chat);
+        failed.set(each.chat, { ...(since ?? each), ids: united(each.ids, since?.ids) });
+      }
       error ||= told.error;
       gone ||= told.gone;
     },

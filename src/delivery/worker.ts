@@ -82,7 +82,9 @@ export function createDeliveryWorker({
     const webhook = await store.webhooks.find(bot);
     // It was deleted this very moment: the lease ends by itself.
     if (webhook === null) return;
-    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot));
+    // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
+    const blocked = (await store.auth.botById(bot))?.token === '';
+    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
     drains.set(bot, drain);
     const ended = drain.done.then((again) => {
       drains.delete(bot);

@@ -9,6 +9,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import { moveUserToken } from '../postgres/rotation.js';
 import type { Hints } from '../redis/hints.js';
 import { parseToken } from '../rules/token.js';
 import { type StoreContext, uniqueText } from './context.js';
@@ -31,8 +32,8 @@ export interface Auth {
    * that no node shows a former name once the call that changed it has returned. Null when there is no such bot. */
   botById(id: number): Bot | null | Promise<Bot | null>;
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
-   * have been written before. */
-  revoke(subject: Subject): Promise<void>;
+   * have been written before. Many subjects cost one epoch and one wait. */
+  revoke(...subjects: readonly Subject[]): Promise<void>;
   /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
   onForgotten(subject: Subject, listener: () => void): () => void;
   /** Takes up the lease; until then nothing is remembered. */
@@ -50,7 +51,7 @@ interface Memory<T> {
 }
 
 export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
-  const { scripts, keys, secrets } = context;
+  const { db, scripts, keys, secrets } = context;
   const node = uniqueText();
   const memories = new Map<string, Memory<Bot | User> & { readonly subject: Subject }>();
   const bots = new Map<number, Memory<Bot>>();
@@ -75,8 +76,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let renewing: Promise<void> | undefined;
   let unlisten: (() => void) | undefined;
 
-  function forget(subjects: readonly string[]): void {
+  function forget(revoked: readonly string[]): void {
     forgotten++;
+    // What was revoked together stands in one text.
+    const subjects = revoked.flatMap((text) => text.split(' '));
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
@@ -152,17 +155,29 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     tokens.add(token);
   }
 
+  /** In the background: the token is valid meanwhile, and is moved at its next use if this fails. */
+  function moveToFirstPepper(user: number, was: string, token: string): void {
+    const [present = ''] = secrets.checks.peppers;
+    moveUserToken(db, user, Buffer.from(was, 'base64'), secrets.lookup(token), present)
+      .then(async (moved) => {
+        if (moved) await control.refresh('user', user);
+      })
+      .catch(() => undefined);
+  }
+
   async function lookUp(token: string, kind: 'bot' | 'user', id: number): Promise<Bot | User | null> {
     const began = forgotten;
     const value = await control.read(kind, id);
     if (auth.beforeRemember) await auth.beforeRemember();
     if (!value) return null;
-    const digest = secrets.lookup(token);
-    const lookup = digest.toString('base64');
-    const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
+    const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
+    const valid = 'tokens' in value ? value.tokens : [value.token];
+    const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
     // The token of who is suspended stays theirs, and is not accepted.
-    if (!valid || value.state !== undefined) return null;
-    if ('tokens' in value) use.note(digest);
+    if (pepper < 0 || value.state !== undefined) return null;
+    if ('tokens' in value) use.note(secrets.lookup(token));
+    // A bot's token can be read from its box, and moves without being used.
+    if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
   }
@@ -210,8 +225,9 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       const memory = bots.get(id);
       return memory !== undefined && fresh(memory, performance.now()) ? memory.value : lookUpById(id);
     },
-    async revoke(subject) {
-      const raised = await scripts.call('auth/revoke', 0, at, { subject });
+    async revoke(...subjects) {
+      if (subjects.length === 0) return;
+      const raised = await scripts.call('auth/revoke', 0, at, { subjects: subjects.join(' ') });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
       const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
       const deadline = performance.now() + leaseMs;

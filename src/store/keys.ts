@@ -124,6 +124,8 @@ export interface Keys {
   idempotency(caller: Caller, digest: string): string;
   /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
   idempotencyLive(caller: Caller): string;
+  /** STRING: when (µs) a token bucket is full again. Expires then. */
+  rate(partition: number, bucket: string): string;
   /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   ticket(entityKey: string): string;
   /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
@@ -134,6 +136,10 @@ export interface Keys {
   authChannel(): string;
   /** HASH of flusher id → when it was last seen. In partition 0. Bounded by live flushers. */
   flushers(): string;
+  /** STRING: what a client address guessed lately. Expires. */
+  guesses(partition: number, address: string): string;
+  /** HASH of node → when it was last seen, and which keys and peppers it holds. In partition 0. Bounded by live nodes. */
+  rings(): string;
   /** HASH: what every node of the installation must agree on. In partition 0. */
   installation(): string;
 }
@@ -192,11 +198,14 @@ export function makeKeys(count: number): Keys {
     request: (p, id) => `${at(p)}:req:${id}`,
     idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,
     idempotencyLive: (caller) => `${near(caller.id)}:idempotency_live:${callerText(caller)}`,
+    rate: (p, bucket) => `${at(p)}:rate:${bucket}`,
     ticket: (entityKey) => `${entityKey}:ticket`,
     authNodes: () => `${at(0)}:auth_nodes`,
     authRevoked: () => `${at(0)}:auth_revoked`,
     authChannel: () => `${at(0)}:on_auth`,
     flushers: () => `${at(0)}:flushers`,
+    guesses: (p, address) => `${at(p)}:guesses:${address}`,
+    rings: () => `${at(0)}:rings`,
     installation: () => `${at(0)}:installation`,
   };
 }

@@ -1,5 +1,6 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
+import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
@@ -12,11 +13,14 @@ import { type Chats, createChats } from './chats.js';
 import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
+import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
+import { createGuesses, type Guesses, type Guessing } from './guesses.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
 import { createIdentities, type Identities } from './identities.js';
 import type { Keys } from './keys.js';
+import { createLeaks, type Leaks } from './leaks.js';
 import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
 import { createNotices, type Notices } from './notices.js';
@@ -32,6 +36,7 @@ import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
+import { createRotation, type Rotation } from './rotation.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
 import { createStreams, type Streams } from './streams.js';
@@ -45,6 +50,8 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly identities: Identities;
+  /** Undefined where calls are not counted. */
+  readonly fairUse: FairUse | undefined;
   readonly pictures: Pictures;
   readonly chats: Chats;
   readonly messages: Messages & Batches;
@@ -71,6 +78,10 @@ export interface Store {
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly leaks: Leaks;
+  readonly guesses: Guesses;
+  /** Of everything that is sealed, over these servers. */
+  rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   readonly notices: Notices;
   readonly management: Management;
   /**
@@ -94,13 +105,24 @@ export interface StoreOptions {
   readonly reactorsListed: number;
   /** Setting JWT_ISSUER. */
   readonly issuer?: string | undefined;
+  /** Settings RATE_PER_…; what is absent has no bound. */
+  readonly rates?: Rates;
+  /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
+  readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
   readonly transferConsent?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
-export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
+export function createStore({
+  hints,
+  onError,
+  ring = () => {},
+  guessing = { burst: 0, perMinute: 1 },
+  rates = {},
+  ...context
+}: StoreOptions): Store {
   const { transferConsent = false } = context;
   const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
@@ -142,6 +164,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
+    fairUse: createFairUse(shared, rates),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),
@@ -158,6 +181,9 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    leaks: createLeaks(shared, control, auth),
+    guesses: createGuesses(shared, guessing),
+    rotation: (connection) => createRotation(shared, control, connection),
     management: createManagement(shared, control, webhooks),
     notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {

@@ -54,6 +54,9 @@ export function createSweep(
       else if (subject === 'bot_gone') await removal.follow(id);
       else if (subject === 'write_access') await access.refresh(id);
       else if (subject === 'replay') await replays.finish(id, other);
+      // What the copy says has only another form: nothing is to be forgotten.
+      else if (subject.endsWith('_copy'))
+        await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
       else await control.refresh(subject as ControlSubject, id, other);
       if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
       return true;
