@@ -47,6 +47,9 @@ export const limits = {
   tokens_used_waiting_max: 1_000,
   tokens_used_noted_max: 100_000,
   tokens_used_flush_ms: 1_000,
+  rate_memory_max: 100_000,
+  rate_calls_max: 1_000_000,
+  rate_seconds_max: 86_400,
   jwt_length_max: 8 * 1024,
   jwt_leeway_ms: 10_000,
   external_subject_length_max: 255,
@@ -219,7 +222,7 @@ export const limits = {
   guess_memory_max: 10_000,
   guess_questions_max: 4,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
-  blocked_look_ms: 30_000,
+  blocked_look_ms: 4_000,
   ring_age_ms_max: 15_000,
 
   journal_batch_entries_max: 1_000,
