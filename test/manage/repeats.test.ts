@@ -135,6 +135,31 @@ test('an offered bot is taken, or left, by the buttons of the notice', async () 
   expect(world.errors).toEqual([]);
 });
 
+test('a token that leaked is told of and not shown, until another was issued', async () => {
+  const { node, pressed, said, written, manager } = world;
+  const ann = await world.person();
+  const username = 'leaky_bot';
+  const { bot, token } = await node.store.bots.create(ann.id, username, 'Leaky');
+  await node.store.leaks.report([{ token, place: 'https://example.org/code' }], 'scan');
+  await world.tell();
+  expect((await written(ann)).map(({ text }) => text)).toEqual([
+    fill(t.notice_leak_found, { username, where: 'example.org/code' }),
+  ]);
+  await manager.handle(await said(ann, '/token'));
+  const page = last(await written(ann));
+  expect(page.text).toBe(fill(t.token_page, { username }));
+  await manager.handle(await pressed(ann, page.id, dataOf({ ask: 'show_token', bot: bot.id })));
+  expect(last(await written(ann))).toEqual(page);
+  await manager.handle(await said(ann, '/revoke'));
+  const question = last(await written(ann));
+  await manager.handle(await pressed(ann, question.id, question.data[0] ?? ''));
+  const fresh = await node.store.bots.token(ann.id, bot.id);
+  expect(fresh).not.toBe(token);
+  await manager.handle(await pressed(ann, page.id, dataOf({ ask: 'show_token', bot: bot.id })));
+  expect(last(await written(ann)).text).toBe(fill(t.token_shown, { username, token: t.token_hidden }));
+  expect(world.errors).toEqual([]);
+});
+
 test('no button moves a bot of somebody else, and old questions are not answered', async () => {
   const { said, written, node, manager } = world;
   const [ann, eve] = [await world.person(), await world.person()];

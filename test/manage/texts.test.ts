@@ -55,7 +55,9 @@ describe.each(languages)('%s', (language) => {
         key,
       ).toBeLessThan(limits.text_length_max);
       // An alert over a chat.
-      if (['old_button', 'not_yours', 'expired', 'later', 'failed', 'offer_gone'].includes(key))
+      if (
+        ['old_button', 'not_yours', 'expired', 'later', 'failed', 'offer_gone', 'token_blocked'].includes(key)
+      )
         expect(codePointLength(own[key]), key).toBeLessThanOrEqual(limits.callback_answer_length_max);
       if (key.startsWith('button_')) expect(codePointLength(own[key]), key).toBeLessThan(48);
       expect(own[key]).toBe(own[key].trim());

@@ -62,6 +62,7 @@ export const en = {
   button_issue: 'Issue a new token',
   token_shown: 'The token of @{username}:\n{token}',
   token_hidden: '(token not shown)',
+  token_blocked: 'The token of this bot was found in public and is blocked. Issue a new one: /revoke',
   issue_ask:
     'Issue a new token for @{username}? The present one stops working at once, everywhere it is in use.',
   button_issue_yes: 'Yes, issue a new one',

@@ -59,6 +59,7 @@ export const hy: ManageTexts = {
   button_issue: 'Տալ նոր տոկեն',
   token_shown: '@{username} բոտի տոկենը՝\n{token}',
   token_hidden: '(տոկենը ցույց չի տրվում)',
+  token_blocked: 'Այս բոտի տոկենը գտնվել է բաց տեղում և արգելափակված է։ Տվեք նորը՝ /revoke',
   issue_ask:
     'Տա՞լ նոր տոկեն @{username} բոտին։ Ներկայիս տոկենն անմիջապես կդադարի աշխատել ամենուր, որտեղ այն օգտագործվում է։',
   button_issue_yes: 'Այո, տալ նորը',

@@ -59,6 +59,7 @@ export const kk: ManageTexts = {
   button_issue: 'Жаңа токен шығару',
   token_shown: '@{username} ботының токені:\n{token}',
   token_hidden: '(токен көрсетілмейді)',
+  token_blocked: 'Бұл боттың токені ашық жерден табылып, бұғатталған. Жаңасын шығарыңыз: /revoke',
   issue_ask:
     '@{username} үшін жаңа токен шығарайық па? Қазіргісі қолданылып жүрген жердің бәрінде бірден жұмысын тоқтатады.',
   button_issue_yes: 'Иә, жаңасын шығару',

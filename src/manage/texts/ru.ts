@@ -60,6 +60,7 @@ export const ru: ManageTexts = {
   button_issue: 'Выпустить новый токен',
   token_shown: 'Токен бота @{username}:\n{token}',
   token_hidden: '(токен не показан)',
+  token_blocked: 'Токен этого бота найден в открытом доступе и заблокирован. Выпустите новый: /revoke',
   issue_ask:
     'Выпустить новый токен для @{username}? Нынешний сразу перестанет работать везде, где он используется.',
   button_issue_yes: 'Да, выпустить новый',

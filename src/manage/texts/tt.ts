@@ -59,6 +59,7 @@ export const tt: ManageTexts = {
   button_issue: 'Яңа токен чыгару',
   token_shown: '@{username} токены:\n{token}',
   token_hidden: '(токен күрсәтелми)',
+  token_blocked: 'Бу ботның токены ачык урында табылган һәм бикләнгән. Яңасын чыгарыгыз: /revoke',
   issue_ask:
     '@{username} өчен яңа токен чыгарыргамы? Хәзергесе кулланылган һәр урында шунда ук эшләми башлаячак.',
   button_issue_yes: 'Әйе, яңасын чыгарырга',

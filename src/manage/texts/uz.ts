@@ -59,6 +59,7 @@ export const uz: ManageTexts = {
   button_issue: 'Yangi token chiqarish',
   token_shown: '@{username} botining tokeni:\n{token}',
   token_hidden: '(token koʻrsatilmagan)',
+  token_blocked: 'Bu botning tokeni ochiq joyda topilgan va bloklangan. Yangisini chiqaring: /revoke',
   issue_ask:
     '@{username} uchun yangi token chiqaraymi? Hozirgisi ishlatilayotgan hamma joyda darhol ishlamay qoladi.',
   button_issue_yes: 'Ha, yangisini chiqarish',
