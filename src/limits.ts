@@ -222,7 +222,7 @@ export const limits = {
   guess_memory_max: 10_000,
   guess_questions_max: 4,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
-  blocked_look_ms: 30_000,
+  blocked_look_ms: 4_000,
   ring_age_ms_max: 15_000,
 
   journal_batch_entries_max: 1_000,

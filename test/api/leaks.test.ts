@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { report as figures } from '../faults/report.js';
+import { eventually } from '../faults/world.js';
+import { makeCertificate } from '../support/certificates.js';
 import { petrel } from '../support/command.js';
+import { startReceiver } from '../support/receivers.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { type LeaksWorld, makePartner, type Partner, signatureOf, startLeaksWorld } from './leaks_world.js';
 
@@ -75,6 +78,44 @@ test('a leaked token of a person is removed, and operators see where both lay', 
   );
   expect(out).toMatch(new RegExp(`person ${person.id} +removed +report +code.example/some`));
   expect(out).not.toContain(bot.token.slice(-30));
+});
+
+test('deliveries of a bot whose token leaked rest until there is a new one', async () => {
+  const { service } = world;
+  const person = await service.newUser('sender');
+  const bot = await service.newBot(owner, 'hooked');
+  await service.openChat(person, bot);
+  const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
+  const heard: string[] = [];
+  // Who set the webhook acts as the bot, if its answers are run.
+  const call = { method: 'sendMessage', chat_id: person.id, text: 'by the thief' };
+  const receiver = await startReceiver(certificate, (_, response, body) => {
+    heard.push(JSON.parse(body.toString()).message.text);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(call));
+  });
+  const url = `https://127.0.0.1:${receiver.port}/`;
+  const write = (text: string) =>
+    resultOf(service.app(person, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+  try {
+    const settings = { url, certificate: certificate.cert, drop_pending_updates: true };
+    await resultOf(service.bot(bot, 'setWebhook', settings));
+    await write('one');
+    await eventually('a delivery', () => heard.includes('one'));
+    await world.report(partner, [item(bot.token)]);
+    await write('two');
+    await write('three');
+    const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
+    expect(heard).toEqual(['one']);
+    await eventually('all deliveries', () => heard.length === 3);
+    expect(heard).toEqual(['one', 'two', 'three']);
+    expect((await resultOf(service.bot(fresh, 'getWebhookInfo'))).url).toBe(url);
+    const [noted] = (await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`))).items.filter(
+      ({ event }: { event: string }) => event === 'leak_found',
+    );
+    expect(noted.details).toEqual({ where: 'code.example/some/repository/file.txt' });
+  } finally {
+    await receiver.close();
+  }
 });
 
 test('what is not signed as it is sent changes nothing', async () => {
