@@ -70,7 +70,8 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
     const bot = await store.auth.botById(id);
-    if (bot === null || method.params === null) return false;
+    // What it was sent before it was suspended may be answered later.
+    if (bot === null || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },
