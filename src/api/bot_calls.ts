@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../errors.js';
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
+import { isBlocked } from '../store/control.js';
 import { directChat, sharedChat } from '../store/keys.js';
 import type { Store } from '../store/store.js';
 import { namesChat, withChatIds } from './chat_names.js';
@@ -89,7 +90,7 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
     if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
     const bot = await store.auth.botById(id);
     // Who has a token that leaked may have set the webhook; what a bot was sent before it was suspended may be answered later.
-    if (bot === null || bot.token === '' || bot.state !== undefined || method.params === null) return false;
+    if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },

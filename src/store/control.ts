@@ -99,6 +99,10 @@ export type Commands = Readonly<
   Record<string, ReadonlyArray<{ readonly command: string; readonly description: string }>>
 >;
 
+/** A bot whose token leaked and was not replaced yet. The management bot, which nobody owns, never had one. */
+export const isBlocked = ({ token, owner }: Pick<Bot, 'token' | 'owner'>): boolean =>
+  token === '' && owner !== 0;
+
 /** What deleted bots are called. */
 const deletedName = 'Deleted bot';
 
