@@ -91,6 +91,15 @@ const cidrs = z.string().transform((text, ctx) => {
   return ranges as string[];
 });
 
+/** `30/1`: up to 30 at once, which come back within a second. */
+const rate = z.string().transform((text, ctx) => {
+  const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
+  if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
+    return { calls, seconds };
+  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day' });
+  return z.NEVER;
+});
+
 /** One row a setting. The README's table is generated from the descriptions. */
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
@@ -147,6 +156,10 @@ export const settings = {
     .describe(
       '1: who comes with a valid token for the first time becomes a person here; 0: operators map subjects',
     ),
+  RATE_PER_BOT: rate.optional().describe('Calls of a bot, `getUpdates` apart'),
+  RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
+  RATE_PER_CHAT: rate.optional().describe('Calls of bots that change something in one chat'),
+  RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
   FILES_DIR: z
     .string()
     .min(1)

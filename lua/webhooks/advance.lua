@@ -19,7 +19,8 @@
 @arg     safe    text    all up to here is parked or gone
 @arg     leave   text    stay, idle: leave if nothing is left for a while, now: take nothing and leave
 @arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, in turn), failed (arrays of chat, delay in ms, tries,
-                         ids), chats and updates to take, error, gone (set, clear or nothing), hold (ms), probes
+                         ids), chats and updates to take, error, gone (set, clear or nothing), hold (ms), probes, hook
+                         (version of the settings that were gone by)
 @ok      hook    int     version of the settings; 0 when the webhook was deleted: then nothing but acknowledging was done
 @ok      now     int     ms, Redis' time
 @ok      again   raw     chats that are due: chat, tries, stream entries
@@ -30,16 +31,17 @@
 @ok      gone    int?    ms, since when the receiver has answered nothing but 410
 @ok      left    flag    the lease was given back
 @ok      ring    flag    it was, and there is something to do
+@ok      dropped text    version of the settings that last dropped what waited, 0 for none: what was taken before is gone
 @err     fenced
 ]]
-local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased')
+local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased', 'hook_set', 'dropped')
 if s[1] ~= fence then return refuse('fenced') end
 local seconds, ms = now()
 local r = cmsgpack.unpack(report)
 local at = {state = state_key, queue = queue_key, parked = parked_key, retries = retries_key, attempts = attempts_key,
   due = due_key, bot = bot}
 
-local bytes = tonumber(s[4])
+local bytes, dropped = tonumber(s[4]), s[8] or '0'
 for i = 1, #r.acked, 3 do
   local id, chat = r.acked[i], r.acked[i + 2]
   if redis.call('XDEL', queue_key, id .. '-0') == 1 then bytes = bytes - r.acked[i + 1] end
@@ -49,9 +51,9 @@ if #r.acked > 0 then redis.call('HSET', state_key, 'bytes', bytes) end
 if not s[2] or s[3] ~= since then
   -- Whoever polls now, or has a new webhook, waits for this worker to end.
   local wait = math.max(0, tonumber(s[6] or 0) - ms)
-  if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0) end
+  if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0, dropped) end
   leave_bot(at, s[2] and ms or nil)
-  return ok(0, ms, {}, {}, after, 0, wait, false, 1, s[2] and 1 or 0)
+  return ok(0, ms, {}, {}, after, 0, wait, false, 1, s[2] and 1 or 0, dropped)
 end
 
 for _, failed in ipairs(r.failed) do
@@ -59,12 +61,14 @@ for _, failed in ipairs(r.failed) do
   for i = 4, #failed do ids[#ids + 1] = failed[i] end
   park(at, failed[1], ms + failed[2], failed[3], ids)
 end
-if r.error ~= '' then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
+-- How a receiver failed that is not asked any more says nothing of the one that is.
+local present = tonumber(r.hook) >= tonumber(s[7] or 0)
+if r.error ~= '' and present then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
 local gone = s[5]
 if r.gone == 'clear' and gone then
   redis.call('HDEL', state_key, 'gone')
   gone = false
-elseif r.gone == 'set' and not gone then
+elseif r.gone == 'set' and not gone and present then
   gone = ('%.0f'):format(ms)
   redis.call('HSET', state_key, 'gone', gone)
 end
@@ -81,14 +85,17 @@ local retry = next_retry(at)
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
-  if leave == 'now' and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
-  if due and r.hold > 0 then due = math.max(due, ms + r.hold) end
+  -- Of what was not read nobody else will hear.
+  local unread = leave == 'now' or r.updates == 0
+  if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
+  local hold = present and r.hold or 0
+  if due and hold > 0 then due = math.max(due, ms + hold) end
   leave_bot(at, due)
-  if r.hold > 0 then redis.call('HSET', state_key, 'hold', ('%.0f'):format(ms + r.hold)) end
-  redis.call('HSET', state_key, 'probes', r.probes)
-  return ok(s[2], ms, again, fresh, after, 0, -1, gone, 1, due and due <= ms and 1 or 0)
+  if hold > 0 then redis.call('HSET', state_key, 'hold', ('%.0f'):format(ms + hold)) end
+  if present then redis.call('HSET', state_key, 'probes', r.probes) end
+  return ok(s[2], ms, again, fresh, after, 0, -1, gone, 1, due and due <= ms and 1 or 0, dropped)
 end
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'leased', until_ms)
 redis.call('ZADD', due_key, until_ms, bot)
-return ok(s[2], ms, again, fresh, after, more and 1 or 0, retry and math.max(0, retry - ms) or -1, gone, 0, 0)
+return ok(s[2], ms, again, fresh, after, more and 1 or 0, retry and math.max(0, retry - ms) or -1, gone, 0, 0, dropped)

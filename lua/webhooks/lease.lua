@@ -27,13 +27,14 @@
 @ok      wait    int    ms until the next parked chat is due; -1 for none
 @ok      probes  int    failed probes of a receiver that is down
 @ok      gone    int?   ms, since when the receiver has answered nothing but 410
+@ok      dropped text  version of the settings that last dropped what waited, 0 for none
 @err     stale_run
 @err     no_webhook
 @err     leased
 @err     held
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
-local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone')
+local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone', 'dropped')
 if not s[1] then return refuse('no_webhook') end
 local seconds, ms = now()
 if tonumber(s[3] or 0) > ms then return refuse('leased') end
@@ -55,4 +56,4 @@ local again = take_due(at, ms, most)
 local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most)
 local retry = next_retry(at)
 return ok(fence, s[1], s[2], ms, again, fresh, after, safe, more and 1 or 0, retry and math.max(0, retry - ms) or -1, probes,
-  s[7])
+  s[7], s[8] or '0')

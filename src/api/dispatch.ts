@@ -7,7 +7,7 @@ import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
 import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
-import { methodNamed, runMethod } from './bot_calls.js';
+import { fairly, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
 import { createDownloads } from './downloads.js';
@@ -105,7 +105,8 @@ export function createDispatch({
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
     if (method.params === null) {
-      return method.handler({ bot, store: on, files, receivers, uploads: noFiles, onGone }, null as never);
+      const context = { bot, store: on, files, receivers, uploads: noFiles, onGone };
+      return fairly(method, context, null, () => method.handler(context, null as never));
     }
     const { values, files: uploads } = parseParams(request);
     const context = { bot, store: on, files, receivers, uploads, onGone };
@@ -239,11 +240,21 @@ export function createDispatch({
     });
   }
 
+  const count = store.fairUse?.request;
+
+  function handlerOf(path: string): RequestHandler | undefined {
+    if (path.startsWith('/bot')) return callBot;
+    if (path.startsWith('/file/bot')) return callFile;
+    return path.startsWith('/api/') ? callApplication : undefined;
+  }
+
   return (request) => {
     const { path } = request;
-    if (path.startsWith('/bot')) return callBot(request);
-    if (path.startsWith('/file/bot')) return callFile(request);
-    if (path.startsWith('/api/')) return callApplication(request);
+    const handle = handlerOf(path);
+    if (handle !== undefined)
+      return count === undefined
+        ? handle(request)
+        : count(clientAddress(request)).then(() => handle(request));
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
     if (answer === undefined) return fail('not_found');
     request.called = path;

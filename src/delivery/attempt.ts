@@ -60,26 +60,38 @@ async function attemptInside(
   };
 }
 
-/** The outcome, or why the update is never sent. */
+type AttemptContext = Pick<DrainContext, 'send' | 'inside' | 'onError'> & {
+  readonly store: Pick<Store, 'auth'>;
+};
+
+/** The outcome, or why the update is never sent. `nowMs` is Redis' time. */
 export async function attempt(
-  { store, send, inside }: Pick<DrainContext, 'send' | 'inside'> & { readonly store: Pick<Store, 'auth'> },
+  { store, send, inside, onError }: AttemptContext,
   bot: number,
   { receiver, sign }: Destination,
   delivery: Delivery,
+  nowMs: number,
   signal: AbortSignal,
 ): Promise<Outcome | DeadReason> {
-  const handle = inside?.(bot);
-  if (handle) return attemptInside(handle, delivery);
-  const { entry } = delivery;
-  // The bot may have got another name while the update waited.
-  const known = store.auth.botById(bot);
-  const found = known instanceof Promise ? await known : known;
-  const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
-  // A receiver that has seen the update before may drop it by its id.
-  const shown = { ...entry, updateId: entry.shownId };
-  const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
-  if (body.length > limits.webhook_body_bytes_max) return 'too_large';
-  const nowS = Math.floor(Date.now() / 1_000);
-  const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
-  return send(receiver, headers, body, signal);
+  if (nowMs - delivery.made >= limits.webhook_retry_age_ms_max) return 'expired';
+  try {
+    const handle = inside?.(bot);
+    if (handle) return await attemptInside(handle, delivery);
+    const { entry } = delivery;
+    // The bot may have got another name while the update waited.
+    const known = store.auth.botById(bot);
+    const found = known instanceof Promise ? await known : known;
+    const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
+    // A receiver that has seen the update before may drop it by its id.
+    const shown = { ...entry, updateId: entry.shownId };
+    const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
+    if (body.length > limits.webhook_body_bytes_max) return 'too_large';
+    const nowS = Math.floor(Date.now() / 1_000);
+    const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
+    return await send(receiver, headers, body, signal);
+  } catch (thrown) {
+    // Nothing of the receiver's: it is tried again.
+    onError(thrown);
+    return { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
+  }
 }

@@ -10,6 +10,7 @@
 import { limits } from '../limits.js';
 import type { Advanced, DeadReason, Lease, Step } from '../store/deliveries.js';
 import type { Webhook } from '../store/webhooks.js';
+import { createAlarm } from './alarm.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';
 import type { DrainContext } from './context.js';
@@ -50,11 +51,11 @@ export function startDrain(
 ): Drain {
   const { store, slots } = context;
   const held = createHeld();
-  const breaker = createBreaker(lease.probes);
+  let breaker = createBreaker(lease.probes);
   const abort = new AbortController();
   let destination: Destination = destinationOf(webhook, context.service);
   let { maxConnections } = webhook;
-  let { hook, after, more, gone } = lease;
+  let { hook, after, more, gone, dropped } = lease;
   let renewedAt = sentAt;
   /** Redis' time, and when it was read by the monotonic clock. */
   let clock = { redis: lease.now, own: sentAt };
@@ -63,15 +64,15 @@ export function startDrain(
   const report = createReport();
   const graves = createGraves(store.deliveries, bot, lease.fence);
   let hinted = false;
+  /** The webhook may have changed. */
+  let changed = false;
   /** The receiver is down: nothing is sent before. */
   let pauseEnd = 0;
   let stepping = false;
   let state: 'running' | 'stopping' | 'over' = 'running';
   /** The webhook was deleted: what is open may be acknowledged until then. */
   let graceEnd = Number.POSITIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
-  /** When it is due, by the monotonic clock. */
-  let timerAt = 0;
+  const alarm = createAlarm(pump);
   /** When something was last taken or settled, by the monotonic clock. */
   let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
@@ -90,22 +91,10 @@ export function startDrain(
   function end(again: boolean): void {
     if (state === 'over') return;
     state = 'over';
-    clearTimeout(timer);
+    alarm.clear();
     abort.abort();
     hush();
     finish(again);
-  }
-
-  /** Looks again in so many milliseconds, or sooner: one that is due before is left, since each answer comes by here. */
-  function wake(ms: number): void {
-    const at = performance.now() + Math.max(0, ms);
-    if (timer !== undefined && timerAt <= at) return;
-    clearTimeout(timer);
-    timerAt = at;
-    timer = setTimeout(() => {
-      timer = undefined;
-      pump();
-    }, ms);
   }
 
   /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
@@ -131,34 +120,25 @@ export function startDrain(
 
   async function deliver(opened: Opened, probe: boolean): Promise<void> {
     const { delivery } = opened;
-    let outcome: Outcome | DeadReason;
-    try {
-      outcome =
-        nowRedis() - delivery.made >= limits.webhook_retry_age_ms_max
-          ? 'expired'
-          : await attempt(context, bot, destination, delivery, abort.signal);
-    } catch (thrown) {
-      // Nothing of the receiver's: it is tried again.
-      context.onError(thrown);
-      outcome = { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
-    }
+    const to = destination;
+    const outcome = await attempt(context, bot, to, delivery, nowRedis(), abort.signal);
     slots.give();
     busyAt = performance.now();
     if (state === 'over') return;
     if (abort.signal.aborted) giveBack(delivery.chat, 0);
-    else if (typeof outcome === 'string') bury(opened, outcome, null);
-    else if (isDelivered(outcome)) await delivered(opened, outcome);
-    else notDelivered(opened, outcome, probe);
+    else if (typeof outcome === 'string') bury(opened, outcome, null, to);
+    else if (isDelivered(outcome)) await delivered(opened, outcome, to);
+    else notDelivered(opened, outcome, probe, to);
     pump();
   }
 
-  const facts = (tries: number, nextAtMs: number | null = null) => ({
-    ...{ tries: tries + 1, nextAtMs, secrets: destination.secrets },
+  const facts = ({ secrets }: Destination, tries: number, nextAtMs: number | null = null) => ({
+    ...{ tries: tries + 1, nextAtMs, secrets },
   });
 
-  function bury({ delivery, tries }: Opened, reason: DeadReason, outcome: Outcome | null): void {
-    graves.add(delivery, reason);
-    context.onOutcome?.(bot, delivery, outcome, reason, facts(tries));
+  function bury(opened: Opened, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
+    graves.add(opened.delivery, reason);
+    context.onOutcome?.(bot, opened.delivery, outcome, reason, facts(to, opened.tries));
   }
 
   function notBuried(chat: string, error: unknown): void {
@@ -171,21 +151,27 @@ export function startDrain(
     report.park(chat, delayMs, 0, held.giveUp(chat));
   }
 
-  async function delivered({ delivery, tries }: Opened, outcome: Answered): Promise<void> {
+  async function delivered({ delivery, tries }: Opened, outcome: Answered, to: Destination): Promise<void> {
     breaker.success();
     if (gone !== null) report.notGone();
-    context.onOutcome?.(bot, delivery, outcome, null, facts(tries));
+    context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries));
     const asked = context.onAnswer?.(bot, delivery, outcome);
     if (asked) await asked.catch(context.onError);
     if (state === 'over') return;
     report.ack(delivery, held.settle(delivery.chat));
   }
 
-  function notDelivered(opened: Opened, outcome: Outcome, probe: boolean): void {
+  function notDelivered(opened: Opened, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
     // This process is short of connections.
     if (outcome.kind === 'failed' && outcome.reason === 'busy') {
       giveBack(delivery.chat, restMs);
+      return;
+    }
+    if (to !== destination) {
+      // It says nothing of the receiver that is asked now.
+      context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
+      giveBack(delivery.chat, 0);
       return;
     }
     const [status, retryAfterMs] =
@@ -197,10 +183,10 @@ export function startDrain(
     const nowMs = nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
     if (next.kind === 'dead') {
-      bury(opened, 'expired', outcome);
+      bury(opened, 'expired', outcome, to);
       return;
     }
-    context.onOutcome?.(bot, delivery, outcome, null, facts(tries, next.atMs));
+    context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
     report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
   }
 
@@ -221,6 +207,7 @@ export function startDrain(
   function nextStepIn(): number {
     const now = performance.now();
     const pause = pauseLeft();
+    if (changed) return 0;
     if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
     if (report.urgent || graves.count > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
     if (report.acked > 0 && held.count === 0 && !staying(now)) return 0;
@@ -263,15 +250,14 @@ export function startDrain(
     if (stepping) return;
     const soon = nextStepIn();
     if (soon <= 0) void step();
-    else wake(Math.min(soon, graceEnd - now, leaseEnd - now));
+    else alarm.set(Math.min(soon, graceEnd - now, leaseEnd - now));
   }
 
   async function step(): Promise<void> {
     stepping = true;
-    clearTimeout(timer);
-    timer = undefined;
+    alarm.clear();
     // Whatever Redis does, the end of the lease is heard of.
-    wake(limits.webhook_lease_ms - (performance.now() - renewedAt));
+    alarm.set(limits.webhook_lease_ms - (performance.now() - renewedAt));
     try {
       await tell();
       stepping = false;
@@ -279,7 +265,8 @@ export function startDrain(
     } catch (thrown) {
       context.onError(thrown);
       stepping = false;
-      if (state !== 'over') wake(Math.min(restMs, limits.webhook_lease_ms - (performance.now() - renewedAt)));
+      if (state !== 'over')
+        alarm.set(Math.min(restMs, limits.webhook_lease_ms - (performance.now() - renewedAt)));
     }
   }
 
@@ -292,12 +279,16 @@ export function startDrain(
     const asked = wanted();
     const told = report.take();
     const before = performance.now();
+    const known = { hinted, changed };
     if (asked.updates > 0) hinted = false;
-    const place = { fence: lease.fence, since: lease.since, after, safe: held.safe(after) };
+    changed = false;
+    const place = { fence: lease.fence, since: lease.since, hook, after, safe: held.safe(after) };
     const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
     const step = { ...place, leave, ...told, ...asked, ...pausing };
     const advanced = await store.deliveries.advance(bot, step).catch((thrown) => {
       report.putBack(told);
+      hinted ||= known.hinted;
+      changed ||= known.changed;
       throw thrown;
     });
     if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
@@ -311,6 +302,11 @@ export function startDrain(
       graceEnd = Math.min(graceEnd, before + (advanced.wait ?? 0));
       return;
     }
+    if (advanced.dropped !== dropped) {
+      ({ dropped } = advanced);
+      held.drop();
+      report.drop();
+    }
     takeUp(advanced, asked);
     if (advanced.hook !== hook) await reload(advanced.hook);
   }
@@ -322,11 +318,13 @@ export function startDrain(
     hook = version;
     destination = destinationOf(present, context.service);
     maxConnections = present.maxConnections;
+    breaker = createBreaker(0);
   }
 
   takeUp(lease, { chats: 1, updates: 1 });
-  const hear = () => {
+  const hear = (webhook: boolean) => {
     hinted = true;
+    changed ||= webhook;
     pump();
   };
   const hearing = hearOf(store.deliveries, bot, again ? 0 : listenAfterMs, hear, context.onError);

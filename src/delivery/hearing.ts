@@ -7,12 +7,15 @@ export interface Hearing {
   end(): void;
 }
 
-/** Listens after `delayMs`; calls `hear` for each hint, and once when the subscription stands: what came before gave none. */
+/**
+ * Listens after `delayMs`; calls `hear` for each hint, telling whether it is of the webhook, and once when the subscription stands:
+ * what came before gave none.
+ */
 export function hearOf(
   deliveries: Pick<Deliveries, 'listen'>,
   bot: number,
   delayMs: number,
-  hear: () => void,
+  hear: (webhook: boolean) => void,
   onError: (error: unknown) => void,
 ): Hearing {
   let on = delayMs === 0;
@@ -28,7 +31,7 @@ export function hearOf(
       on = false;
       onError(thrown);
     }
-    if (!ended) hear();
+    if (!ended) hear(false);
   }
 
   const timer = setTimeout(listen, delayMs);

@@ -38,6 +38,8 @@ export interface Held {
   giveUp(chat: string): string[];
   /** Forgets what waits behind open updates, which must be parked instead; returns it by chat, with the open one. */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }>;
+  /** Forgets all that is not open: it is in the queue no more. */
+  drop(): void;
   /** The id below which all is parked or gone, given that the queue was read up to `after`. */
   safe(after: string): string;
 }
@@ -135,6 +137,13 @@ export function createHeld(): Held {
         forget(chat, 1);
       }
       return spilled;
+    },
+    drop() {
+      queue.length = 0;
+      for (const chat of chats.values()) {
+        forget(chat, chat.open ? 1 : 0);
+        if (!chat.open) chats.delete(chat.name);
+      }
     },
     safe(after) {
       let least = Number(after) + 1;

@@ -19,6 +19,8 @@ export interface Report {
   parkWith(delivery: Delivery): boolean;
   /** What Redis says of the chat is older than what is to be told of it. */
   knows(chat: string): boolean;
+  /** What was to be parked is in the queue no more. */
+  drop(): void;
   /** What is told now; from here on a new report is gathered. */
   take(): Told;
   /** It could not be told. */
@@ -66,6 +68,9 @@ export function createReport(): Report {
       return parking !== undefined;
     },
     knows: (chat) => failed.has(chat) || acked.some(({ delivery }) => delivery.chat === chat),
+    drop() {
+      failed = new Map();
+    },
     take() {
       const told = { acked, failed: [...failed.values()], error, gone };
       [acked, failed, error, gone] = [[], new Map(), '', ''];

@@ -184,6 +184,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
   };
+  /** Takes one call out of a token bucket, or tells how long it is until there is one in it. */
+  'limits/take': {
+    keys: { bucket: string };
+    args: { calls: number | string; interval_us: number | string };
+    result:
+      | { status: 'ok'; wait: number };
+  };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
@@ -601,7 +608,7 @@ export interface Scripts {
     keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
     result:
-      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; ring: boolean }
+      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; ring: boolean; dropped: string }
       | { status: 'fenced' };
   };
   /** Takes updates that will not be delivered out of a bot's queue and hands them to Postgres as dead letters. */
@@ -619,7 +626,7 @@ export interface Scripts {
     keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
     args: { bot: string; limit: number | string };
     result:
-      | { status: 'ok'; fence: string; hook: number; since: string; now: number; again: unknown; fresh: unknown; after: string; safe: string; more: boolean; wait: number; probes: number; gone: number | null }
+      | { status: 'ok'; fence: string; hook: number; since: string; now: number; again: unknown; fresh: unknown; after: string; safe: string; more: boolean; wait: number; probes: number; gone: number | null; dropped: string }
       | { status: 'stale_run' }
       | { status: 'no_webhook' }
       | { status: 'leased' }

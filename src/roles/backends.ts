@@ -181,6 +181,12 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
     issuer: providerOf(config)?.issuer,
+    rates: {
+      bot: config.RATE_PER_BOT,
+      owner: config.RATE_PER_OWNER,
+      chat: config.RATE_PER_CHAT,
+      address: config.RATE_PER_ADDRESS,
+    },
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
     onError: onDelay('background work', meaning.background, isLate),

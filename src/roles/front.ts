@@ -101,6 +101,12 @@ export async function startFront(backends: Backends): Promise<Role> {
     'Calls with tokens that never existed which were answered 429.',
     () => store.guesses.slowed,
   );
+  for (const kind of ['bot', 'owner', 'chat', 'address'] as const)
+    metrics.gauge(
+      `petrel_refused_by_${kind}_rate`,
+      `Calls refused because of the setting RATE_PER_${kind.toUpperCase()}.`,
+      () => store.fairUse?.refused[kind] ?? 0,
+    );
   tellFigures(metrics, backends);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');

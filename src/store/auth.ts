@@ -179,8 +179,8 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
     // The token of who is suspended stays theirs, and is not accepted.
     if (pepper < 0 || value.state !== undefined) return null;
-    // A bot's token can be read from its box, and moves without being used.
     if ('tokens' in value) use.note(secrets.lookup(token));
+    // A bot's token can be read from its box, and moves without being used.
     if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;

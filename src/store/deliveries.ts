@@ -38,6 +38,8 @@ interface Taken {
   readonly now: number;
   /** ms, since when the receiver has answered nothing but 410; null when it has not */
   readonly gone: number | null;
+  /** Version of the settings that last dropped what waited: what was taken before is gone. */
+  readonly dropped: string;
 }
 
 export interface Lease extends Taken {
@@ -53,6 +55,8 @@ export interface Lease extends Taken {
 export interface Step {
   readonly fence: string;
   readonly since: string;
+  /** Version of the settings that were gone by. */
+  readonly hook: number;
   readonly after: string;
   /** Everything up to this id is parked or gone. */
   readonly safe: string;
@@ -92,8 +96,8 @@ export interface Deliveries {
   advance(bot: number, step: Step): Promise<Advanced | null>;
   /** Takes updates out as dead letters. False when another worker has the lease. */
   bury(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
-  /** Calls `listener` when the bot's queue or webhook may have changed; a hint. */
-  listen(bot: number, listener: () => void): Promise<() => void>;
+  /** Calls `listener` when the bot's queue may have changed, or its webhook; a hint. */
+  listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
   /** Bots of a partition that are due and in nobody's hands: to be rung for, and rung for in vain. */
   due(
     partition: number,
@@ -138,6 +142,7 @@ function taken(result: Ok<'webhooks/lease'> | Ok<'webhooks/advance'>): Taken {
     wait: result.wait < 0 ? null : result.wait,
     now: result.now,
     gone: result.gone,
+    dropped: result.dropped,
   };
 }
 
@@ -185,6 +190,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
         gone: step.gone,
         hold: Math.round(step.holdMs),
         probes: step.probes,
+        hook: step.hook,
       });
       const { fence, since, after, safe, leave } = step;
       const args = { bot: String(bot), fence, since, after, safe, leave, report };
@@ -198,7 +204,7 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
       const args = { bot: String(bot), fence, reason, ids };
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
     },
-    listen: (bot, listener) => hints.listen(keys.botChannel(bot), listener),
+    listen: (bot, listener) => hints.listen(keys.botChannel(bot), (text) => listener(text === 'w')),
     async due(partition, limit) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };
       const { ring, unheard, more } = await scripts.call('webhooks/sweep', partition, at, { limit });

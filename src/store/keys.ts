@@ -124,6 +124,8 @@ export interface Keys {
   idempotency(caller: Caller, digest: string): string;
   /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
   idempotencyLive(caller: Caller): string;
+  /** STRING: when (µs) a token bucket is full again. Expires then. */
+  rate(partition: number, bucket: string): string;
   /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   ticket(entityKey: string): string;
   /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
@@ -196,6 +198,7 @@ export function makeKeys(count: number): Keys {
     request: (p, id) => `${at(p)}:req:${id}`,
     idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,
     idempotencyLive: (caller) => `${near(caller.id)}:idempotency_live:${callerText(caller)}`,
+    rate: (p, bucket) => `${at(p)}:rate:${bucket}`,
     ticket: (entityKey) => `${entityKey}:ticket`,
     authNodes: () => `${at(0)}:auth_nodes`,
     authRevoked: () => `${at(0)}:auth_revoked`,

@@ -13,6 +13,7 @@ import { type Chats, createChats } from './chats.js';
 import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
+import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createGuesses, type Guesses, type Guessing } from './guesses.js';
 import { createHistory, type History } from './history.js';
@@ -49,6 +50,8 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly identities: Identities;
+  /** Undefined where calls are not counted. */
+  readonly fairUse: FairUse | undefined;
   readonly pictures: Pictures;
   readonly chats: Chats;
   readonly messages: Messages & Batches;
@@ -102,6 +105,8 @@ export interface StoreOptions {
   readonly reactorsListed: number;
   /** Setting JWT_ISSUER. */
   readonly issuer?: string | undefined;
+  /** Settings RATE_PER_…; what is absent has no bound. */
+  readonly rates?: Rates;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
@@ -115,6 +120,7 @@ export function createStore({
   onError,
   ring = () => {},
   guessing = { burst: 0, perMinute: 1 },
+  rates = {},
   ...context
 }: StoreOptions): Store {
   const { transferConsent = false } = context;
@@ -158,6 +164,7 @@ export function createStore({
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
+    fairUse: createFairUse(shared, rates),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),

@@ -1,6 +1,7 @@
 /** Real answers of every method and endpoint, against the schemas that the OpenAPI document shows of them. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { endpoints, methods } from '../../src/api/registry.js';
+import { providerSettings } from '../support/provider.js';
 import { answered, holdEndpoint, holdMethod } from '../support/results.js';
 import { png } from '../support/samples.js';
 import { resultOf, type Service, startService } from '../support/service.js';
@@ -8,7 +9,7 @@ import { resultOf, type Service, startService } from '../support/service.js';
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
+  service = await startService({ extraEnv: { ...providerSettings, WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
 });
 afterAll(() => service?.stop());
 
@@ -201,6 +202,10 @@ test('tokens of a person and pictures of a bot', async () => {
   await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'laptop' }));
   await resultOf(service.app(ann, 'GET', '/api/me/tokens'));
   await resultOf(service.app(ann, 'DELETE', '/api/me/tokens', { name: 'laptop' }));
+  const operator = { token: service.adminToken };
+  const identity = `/api/admin/users/${ann.id}/identity`;
+  await resultOf(service.app(operator, 'PUT', identity, { external_subject: 'ann' }));
+  await resultOf(service.app(operator, 'DELETE', identity));
   for (const kind of ['avatar', 'start_picture']) {
     const path = `/api/me/bots/${bot.id}/${kind}`;
     const headers = { authorization: `Bearer ${ann.token}`, 'content-type': 'image/png' };

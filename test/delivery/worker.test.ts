@@ -54,6 +54,7 @@ test('a worker that was left behind by its lease changes nothing', async ({ onTe
   if (typeof theirs === 'string') throw new Error(theirs);
   const step: Omit<Step, 'fence'> = {
     since: mine.since,
+    hook: mine.hook,
     after: mine.after,
     safe: mine.safe,
     leave: 'stay',

@@ -106,7 +106,7 @@ const leases: Case[] = [
 
 const report = (more = {}) =>
   pack({
-    ...{ acked: [], failed: [], chats: 10, updates: 10, error: '', gone: '', hold: 0, probes: 0 },
+    ...{ acked: [], failed: [], chats: 10, updates: 10, error: '', gone: '', hold: 0, probes: 0, hook: 7 },
     ...more,
   });
 const advance = (what: string, more: More, told = {}, args = {}): Case => ({
@@ -213,6 +213,31 @@ const steps: Case[] = [
     },
     {},
     { leave: 'idle' },
+  ),
+  advance(
+    'leaves without having read what came: somebody is to look at once',
+    {
+      seeds: [...three, mine({ dropped: 6 })],
+      answer: ['ok', '7', any, [], [], '40', 0, -1, null, 1, 1, '6'],
+      changes: [state, due],
+      after: async (client) => expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).not.toBeNull(),
+    },
+    { updates: 0, chats: 1 },
+    { leave: 'idle', after: '40', safe: '40' },
+  ),
+  advance(
+    'what a former receiver did is not held against the present one',
+    {
+      seeds: [...three, mine({ hook_set: 9, hook: 9 })],
+      answer: ['ok', '9', any, [], [], '41', 0, -1, null, 1, 1, '0'],
+      changes: [state, due],
+      async after(client) {
+        const names = ['hold', 'probes', 'err', 'gone'] as const;
+        expect(await Promise.all(names.map((name) => field(client, name)))).toEqual([null, null, null, null]);
+      },
+    },
+    { hold: 30_000, probes: 4, error: 'why', gone: 'set', hook: 8 },
+    { leave: 'now', safe: '39' },
   ),
   advance(
     'leaves until the next retry',

@@ -1,0 +1,92 @@
+/** A webhook that is set again while a worker has its bot: the new receiver starts afresh, and what was dropped does not come. */
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeCertificate } from '../support/certificates.js';
+import { startReceiver } from '../support/receivers.js';
+import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
+
+let world: World;
+let errors: unknown[];
+/** What is masked in the answer to the first attempt at each update, by its text. */
+const masked = new Map<string, readonly string[]>();
+beforeAll(async () => {
+  world = await startWorld();
+  ({
+    node: { errors },
+  } = await world.worker({
+    onOutcome(_, { entry }, __, ___, { secrets }) {
+      const said = String(entry.message.record.content.text);
+      if (!masked.has(said)) masked.set(said, secrets);
+    },
+  }));
+});
+afterAll(() => world.close());
+
+/** Waits for its words before it answers; one that begins with `later` asks to be left alone for an hour. */
+async function sulking(onTestFinished: (end: () => Promise<void>) => void) {
+  const shown = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+  const held: ServerResponse[] = [];
+  let refused = 0;
+  const receiver = await startReceiver(shown, (_, response, body) => {
+    if (JSON.parse(body.toString()).message.text.startsWith('later')) {
+      refused++;
+      response.writeHead(429, { 'Retry-After': '3600' }).end();
+    } else held.push(response);
+  });
+  onTestFinished(() => receiver.close());
+  return {
+    settings: { url: `https://127.0.0.1:${receiver.port}/secret-path`, certificate: shown.cert },
+    held,
+    refused: () => refused,
+  };
+}
+
+test('how a former receiver failed is not held against the one that was set in its place', {
+  timeout: 20_000,
+}, async ({ onTestFinished }) => {
+  const { front } = world;
+  const former = await sulking(onTestFinished);
+  const books = await keepBooks();
+  onTestFinished(() => books.close());
+  const { bot, users, say } = await makeChats(front, 10);
+  const { queues, webhooks } = front.store;
+  await webhooks.set(bot.id, settingsFor(books, former.settings), keepQueue);
+  await say(0, 'slow');
+  await expect.poll(() => former.held.length).toBe(1);
+  await Promise.all(users.slice(1).map((_, n) => say(n + 1, `later ${n}`)));
+  await expect.poll(async () => (await queues.info(bot.id)).error?.message).toMatch(/429/);
+  await expect.poll(former.refused).toBeGreaterThan(7);
+  await webhooks.set(bot.id, settingsFor(books), keepQueue);
+  // What is open to the former one goes on for a while, and ends after the change.
+  await books.tookIn(9, 5_000);
+  former.held[0]?.writeHead(503).end();
+  await books.tookIn(10, 5_000);
+  expect((await queues.info(bot.id)).error).toBeNull();
+  expect(masked.get('slow')?.[0]).toBe(former.settings.url);
+  expect(errors).toEqual([]);
+});
+
+test('what a worker holds is dropped with the rest', { timeout: 20_000 }, async ({ onTestFinished }) => {
+  const { front } = world;
+  let answer = (_: number) => {};
+  const answered = new Promise<number>((resolve) => {
+    answer = resolve;
+  });
+  const books = await keepBooks(({ text }) => (text === 'open' ? answered : 200));
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(front, 3);
+  const { queues, webhooks } = front.store;
+  const settings = settingsFor(books, { maxConnections: 1 });
+  await webhooks.set(bot.id, settings, keepQueue);
+  await say(0, 'open');
+  await expect.poll(() => books.open).toBe(1);
+  for (const person of [0, 1, 2, 1]) await say(person, 'old');
+  await webhooks.set(bot.id, settings, { drop: true, mask: null });
+  await say(1, 'new');
+  await say(0, 'new');
+  expect((await queues.info(bot.id)).pending).toBe(2);
+  answer(200);
+  await books.tookIn(3, 5_000);
+  await expect.poll(async () => (await queues.info(bot.id)).pending).toBe(0);
+  expect(books.taken.map(({ text }) => text)).toEqual(['open', 'new', 'new']);
+});
