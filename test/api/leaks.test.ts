@@ -105,9 +105,10 @@ test('deliveries of a bot whose token leaked rest until there is a new one', asy
     await write('two');
     await write('three');
     const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
-    expect(heard).toEqual(['one']);
-    await eventually('all deliveries', () => heard.length === 3);
-    expect(heard).toEqual(['one', 'two', 'three']);
+    expect(new Set(heard)).toEqual(new Set(['one']));
+    await eventually('all deliveries', () => heard.includes('three'));
+    // An update may come twice.
+    expect([...new Set(heard)]).toEqual(['one', 'two', 'three']);
     expect((await resultOf(service.bot(fresh, 'getWebhookInfo'))).url).toBe(url);
     const [noted] = (await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`))).items.filter(
       ({ event }: { event: string }) => event === 'leak_found',
