@@ -39,6 +39,10 @@ const seeds = z.string().transform((text, ctx) => {
   return urls;
 });
 
+const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, {
+  error: 'up to 64 letters, digits and hyphens',
+});
+
 const flag = z
   .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
   .transform((text) => text === '1' || text === 'true');
@@ -49,11 +53,28 @@ const keyRing = z.string().transform((text, ctx) => {
     const [id = '', base64 = ''] = part.trim().split(':');
     return { id, key: Buffer.from(base64, 'base64') };
   });
-  if (keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32)) {
-    ctx.addIssue({ code: 'custom', message: 'id:base64 of 32 bytes, several separated by commas' });
+  const malformed = keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32);
+  if (malformed || new Set(keys.map(({ id }) => id)).size < keys.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: 'id:base64 of 32 bytes, several of different ids separated by commas',
+    });
     return z.NEVER;
   }
   return keys;
+});
+
+/** Several separated by commas: the first makes what is new, all are accepted. */
+const peppers = z.string().transform((text, ctx) => {
+  const all = text.split(',').map((part) => part.trim());
+  if (all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: 'at least 32 characters, several different ones separated by commas',
+    });
+    return z.NEVER;
+  }
+  return all;
 });
 
 /** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
@@ -68,6 +89,15 @@ const cidrs = z.string().transform((text, ctx) => {
     return z.NEVER;
   }
   return ranges as string[];
+});
+
+/** `30/1`: up to 30 at once, which come back within a second. */
+const rate = z.string().transform((text, ctx) => {
+  const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
+  if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
+    return { calls, seconds };
+  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day' });
+  return z.NEVER;
 });
 
 /** One row a setting. The README's table is generated from the descriptions. */
@@ -100,14 +130,36 @@ export const settings = {
     .min(16, { error: 'at least 16 characters' })
     .optional()
     .describe('Bearer token of `/api/admin` (`dev` makes one)'),
-  TOKEN_PEPPER: z
-    .string()
-    .min(32, { error: 'at least 32 characters' })
+  TOKEN_PEPPER: peppers
     .optional()
-    .describe('Secret under which tokens are looked up (`dev` makes one)'),
+    .describe(
+      'Secrets under which tokens are looked up, newest first, separated by commas (`dev` makes one)',
+    ),
   TOKEN_KEYS: keyRing
     .optional()
     .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
+  JWT_JWKS_URL: url(['https:'])
+    .optional()
+    .describe(
+      'Public keys of an identity provider whose tokens (JWT) people may call the application API with',
+    ),
+  JWT_JWKS_FILE: z.string().min(1).optional().describe('The same keys in a file'),
+  JWT_ISSUER: z.string().min(1).optional().describe('`iss` of those tokens'),
+  JWT_AUDIENCE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('`aud` of those tokens: this service, as the provider knows it'),
+  JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim that names the person'),
+  JWT_CREATE_USERS: flag
+    .default(false)
+    .describe(
+      '1: who comes with a valid token for the first time becomes a person here; 0: operators map subjects',
+    ),
+  RATE_PER_BOT: rate.optional().describe('Calls of a bot, `getUpdates` apart'),
+  RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
+  RATE_PER_CHAT: rate.optional().describe('Calls of bots that change something in one chat'),
+  RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
   FILES_DIR: z
     .string()
     .min(1)
@@ -143,6 +195,31 @@ export const settings = {
     .describe(
       'Ranges of addresses that webhooks may reach though they are private, loopback or otherwise special, for tests and intranets',
     ),
+  TRUSTED_PROXIES: cidrs
+    .default([])
+    .describe(
+      'Ranges of addresses of the balancers in front, whose `X-Forwarded-For` tells the address of the client',
+    ),
+  GUESSES_BURST: int(0, 1_000_000, 300).describe(
+    'Tokens that never existed which a client address may try at once before it gets 429; 0 for no bound',
+  ),
+  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe('How many of them are forgiven in a minute'),
+  LEAK_REPORT_KEYS: z
+    .string()
+    .min(1)
+    .refine((text) => !/^\w+:\/\//.test(text) || (URL.canParse(text) && text.startsWith('https://')), {
+      error: 'an https:// URL or the path of a file',
+    })
+    .optional()
+    .describe(
+      'URL or file of the public keys that sign reports of leaked tokens; without it `/api/leaks/report` is off',
+    ),
+  LEAK_REPORT_KEY_HEADER: headerName
+    .default('Github-Public-Key-Identifier')
+    .describe('Header of such a report that names its key'),
+  LEAK_REPORT_SIGNATURE_HEADER: headerName
+    .default('Github-Public-Key-Signature')
+    .describe('Header of such a report that carries its signature'),
   HEADER_SERVICE_NAME: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
@@ -161,6 +238,11 @@ export const settings = {
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
+  ACCESS_LOG: flag
+    .default(false)
+    .describe(
+      '1: a front writes a line for each request: what was called by whom, status and time; never a token',
+    ),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',
@@ -201,6 +283,23 @@ export function redisOf({ REDIS_URL, REDIS_CLUSTER }: Config): string | readonly
   const given = REDIS_CLUSTER ?? REDIS_URL;
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
   return given;
+}
+
+/** Where the keys of the identity provider are, and what its tokens say; undefined where none is set. Throws a ConfigError
+ * when only a part of it is. */
+export function providerOf(config: Config) {
+  const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
+  if (JWT_JWKS_URL === undefined && JWT_JWKS_FILE === undefined) return undefined;
+  if (JWT_JWKS_URL !== undefined && JWT_JWKS_FILE !== undefined)
+    throw new ConfigError('JWT_JWKS_URL and JWT_JWKS_FILE exclude each other');
+  const { JWT_ISSUER, JWT_AUDIENCE } = requireSettings(config, ['JWT_ISSUER', 'JWT_AUDIENCE']);
+  return {
+    source: JWT_JWKS_URL === undefined ? { file: JWT_JWKS_FILE as string } : { url: JWT_JWKS_URL },
+    issuer: JWT_ISSUER,
+    audience: JWT_AUDIENCE,
+    subjectClaim: config.JWT_SUBJECT_CLAIM,
+    createUsers: config.JWT_CREATE_USERS,
+  };
 }
 
 /** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */

@@ -13,7 +13,10 @@ import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import { startMetrics } from './roles/metrics.js';
+import { suspend } from './roles/oversight.js';
 import type { Role } from './roles/role.js';
+import { scanTokens } from './roles/scan_tokens.js';
+import { listLeaked, rotateKeys } from './roles/tokens.js';
 import { discard, listAll, type ReplayOptions, replay, show } from './roles/webhooks.js';
 import { version } from './version.js';
 
@@ -134,10 +137,10 @@ const webhooks = program
   .command('webhooks')
   .description('deliveries to webhooks, for the person who runs it');
 /** A task of an operator, on the stores of the installation. */
-const withBackends = (work: (backends: Backends) => Promise<void>) =>
-  task('webhooks', async (config, log) => {
+const withBackends = (work: (backends: Backends) => Promise<void>, name = 'webhooks') =>
+  task(name, async (config, log) => {
     log.level = 'warn';
-    const backends = await openBackends(config, 'webhooks', log);
+    const backends = await openBackends(config, name, log);
     await work(backends).finally(() => backends.close());
   });
 webhooks
@@ -165,5 +168,54 @@ webhooks
   .description('discards all dead letters of a bot')
   .argument('<bot>', 'id or username')
   .action((bot: string) => withBackends((backends) => discard(backends, bot)));
+
+for (const what of ['bot', 'user'] as const) {
+  const group = program
+    .command(`${what}s`)
+    .description(`${what === 'bot' ? 'bots' : 'people'}, for the person who runs it`);
+  for (const suspended of [true, false]) {
+    group
+      .command(suspended ? 'suspend' : 'unsuspend')
+      .description(suspended ? 'accepts their tokens no more, on no node' : 'accepts their tokens again')
+      .argument(`<${what}>`, 'id or username')
+      .action((name: string) =>
+        withBackends((backends) => suspend(backends, what, name, suspended), `${what}s`),
+      );
+  }
+}
+const tokens = program
+  .command('tokens')
+  .description('keys, peppers and leaked tokens, for the person who runs it');
+tokens
+  .command('rotate-keys')
+  .description(
+    'seals everything under the first of TOKEN_KEYS, and looks tokens up under the first TOKEN_PEPPER',
+  )
+  .addHelpText(
+    'after',
+    `\nIt may run while the installation serves, and may be ended and run again. ${settings}`,
+  )
+  .action(() => withBackends(rotateKeys, 'tokens'));
+tokens
+  .command('leaks')
+  .description('tokens that were found in public: whose, when and where')
+  .action(() => withBackends(listLeaked, 'tokens'));
+tokens
+  .command('scan')
+  .description(
+    'finds tokens in a folder, and in all the history of a git repository; those of the installation are blocked',
+  )
+  .argument('<path>', 'folder or git repository')
+  .option('--dry-run', 'blocks nothing')
+  .addHelpText('after', `\nIt ends with 2 when it found any. Without settings it blocks nothing. ${settings}`)
+  .action((path: string, { dryRun = false }: { readonly dryRun?: boolean }) =>
+    task('tokens', async (config, log) => {
+      log.level = 'warn';
+      const backends =
+        dryRun || config.DATABASE_URL === undefined ? null : await openBackends(config, 'tokens', log);
+      const found = scanTokens(path, backends?.store ?? null);
+      if ((await found.finally(() => backends?.close())) > 0) process.exitCode = 2;
+    }),
+  );
 
 await program.parseAsync();

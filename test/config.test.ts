@@ -1,6 +1,6 @@
 /** Settings that have a form of their own. */
 import { describe, expect, test } from 'vitest';
-import { readConfig } from '../src/config.js';
+import { providerOf, readConfig } from '../src/config.js';
 
 describe('WEBHOOK_ALLOW_CIDRS', () => {
   test.each<[text: string, ranges: string[]]>([
@@ -40,4 +40,47 @@ test('HEADER_SERVICE_NAME becomes part of header names, so it is one', () => {
   expect(readConfig({ HEADER_SERVICE_NAME: 'My-Bots2' }).HEADER_SERVICE_NAME).toBe('My-Bots2');
   for (const name of ['a b', 'a:', '-a', 'ä', 'a\r\nX: y', 'a'.repeat(33)])
     expect(() => readConfig({ HEADER_SERVICE_NAME: name })).toThrow('HEADER_SERVICE_NAME must be');
+});
+
+describe('RATE_PER_BOT', () => {
+  test.each([
+    ['30/1', { calls: 30, seconds: 1 }],
+    ['1000000/86400', { calls: 1_000_000, seconds: 86_400 }],
+  ])('%s', (text, rate) => {
+    expect(readConfig({ RATE_PER_BOT: text }).RATE_PER_BOT).toEqual(rate);
+  });
+
+  test.each(['30', '0/1', '1/0', '30/1s', '-1/1', '1.5/1', '1000001/1', '1/86401', '/'])(
+    '%s is refused',
+    (text) => {
+      expect(() => readConfig({ RATE_PER_BOT: text })).toThrow('RATE_PER_BOT must be calls/seconds');
+    },
+  );
+
+  test('absent means no bound', () => expect(readConfig({}).RATE_PER_BOT).toBeUndefined());
+});
+
+describe('the identity provider', () => {
+  const said = { JWT_ISSUER: 'https://id.example/', JWT_AUDIENCE: 'petrel' };
+  const url = 'https://id.example/keys';
+
+  test('is none, or all that it takes', () => {
+    expect(providerOf(readConfig({}))).toBeUndefined();
+    expect(providerOf(readConfig({ ...said, JWT_JWKS_URL: url }))).toEqual({
+      ...{ source: { url }, issuer: said.JWT_ISSUER, audience: 'petrel' },
+      ...{ subjectClaim: 'sub', createUsers: false },
+    });
+    expect(providerOf(readConfig({ ...said, JWT_JWKS_FILE: 'keys.json' }))?.source).toEqual({
+      file: 'keys.json',
+    });
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    ['keys from two places', { ...said, JWT_JWKS_URL: url, JWT_JWKS_FILE: 'x' }, 'exclude each other'],
+    ['no issuer', { JWT_AUDIENCE: 'x', JWT_JWKS_URL: url }, 'JWT_ISSUER is required'],
+    ['no audience', { JWT_ISSUER: 'x', JWT_JWKS_URL: url }, 'JWT_AUDIENCE is required'],
+    ['keys in the clear', { ...said, JWT_JWKS_URL: 'http://id.example/keys' }, 'begins with https://'],
+  ])('%s is refused', (_, env, text) => {
+    expect(() => providerOf(readConfig(env))).toThrow(text);
+  });
 });

@@ -1,5 +1,5 @@
 --[[
-@summary Raises the revocation epoch for a user or a bot. The truth has been written before.
+@summary Raises the revocation epoch for users and bots. The truth has been written before.
 @repeatable A second epoch revokes nothing more.
 @include partition
 @include epochs
@@ -9,7 +9,7 @@
 @key     revoked  {NN}:auth_revoked  STREAM
 @key     channel  {NN}:on_auth       CHANNEL
 @arg     run        text
-@arg     subject    text
+@arg     subjects   text   separated by spaces
 @ok      incarnation int
 @ok      epoch       int
 @err     stale_run
@@ -18,6 +18,6 @@ local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 begin_epochs(nodes_key, revoked_key, inc)
 local epoch = redis.call('HINCRBY', nodes_key, 'epoch', 1)
-redis.call('XADD', revoked_key, 'MAXLEN', '~', LIMITS.auth_log_length_max, epoch .. '-0', 's', subject)
+redis.call('XADD', revoked_key, 'MAXLEN', '~', LIMITS.auth_log_length_max, epoch .. '-0', 's', subjects)
 redis.call('SPUBLISH', channel_key, 'r')
 return ok(inc, epoch)

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../errors.js';
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
+import { directChat, sharedChat } from '../store/keys.js';
 import type { Store } from '../store/store.js';
 import { namesChat, withChatIds } from './chat_names.js';
 import { changesState, type Method, type MethodContext, parseWith, type Receivers } from './method.js';
@@ -16,13 +17,30 @@ export const methodNamed = (name: string): Method | undefined => byName.get(name
 
 /** Runs a method that takes parameters. Throws or rejects with its refusal. */
 export function runMethod(
-  { params: schema, handler }: Method & { readonly params: NonNullable<Method['params']> },
+  method: Method & { readonly params: NonNullable<Method['params']> },
   context: MethodContext,
   values: Params,
 ): unknown {
-  const params = parseWith(schema, values);
-  if (!namesChat(params)) return handler(context, params as never);
-  return withChatIds(context.store, params).then((resolved) => handler(context, resolved as never));
+  const params = parseWith(method.params, values);
+  const run = (given: unknown) =>
+    fairly(method, context, given, () => method.handler(context, given as never));
+  if (!namesChat(params)) return run(params);
+  return withChatIds(context.store, params).then(run);
+}
+
+/** Runs a call that counts, where calls are counted (behaviour §14). One poll a bot is open at a time: polls do not count. */
+export function fairly(
+  method: Method,
+  { bot, store }: MethodContext,
+  params: unknown,
+  run: () => unknown,
+): unknown {
+  const { fairUse } = store;
+  if (fairUse === undefined || method.name === 'getUpdates') return run();
+  const chat = (params as { readonly chat_id?: unknown } | null)?.chat_id;
+  const changed = typeof chat === 'number' && chat !== 0 && changesState(method) ? chat : 0;
+  const ref = changed === 0 ? null : changed > 0 ? directChat(bot.id, changed) : sharedChat(changed);
+  return fairUse.call(bot, ref).then(run);
 }
 
 /** Nothing hears what these would tell, or they would end the delivery that they answer. */
@@ -70,8 +88,8 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
     const bot = await store.auth.botById(id);
-    // What it was sent before it was suspended may be answered later.
-    if (bot === null || bot.state !== undefined || method.params === null) return false;
+    // What it was sent before it was suspended may be answered later; who has a token that leaked may have set the webhook.
+    if (bot === null || bot.state !== undefined || bot.token === '' || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },

@@ -2,17 +2,19 @@
  * From a request to its reply: who calls, what is called, with which parameters. A bot call runs down here once and its
  * result comes up once; nothing on the way asks Postgres unless something is cold.
  */
-import { timingSafeEqual } from 'node:crypto';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
+import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
-import { methodNamed, runMethod } from './bot_calls.js';
+import { fairly, methodNamed, runMethod } from './bot_calls.js';
+import { createCallers, type TokenProvider } from './callers.js';
+import { createClientAddress } from './client_address.js';
 import { createDownloads } from './downloads.js';
-import { type Endpoint, Flat, kindForPeople, replied } from './endpoint.js';
+import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
-import { noFiles, parseParams } from './params.js';
+import { noFiles, parseParams, parseQuery } from './params.js';
 import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
@@ -23,6 +25,12 @@ export interface DispatchOptions {
   readonly receivers: Receivers;
   /** Bearer token of operators; without one there are no operator endpoints. */
   readonly adminToken: string | undefined;
+  /** Whose tokens are taken beside our own; by setting. */
+  readonly provider?: TokenProvider | undefined;
+  /** Null or absent where reports of leaked tokens are not taken. */
+  readonly leakKeys?: LeakKeys | null;
+  /** Ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[];
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
   /** Hears the outcome of each bot call. */
@@ -59,24 +67,14 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-function bearer(request: ApiRequest): string {
-  const { authorization } = request;
-  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';
-}
-
-function sameText(a: string, b: string): boolean {
-  const [x, y] = [Buffer.from(a), Buffer.from(b)];
-  return x.length === y.length && timingSafeEqual(x, y);
-}
-
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
 
 interface EndpointCall {
   readonly endpoint: Endpoint;
   readonly segments: Readonly<Record<string, string>>;
-  /** Null for operators. */
-  readonly user: { readonly id: number } | null;
+  /** Null for operators and partners. */
+  readonly user: User | null;
 }
 
 type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
@@ -86,16 +84,29 @@ export function createDispatch({
   files,
   receivers,
   adminToken,
+  provider,
+  leakKeys = null,
+  trustedProxies = [],
   own,
   onCall,
 }: DispatchOptions): RequestHandler {
+  const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
+
+  /** 401, or 429 for an address that has tried many tokens which never existed. */
+  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
+    const wait = await store.guesses.note(clientAddress(request), token);
+    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
+  }
+
+  const callers = createCallers({ auth: store.auth, adminToken, provider, refuse: refuseToken });
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
     if (method.params === null) {
-      return method.handler({ bot, store: on, files, receivers, uploads: noFiles, onGone }, null as never);
+      const context = { bot, store: on, files, receivers, uploads: noFiles, onGone };
+      return fairly(method, context, null, () => method.handler(context, null as never));
     }
     const { values, files: uploads } = parseParams(request);
     const context = { bot, store: on, files, receivers, uploads, onGone };
@@ -126,18 +137,16 @@ export function createDispatch({
     if (request.method !== 'GET' && request.method !== 'POST') return fail('method_not_allowed');
     const { token, name } = splitBotPath(request.path);
     const bot = store.auth.bot(token);
-    if (bot instanceof Promise) return bot.then((found) => callKnown(request, found, name));
-    return callKnown(request, bot, name);
+    if (bot instanceof Promise)
+      return bot.then((found) => (found ? callKnown(request, found, name) : refuseToken(request, token)));
+    return bot ? callKnown(request, bot, name) : refuseToken(request, token);
   }
 
-  function callKnown(
-    request: ApiRequest,
-    bot: Awaited<ReturnType<Store['auth']['bot']>>,
-    name: string,
-  ): void | Promise<void> {
-    if (bot === null) return fail('unauthorized');
+  function callKnown(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
+    request.calledBy = bot.id;
     const method = methodNamed(name);
     if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
+    request.called = method.name;
     if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {
       const result = run(request, method, bot, store);
@@ -158,22 +167,32 @@ export function createDispatch({
   }
 
   async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
-    const token = bearer(request);
-    if (endpoint.caller === 'admin' && (adminToken === undefined || !sameText(token, adminToken)))
-      fail('unauthorized');
+    request.called = endpoint.path;
     const user =
-      endpoint.caller === 'admin' ? null : ((await store.auth.user(token)) ?? fail('unauthorized'));
+      endpoint.caller === 'user'
+        ? await callers.person(request)
+        : endpoint.caller === 'admin'
+          ? await callers.operator(request)
+          : null;
+    request.calledBy = user?.id ?? 0;
     const call = { endpoint, segments, user };
-    if (request.idempotencyKey !== '' && endpoint.verb !== 'GET') return callEndpointOnce(request, call);
+    if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
+      return callEndpointOnce(request, call);
     const result = await runEndpoint(request, call, store);
     if (result !== replied) request.reply(200, envelope(result));
   }
 
   async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
     const { endpoint, segments, user } = call;
-    const { values, files: uploads } = parseParams(request);
+    const { values, files: uploads } = endpoint.given
+      ? { values: {}, files: noFiles }
+      : endpoint.rawBody
+        ? parseQuery(request)
+        : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
-    const context = { user, store: on, files, uploads, downloads, request };
+    const onRevoked = (listener: () => void) =>
+      user === null ? () => {} : callers.onRevoked(request, user, listener);
+    const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };
     return endpoint.handler(context as never, params as never);
   }
 
@@ -185,24 +204,29 @@ export function createDispatch({
     const method = `${endpoint.verb} ${endpoint.path}`;
     const own = holdReply(request);
     let sent = false;
-    const outcome = await answerOnce({ store, request, caller, method, segments }, async (on) => {
-      try {
-        const result = await runEndpoint(own.request, call, on);
-        if (result !== replied) return { status: 200, body: envelope(result) };
-      } catch (error) {
-        return refused(forPeople(error));
-      }
-      const held = own.held();
-      sent = held === undefined;
-      return held ?? notKept;
-    });
+    const outcome = await answerOnce(
+      { store, request, caller, method, segments, raw: endpoint.rawBody },
+      async (on) => {
+        try {
+          const result = await runEndpoint(own.request, call, on);
+          if (result !== replied) return { status: 200, body: envelope(result) };
+        } catch (error) {
+          return refused(forPeople(error));
+        }
+        const held = own.held();
+        sent = held === undefined;
+        return held ?? notKept;
+      },
+    );
     if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 
   /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
   async function callFile(request: ApiRequest): Promise<void> {
     const { token, name } = splitBotPath(request.path.slice('/file'.length));
-    const bot = (await store.auth.bot(token)) ?? fail('unauthorized');
+    request.called = 'file';
+    const bot = (await store.auth.bot(token)) ?? (await refuseToken(request, token));
+    request.calledBy = bot.id;
     if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
     await downloads.send(request, fileAtPath(files, name), bot.id);
   }
@@ -216,12 +240,24 @@ export function createDispatch({
     });
   }
 
+  const count = store.fairUse?.request;
+
+  function handlerOf(path: string): RequestHandler | undefined {
+    if (path.startsWith('/bot')) return callBot;
+    if (path.startsWith('/file/bot')) return callFile;
+    return path.startsWith('/api/') ? callApplication : undefined;
+  }
+
   return (request) => {
     const { path } = request;
-    if (path.startsWith('/bot')) return callBot(request);
-    if (path.startsWith('/file/bot')) return callFile(request);
-    if (path.startsWith('/api/')) return callApplication(request);
+    const handle = handlerOf(path);
+    if (handle !== undefined)
+      return count === undefined
+        ? handle(request)
+        : count(clientAddress(request)).then(() => handle(request));
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
-    return answer ? answer(request) : fail('not_found');
+    if (answer === undefined) return fail('not_found');
+    request.called = path;
+    return answer(request);
   };
 }

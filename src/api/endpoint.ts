@@ -8,6 +8,12 @@ import type { Downloads } from './downloads.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
+/** Who may report leaked tokens; `leaks/` implements it. */
+export interface LeakKeys {
+  /** Whether these bytes were signed with the key of this id. Error: `unavailable` while no key can be had. */
+  verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
+}
+
 export interface EndpointContext<U> {
   /** The caller; null for operators. */
   readonly user: U;
@@ -17,6 +23,10 @@ export interface EndpointContext<U> {
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
+  /** Calls `listener` once when the token of the call is no longer accepted, for what outlives it. Returns what ends that. */
+  readonly onRevoked: (listener: () => void) => () => void;
+  /** Null where reports of leaked tokens are not taken. */
+  readonly leakKeys: LeakKeys | null;
 }
 
 /** Returned by a handler that has replied by itself. */
@@ -45,10 +55,14 @@ export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a segment that is a parameter. */
   readonly path: string;
-  /** `admin` asks for the operator's token. */
-  readonly caller: 'user' | 'admin';
+  /** `admin` asks for the operator's token; a `partner` signs the body, which the handler verifies. */
+  readonly caller: 'user' | 'admin' | 'partner';
   readonly summary: string;
   readonly params: z.ZodType;
+  /** The body is bytes of up to `limits.picture_bytes_max`, for the handler to read; parameters stand in path and query. */
+  readonly rawBody?: true;
+  /** The whole body, where it is more than parameters by name: the handler reads it. */
+  readonly given?: z.ZodType;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
@@ -58,6 +72,8 @@ interface Definition<P extends z.ZodType, U> extends Answer {
   readonly path: string;
   readonly summary: string;
   readonly params: P;
+  readonly rawBody?: true;
+  readonly given?: z.ZodType;
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
 }
@@ -78,3 +94,7 @@ export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, Us
 /** An endpoint for operators. */
 export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
   ({ errors: [], caller: 'admin', ...definition }) as Endpoint;
+
+/** An endpoint for other services, which sign what they send. */
+export const definePartnerEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
+  ({ errors: [], caller: 'partner', ...definition }) as Endpoint;

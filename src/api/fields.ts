@@ -1,7 +1,7 @@
 /** Fields that several application endpoints take. */
 import { z } from 'zod';
 import { limits } from '../limits.js';
-import { isLongerThan } from '../rules/text.js';
+import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, integer, optional, text } from './schema.js';
 
@@ -58,4 +58,18 @@ export const botName = z
   .transform((text) => text.trim())
   .refine((text) => text.length > 0, { error: answer('name_invalid') })
   .refine((text) => !isLongerThan(text, limits.bot_name_length_max), { error: answer('name_too_long') });
+export const tokenName = z
+  .string({ error: unless(answer('name_invalid')) })
+  .transform((text) => text.trim())
+  .refine((text) => text.length > 0, { error: answer('name_invalid') })
+  .refine((text) => !isLongerThan(text, limits.user_token_name_length_max), {
+    error: answer('name_too_long'),
+  })
+  .describe(`What the caller calls it, up to ${limits.user_token_name_length_max} characters`);
+export const externalSubject = z
+  .string({ error: unless(answer('subject_invalid')) })
+  .refine((given) => !isBlank(given) && !isLongerThan(given, limits.external_subject_length_max), {
+    error: answer('subject_invalid'),
+  })
+  .describe('What the identity provider calls the person: the claim that JWT_SUBJECT_CLAIM names');
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));

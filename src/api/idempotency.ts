@@ -29,6 +29,8 @@ export interface KeyedCall {
   readonly method: string;
   /** Parameters that the path holds. */
   readonly segments?: Readonly<Record<string, string>>;
+  /** The body is no parameters, whatever its type says. */
+  readonly raw?: true | undefined;
 }
 
 const sorted = (_: string, value: unknown) =>
@@ -54,10 +56,12 @@ function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): re
 }
 
 /** The parameters of a request in one form: the order of names and the boundaries of an upload make no difference. */
-export function parametersText(request: ApiRequest, segments: Readonly<Record<string, string>> = {}): string {
-  // A picture is the body itself.
-  if (/^image\//i.test(request.contentType))
-    return JSON.stringify([segments, request.query, digestOf(request.body)], sorted);
+export function parametersText(
+  request: ApiRequest,
+  segments: Readonly<Record<string, string>> = {},
+  raw?: true,
+): string {
+  if (raw) return JSON.stringify([segments, request.query, digestOf(request.body)], sorted);
   const { values, files } = parseParams(request);
   const text = JSON.stringify({ ...values, ...segments }, sorted);
   return files.size === 0 ? text : JSON.stringify(fileParts(text, files));
@@ -68,7 +72,7 @@ const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
 /** The answer of the one run of a call, or of an earlier one. Errors: `parameter_wrong`, `idempotency_key_reused`,
  * `too_many_requests`. */
 export async function answerOnce(
-  { store, request, caller, method, segments }: KeyedCall,
+  { store, request, caller, method, segments, raw }: KeyedCall,
   run: (store: Store) => Promise<Outcome>,
 ): Promise<Outcome> {
   const key = request.idempotencyKey;
@@ -78,7 +82,7 @@ export async function answerOnce(
       what: `up to ${limits.idempotency_key_length_max} characters without control characters`,
     });
   }
-  const call = { caller, method, key, parameters: parametersText(request, segments) };
+  const call = { caller, method, key, parameters: parametersText(request, segments, raw) };
   const deadline = performance.now() + limits.idempotency_wait_ms_max;
   for (;;) {
     const claim = await store.idempotency.claim(call);

@@ -119,6 +119,16 @@ function requestBody(schema: Json, required: boolean): Json {
   return { required, content: Object.fromEntries(types.map((type) => [type, { schema }])) };
 }
 
+const pictureBody: Json = {
+  required: true,
+  content: Object.fromEntries(
+    ['image/png', 'image/jpeg', 'image/webp'].map((type) => [
+      type,
+      { schema: { type: 'string', format: 'binary' } },
+    ]),
+  ),
+};
+
 const title = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 function methodPath(method: Method, group: string, components: Components): Json {
@@ -167,6 +177,12 @@ function answerOf(endpoint: Endpoint, components: Components): Json {
   return jsonOf(envelope(endpoint.result ? documentSchema(endpoint.result, 'output', components) : {}));
 }
 
+const securityOf = {
+  admin: { operator: [] },
+  user: { person: [] },
+  partner: { partnerKey: [], partnerSignature: [] },
+};
+
 function operationOf(endpoint: Endpoint, components: Components): Json {
   const { verb, path, caller, summary, errors } = endpoint;
   const parameters = parametersOf(endpoint.params, components);
@@ -183,12 +199,21 @@ function operationOf(endpoint: Endpoint, components: Components): Json {
     operationId: `app${title(verb.toLowerCase())}${path.replace(/^\/api/, '').replace(/[/_{}]+(\w?)/g, (_, c: string) => c.toUpperCase())}`,
     tags: [`/api/${path.split('/')[2]}`],
     summary,
-    security: [caller === 'admin' ? { operator: [] } : { person: [] }],
+    security: [securityOf[caller]],
     parameters: [
       ...(changes ? [keyHeader] : []),
       ...inPath.map((name) => parameter('path', name, parameters)),
       ...(inBody ? [] : others.map((name) => parameter('query', name, parameters))),
     ],
+    ...(endpoint.rawBody ? { requestBody: pictureBody } : {}),
+    ...(endpoint.given
+      ? {
+          requestBody: {
+            required: true,
+            content: jsonOf(documentSchema(endpoint.given, 'input', components)),
+          },
+        }
+      : {}),
     ...(inBody && others.length > 0
       ? {
           requestBody: requestBody(
@@ -244,6 +269,19 @@ const fixedComponents: Json = {
   securitySchemes: {
     person: { type: 'http', scheme: 'bearer', description: 'Token of a person' },
     operator: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN of the installation' },
+    partnerKey: {
+      type: 'apiKey',
+      in: 'header',
+      name: 'Github-Public-Key-Identifier',
+      description: 'Id of the key that signed the body; the name of the header is a setting',
+    },
+    partnerSignature: {
+      type: 'apiKey',
+      in: 'header',
+      name: 'Github-Public-Key-Signature',
+      description:
+        'ECDSA P-256 with SHA-256 over the body, DER in base64; the name of the header is a setting',
+    },
   },
 };
 

@@ -1,6 +1,7 @@
 /** What owners are shown of their bots, as the OpenAPI document shows it. */
 import { z } from 'zod';
 import { auditEvents } from '../store/audit.js';
+import { pictureFields } from './pictures.js';
 import { ownedBot, pageOf } from './results.js';
 
 const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
@@ -17,6 +18,7 @@ const writeAccess = z
 
 export const ownedBotSettings = ownedBot
   .extend({
+    ...pictureFields,
     texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
     write_access: writeAccess,
   })

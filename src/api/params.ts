@@ -138,6 +138,13 @@ function beginsObject(body: Buffer): boolean {
   return false;
 }
 
+/** The parameters of a call whose body is no parameters. Error: `bad_unicode`. */
+export function parseQuery({ query }: ApiRequest): ParsedParams {
+  const values = Object.create(null) as Params;
+  if (query !== '') readQuery(query, values);
+  return { values, files: noFiles };
+}
+
 /**
  * Merges query and body; the body wins, and of several values of one name the last. A body of another type or of none
  * is taken for JSON if it begins with a brace, else for a url-encoded form; so is a body that says it is a form.

@@ -9,13 +9,21 @@ import {
   unsuspendBot,
   unsuspendUser,
 } from '../app/admin/oversight.js';
-import { createUser, createUserToken, removeUserTokens } from '../app/admin/users.js';
+import { createUser, createUserToken, linkUser, removeUserTokens, unlinkUser } from '../app/admin/users.js';
 import { listAudit } from '../app/bots/audit.js';
 import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
 import { deleteBot } from '../app/bots/delete.js';
 import { getBot } from '../app/bots/get.js';
 import { listBots } from '../app/bots/list.js';
+import {
+  putAvatar,
+  putStartPicture,
+  removeAvatar,
+  removeStartPicture,
+  showAvatar,
+  showStartPicture,
+} from '../app/bots/pictures.js';
 import { showBot } from '../app/bots/profile.js';
 import { regenerateToken } from '../app/bots/regenerate_token.js';
 import { startBot } from '../app/bots/start.js';
@@ -37,7 +45,9 @@ import {
 } from '../app/chats/messages.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
+import { reportLeaks } from '../app/leaks/report.js';
 import { getSelf } from '../app/me/get.js';
+import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
@@ -161,13 +171,24 @@ export const endpoints: readonly Endpoint[] = [
   createUser,
   createUserToken,
   removeUserTokens,
+  linkUser,
+  unlinkUser,
   getSelf,
+  listTokens,
+  createToken,
+  removeToken,
   listBots,
   createBot,
   getBot,
   updateBot,
   showToken,
   regenerateToken,
+  showAvatar,
+  putAvatar,
+  removeAvatar,
+  showStartPicture,
+  putStartPicture,
+  removeStartPicture,
   showBot,
   startBot,
   blockBot,
@@ -202,6 +223,7 @@ export const endpoints: readonly Endpoint[] = [
   listDeadLetters,
   discardDeadLetters,
   replayUpdates,
+  reportLeaks,
   transferBot,
   listTransfers,
   acceptTransfer,
@@ -217,3 +239,6 @@ export const endpoints: readonly Endpoint[] = [
   reserveUsername,
   releaseUsername,
 ];
+
+/** Where bodies are signed: the server must keep other headers of them, and take larger ones. */
+export const leakReportPath = reportLeaks.path;

@@ -16,12 +16,22 @@ export interface ApiRequest {
   readonly lastEventId: string;
   /** '' when absent. */
   readonly idempotencyKey: string;
+  /** `X-Forwarded-For`, which anybody may send; '' when absent. */
+  readonly forwardedFor: string;
+  /** Which key signed the body, where the path takes signed bodies; '' when absent. */
+  readonly keyId: string;
+  /** '' when absent. */
+  readonly signature: string;
   /** '' when absent. */
   readonly range: string;
   /** '' when absent. */
   readonly ifRange: string;
   /** '' when absent. */
   readonly ifNoneMatch: string;
+  /** What is called, for the access log: a name of the documents, never anything of the request itself. */
+  called: string;
+  /** Id of the bot or person who calls, for the access log; 0 while it is not known. */
+  calledBy: number;
   /** Complete and within the bounds of `limits`; empty when the request had none. */
   readonly body: Buffer;
   /** Address of the peer as text, for instance '127.0.0.1'. */

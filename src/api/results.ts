@@ -4,8 +4,9 @@
  */
 import { z } from 'zod';
 import { otherFlags, rightNames } from '../rules/rights.js';
+import { pictureFields } from './pictures.js';
 
-const unixSeconds = z.int().min(0).describe('Unix time in seconds');
+export const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
 
 /** Methods that only say that it is done. */
@@ -311,6 +312,7 @@ export const botPage = z
     name: z.string(),
     description: z.string(),
     short_description: z.string(),
+    ...pictureFields,
     commands: botCommandList.optional(),
     can_write: z.boolean().describe('Whether the caller may write to it'),
   })

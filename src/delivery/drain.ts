@@ -36,7 +36,6 @@ const gatherMs = 25;
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
 const restMs = 100;
-
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 const unanswered = { status: undefined, retryAfterMs: undefined };
@@ -49,6 +48,7 @@ export function startDrain(
   lease: Lease,
   sentAt: number,
   again: boolean,
+  blocked = false,
 ): Drain {
   const { store, slots } = context;
   const held = createHeld();
@@ -85,8 +85,9 @@ export function startDrain(
     hush = resolve;
   });
 
-  const sending = () => state === 'running' && graceEnd === Number.POSITIVE_INFINITY;
-  const pauseLeft = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const sending = () => state === 'running' && !blocked && graceEnd === Number.POSITIVE_INFINITY;
+  const rest = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const pauseLeft = () => (blocked ? limits.blocked_look_ms : rest());
   const nowRedis = () => clock.redis + (performance.now() - clock.own);
   function end(again: boolean): void {
     if (state === 'over') return;
@@ -272,6 +273,7 @@ export function startDrain(
     if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
+    blocked = (await store.auth.botById(bot))?.token === '';
     const leave = leaving();
     const asked = wanted();
     const told = report.take();
@@ -281,17 +283,17 @@ export function startDrain(
     changed = false;
     const place = { fence: lease.fence, since: lease.since, hook, after, safe: held.safe(after) };
     const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
-    let advanced: Advanced | null;
-    try {
-      advanced = await store.deliveries.advance(bot, { ...place, leave, ...told, ...asked, ...pausing });
-    } catch (thrown) {
+    const step = { ...place, leave, ...told, ...asked, ...pausing };
+    const advanced = await store.deliveries.advance(bot, step).catch((thrown) => {
       report.putBack(told);
       hinted ||= known.hinted;
       changed ||= known.changed;
       throw thrown;
+    });
+    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
+      await store.webhooks.removeVersion(bot, hook);
+      context.onRemoved?.(bot);
     }
-    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove)
-      await remove();
     if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
     renewedAt = before;
     clock = { redis: advanced.now, own: performance.now() };
@@ -316,11 +318,6 @@ export function startDrain(
     destination = destinationOf(present, context.service);
     maxConnections = present.maxConnections;
     breaker = createBreaker(0);
-  }
-
-  async function remove(): Promise<void> {
-    await store.webhooks.removeVersion(bot, hook);
-    context.onRemoved?.(bot);
   }
 
   takeUp(lease, { chats: 1, updates: 1 });

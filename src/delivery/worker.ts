@@ -35,8 +35,8 @@ const sweepMs = 500;
 const sweepBotsMax = 100;
 /** Rings that are answered at a time, a queue. */
 const looksMax = 64;
-/** Sweeps in a row that find a bot due: then the doorbell is broken, and the bot is looked at here. */
-const unheardMax = 1;
+/** Bots at a time that were rung for in vain and are looked at here: the doorbell is broken, or has too much to do. */
+const unheardMax = 64;
 
 export function createDeliveryWorker({
   doorbell,
@@ -58,8 +58,6 @@ export function createDeliveryWorker({
   const looks = new Set<Promise<void>>();
   let listener: DoorbellListener | undefined;
   let sweeping: Promise<void> | undefined;
-  /** Bots by the number of sweeps in a row that found them due. */
-  let unheard = new Map<number, number>();
 
   const counting: DrainContext = {
     ...context,
@@ -80,8 +78,10 @@ export function createDeliveryWorker({
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
     // It was deleted this very moment, or its lease has run out and is another's here: this one ends by itself.
+    // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
+    const blocked = (await store.auth.botById(bot))?.token === '';
     if (webhook === null || drains.has(bot)) return null;
-    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot));
+    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
     drains.set(bot, drain);
     drain.done.then((again) => {
       drains.delete(bot);
@@ -118,21 +118,21 @@ export function createDeliveryWorker({
       ]);
   }
 
-  async function sweepPartition(partition: number, found: Map<number, number>): Promise<void> {
+  function lookUnheard(bot: number): void {
+    const looked: Promise<void> = look(bot, 'sweep')
+      .catch(onError)
+      .finally(() => looks.delete(looked));
+    looks.add(looked);
+  }
+
+  async function sweepPartition(partition: number): Promise<void> {
     for (let more = true; more; ) {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
-      for (const bot of due.bots) {
-        const times = (unheard.get(bot) ?? 0) + 1;
-        found.set(bot, times);
-        if (times <= unheardMax) doorbell.ring(bot);
-        else {
-          const looked: Promise<void> = look(bot, 'sweep')
-            .catch(onError)
-            .finally(() => looks.delete(looked));
-          looks.add(looked);
-        }
-      }
+      for (const bot of due.bots) doorbell.ring(bot);
+      for (const bot of due.unheard)
+        if (looks.size < unheardMax) lookUnheard(bot);
+        else doorbell.ring(bot);
     }
   }
 
@@ -146,13 +146,11 @@ export function createDeliveryWorker({
 
   async function sweep(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const found = new Map<number, number>();
       const all = Array.from({ length: partitions }, (_, partition) =>
-        sweepPartition(partition, found).catch(onError),
+        sweepPartition(partition).catch(onError),
       );
       // On a cluster one master may be away: it must not hold up the others' next round.
       await Promise.race([Promise.all(all), sleep(sweepMs)]);
-      unheard = found;
       forgetServed();
       await sleep(sweepMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -7,6 +7,7 @@ import { type BlobStore, newKey } from './blob_store.js';
 import { createFileIds, type FileIds, type MediaFile } from './file_id.js';
 import type { Measured } from './measure.js';
 import type { Measurer } from './measurer.js';
+import { createPictures, type Pictures } from './pictures.js';
 
 export interface Upload {
   /** As sent, without folders. */
@@ -32,6 +33,12 @@ export interface Files extends FileIds {
   open(file: MediaFile, start: number, end: number): Promise<Readable | null>;
   /** Removes what `keep` stored when nothing came of it. Never fails. */
   discard(file: MediaFile): Promise<void>;
+  /** Makes the pictures of bots; `put` keeps them. */
+  readonly pictures: Pictures;
+  /** Keeps bytes under a key of `newKey`. Error: `unavailable`. */
+  put(key: string, bytes: Buffer): Promise<void>;
+  /** Removes the file of a key; false when that failed. */
+  remove(key: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -110,6 +117,17 @@ export function createFiles({ blobs, measurer, pepper, onError }: FilesOptions):
     },
     async discard({ key }) {
       if (key !== undefined) await blobs.remove(key).catch(onError);
+    },
+    pictures: createPictures(onError),
+    put: (key, bytes) => reach(blobs.put(key, bytes)),
+    async remove(key) {
+      try {
+        await blobs.remove(key);
+        return true;
+      } catch (error) {
+        onError(error);
+        return false;
+      }
     },
     async close() {
       await measurer.close();

@@ -35,6 +35,8 @@ export interface EngineRequest {
   getUrl(): string;
   /** Without a query '' or undefined, as the version has it. */
   getQuery(): string | undefined;
+  /** '' when absent. */
+  getHeader(lowerCaseName: string): string;
   forEach(visit: (lowerCaseName: string, value: string) => void): void;
 }
 

@@ -17,12 +17,14 @@ import { limits } from '../limits.js';
 import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
-import type { ExchangeContext } from './exchange_context.js';
-import { asksToClose, type Head, isAmbiguous, isUpload, readHead } from './head.js';
+import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
+import { asksToClose, Head, isAmbiguous, readHead } from './head.js';
 import {
+  beginEvents,
   endBodiless,
   endHead,
   endInPieces,
+  eventStream,
   large_reply_bytes_min,
   peerAddress,
   statusLine,
@@ -31,36 +33,29 @@ import {
 import { type StreamOwner, StreamReply } from './stream_reply.js';
 
 const json = 'application/json';
-const eventStream = 'text/event-stream';
 const noBody = Buffer.alloc(0);
 
 /** The reply that is still owed, that was decided on, that is out, or that nobody waits for any more. */
 type Stage = 'owed' | 'given' | 'out' | 'aborted';
 
-export class Exchange implements ApiRequest, Head {
+export class Exchange extends Head implements ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
-  contentType = '';
-  authorization = '';
-  lastEventId = '';
-  idempotencyKey = '';
-  contentLength = '';
-  transferEncoding = '';
-  host = '';
-  connection = '';
-  range = '';
-  ifRange = '';
-  ifNoneMatch = '';
-  contentLengths = 0;
-  transferEncodings = 0;
-  hosts = 0;
+  keyId = '';
+  signature = '';
   body: Buffer = noBody;
+  called = 'unknown';
+  calledBy = 0;
 
   private readonly context: ExchangeContext;
   private readonly handler: RequestHandler;
   private readonly response: EngineResponse;
   private stage: Stage = 'owed';
+  private status = 0;
+  /** For the access log: its name, and when it came by the monotonic clock. */
+  private readonly named: string;
+  private readonly beganAt: number;
   private closes = false;
   /** True while the engine's own callback runs, in which it has corked the socket already. */
   private corked = true;
@@ -77,16 +72,23 @@ export class Exchange implements ApiRequest, Head {
     response: EngineResponse,
     request: EngineRequest,
   ) {
+    super();
     this.context = context;
     this.handler = handler;
     this.response = response;
     this.method = method;
     this.path = request.getUrl();
     this.query = request.getQuery() ?? '';
+    this.named = context.access ? context.access.name() : '';
+    this.beganAt = context.access ? performance.now() : 0;
     context.open++;
     // First of all: an engine ends the process when its callback returns with neither a reply nor this listener.
     response.onAborted(() => this.abort());
     readHead(request, this);
+    if (context.signed?.path === this.path) {
+      this.keyId = request.getHeader(context.signed.keyId);
+      this.signature = request.getHeader(context.signed.signature);
+    }
   }
 
   get aborted(): boolean {
@@ -135,14 +137,9 @@ export class Exchange implements ApiRequest, Head {
     }
     if (!this.claim()) return closedStream;
     const { response } = this;
-    const head = () => {
-      response.writeHeader('Content-Type', eventStream);
-      response.writeHeader('Cache-Control', 'no-store');
-      response.writeHeader('X-Accel-Buffering', 'no');
-      response.write(':\n\n');
-    };
-    if (this.corked) head();
-    else response.cork(head);
+    this.status = 200;
+    if (this.corked) beginEvents(response);
+    else response.cork(() => beginEvents(response));
     this.stream = new ReplyStream(response, () => this.finish());
     return this.stream;
   }
@@ -167,7 +164,7 @@ export class Exchange implements ApiRequest, Head {
       this.run();
       return;
     }
-    const bytesMax = isUpload(this.contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+    const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
     // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
@@ -227,7 +224,7 @@ export class Exchange implements ApiRequest, Head {
 
   private report(error: unknown): void {
     try {
-      this.context.onFault(error);
+      this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
       // A fault of the reporter has nobody left to hear of it, and must not end the process.
     }
@@ -258,6 +255,7 @@ export class Exchange implements ApiRequest, Head {
     retryAfter: number | undefined,
   ): void {
     if (!this.claim()) return;
+    this.status = status;
     if (this.corked && !this.closes) this.transmit(status, contentType, body, retryAfter);
     else if (!this.closes) this.response.cork(() => this.transmit(status, contentType, body, retryAfter));
     else {
@@ -270,7 +268,10 @@ export class Exchange implements ApiRequest, Head {
 
   private ownerOf(reply: StreamedReply): StreamOwner {
     return {
-      head: () => writeHead(this.response, reply, this.closes || this.context.closing),
+      head: () => {
+        this.status = reply.status;
+        writeHead(this.response, reply, this.closes || this.context.closing);
+      },
       done: () => this.finish(),
       failed: (error) => {
         this.report(error);
@@ -283,6 +284,7 @@ export class Exchange implements ApiRequest, Head {
 
   /** On the next turn, as a reply that ends its connection must be. */
   private sendHead(reply: StreamedReply): void {
+    this.status = reply.status;
     setImmediate(() => {
       if (this.stage !== 'given') return;
       this.response.cork(() => endBodiless(this.response, reply, this.closes || this.context.closing));
@@ -296,33 +298,25 @@ export class Exchange implements ApiRequest, Head {
     body: string | Buffer,
     retryAfter: number | undefined,
   ): void {
+    const { response } = this;
+    const closes = this.closes || this.context.closing;
     try {
-      this.write(status, contentType, body, retryAfter);
+      if (status !== 200) response.writeStatus(statusLine(status));
+      response.writeHeader('Content-Type', contentType);
+      if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
+      if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
+      if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);
+      else if (body.length >= large_reply_bytes_min && !this.closes) {
+        if (closes) response.writeHeader('Connection', 'close');
+        endInPieces(response, typeof body === 'string' ? Buffer.from(body) : body, () => this.finish());
+        return;
+      } else response.end(body, closes);
+      this.finish();
     } catch (error) {
       // What the engine refuses to write has no better end: there is no telling how much of it is out.
       this.report(error);
-      this.response.close();
+      response.close();
     }
-  }
-
-  private write(
-    status: number,
-    contentType: string,
-    body: string | Buffer,
-    retryAfter: number | undefined,
-  ): void {
-    const { response } = this;
-    const closes = this.closes || this.context.closing;
-    if (status !== 200) response.writeStatus(statusLine(status));
-    response.writeHeader('Content-Type', contentType);
-    if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
-    if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);
-    else if (body.length >= large_reply_bytes_min && !this.closes) {
-      if (closes) response.writeHeader('Connection', 'close');
-      endInPieces(response, typeof body === 'string' ? Buffer.from(body) : body, () => this.finish());
-      return;
-    } else response.end(body, closes);
-    this.finish();
   }
 
   private finish(): void {
@@ -343,6 +337,8 @@ export class Exchange implements ApiRequest, Head {
   private leave(): void {
     const { context } = this;
     this.incoming?.release();
+    const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
+    context.access?.over(this, this.named, status, performance.now() - this.beganAt);
     context.open--;
     if (context.open === 0 && context.closing) context.idle();
   }

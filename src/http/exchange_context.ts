@@ -1,14 +1,45 @@
 /** What all exchanges of one server share. */
+import type { ApiRequest } from '../api/request.js';
+import { limits } from '../limits.js';
 import type { BodyRoom } from './body.js';
+import { isUpload, type SignedBodies } from './head.js';
+
+/** Hears of every request when it is over. */
+export interface AccessListener {
+  /** A name for the next request, which goes into its answer. */
+  name(): string;
+  /** `status` is 0 when the client went before the answer. */
+  over(request: ApiRequest, name: string, status: number, ms: number): void;
+}
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
-  /** Called with what a handler threw and should not have; never with anything of the request. */
-  readonly onFault: (error: unknown) => void;
+  /** What a body of more than the usual bytes, or of unknown length, may hold. */
+  readonly bodyBound: (verb: string, path: string, usual: number) => number;
+  /** Called with what a handler threw and should not have; never with anything of the request but the name that the access log
+   * gave it. */
+  readonly onFault: (error: unknown, request?: string) => void;
+  readonly access: AccessListener | undefined;
+  readonly signed: SignedBodies | undefined;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
   open: number;
   /** Set while the server shuts down: replies then end their connection. */
   closing: boolean;
   /** Called when `open` falls to 0 while closing. */
   idle: () => void;
+}
+
+/** What the body of a call may hold, in bytes. */
+export function bytesMaxOf(
+  {
+    method,
+    path,
+    contentType,
+  }: { readonly method: string; readonly path: string; readonly contentType: string },
+  declaredBytes: number,
+  { bodyBound, signed }: ExchangeContext,
+): number {
+  if (signed?.path === path) return signed.bytesMax;
+  const usual = isUpload(contentType) ? limits.upload_bytes_max : limits.body_bytes_max;
+  return declaredBytes > usual ? bodyBound(method, path, usual) : usual;
 }

@@ -2,21 +2,22 @@
 import type { EngineRequest } from './engine.js';
 
 /** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
-export interface Head {
-  contentType: string;
-  authorization: string;
-  lastEventId: string;
-  idempotencyKey: string;
-  contentLength: string;
-  transferEncoding: string;
-  host: string;
-  connection: string;
-  range: string;
-  ifRange: string;
-  ifNoneMatch: string;
-  contentLengths: number;
-  transferEncodings: number;
-  hosts: number;
+export class Head {
+  contentType = '';
+  authorization = '';
+  lastEventId = '';
+  idempotencyKey = '';
+  forwardedFor = '';
+  contentLength = '';
+  transferEncoding = '';
+  host = '';
+  connection = '';
+  range = '';
+  ifRange = '';
+  ifNoneMatch = '';
+  contentLengths = 0;
+  transferEncodings = 0;
+  hosts = 0;
 }
 
 /** Where `visit` writes. Engines call it before `forEach` returns, so one variable serves all requests and none
@@ -57,6 +58,8 @@ function visit(name: string, value: string): void {
       break;
     case 15:
       if (name === 'idempotency-key') head.idempotencyKey = value;
+      else if (name === 'x-forwarded-for')
+        head.forwardedFor = head.forwardedFor ? `${head.forwardedFor},${value}` : value;
       break;
     case 17:
       if (name === 'transfer-encoding') {
@@ -67,7 +70,7 @@ function visit(name: string, value: string): void {
   }
 }
 
-/** Fills `into`, whose fields must hold '' and 0. */
+/** Fills `into`, which must be new. */
 export function readHead(request: EngineRequest, into: Head): void {
   head = into;
   request.forEach(visit);
@@ -84,6 +87,14 @@ export function isAmbiguous(head: Head): boolean {
     return true;
   if (head.transferEncodings === 0) return false;
   return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
+}
+
+/** Where bodies are signed, and in which headers that is told (in lower case). */
+export interface SignedBodies {
+  readonly path: string;
+  readonly keyId: string;
+  readonly signature: string;
+  readonly bytesMax: number;
 }
 
 /** True when the client asks that the connection end with this exchange. */

@@ -70,3 +70,13 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   if (reply.status !== 304) response.writeHeader('Content-Length', String(reply.length));
   response.endWithoutBody();
 }
+
+export const eventStream = 'text/event-stream';
+
+/** The head of a server-sent event stream, and a comment so that it goes out at once. */
+export function beginEvents(response: EngineResponse): void {
+  response.writeHeader('Content-Type', eventStream);
+  response.writeHeader('Cache-Control', 'no-store');
+  response.writeHeader('X-Accel-Buffering', 'no');
+  response.write(':\n\n');
+}

@@ -4,7 +4,8 @@ import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
-import type { ExchangeContext } from './exchange_context.js';
+import type { AccessListener, ExchangeContext } from './exchange_context.js';
+import type { SignedBodies } from './head.js';
 
 export interface ListenOptions {
   readonly engine: Engine;
@@ -17,9 +18,14 @@ export interface ListenOptions {
   readonly handler: RequestHandler;
   /** What the bodies of all requests together may hold; `limits.bodies_bytes_max` if absent. */
   readonly bodiesBytesMax?: number;
+  /** What a body of more than the usual bytes, or of unknown length, may hold; the usual ones if absent. */
+  readonly bodyBound?: ExchangeContext['bodyBound'];
+  readonly signed?: SignedBodies | undefined;
   /** Hears what a handler threw and is no ApiError, and of handlers that reply twice or never. Nothing of the
-   * request is passed: its path may hold a token. */
-  readonly onFault: (error: unknown) => void;
+   * request is passed, whose path may hold a token, but its name in the access log. */
+  readonly onFault: (error: unknown, request?: string) => void;
+  /** Nothing is told of requests if absent. */
+  readonly access?: AccessListener | undefined;
 }
 
 export interface HttpServer {
@@ -124,7 +130,10 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {
     bodies: { bytesMax: options.bodiesBytesMax ?? limits.bodies_bytes_max, bytes: 0 },
+    bodyBound: options.bodyBound ?? ((_verb, _path, usual) => usual),
     onFault: options.onFault,
+    signed: options.signed,
+    access: options.access,
     open: 0,
     closing: false,
     idle: () => undefined,

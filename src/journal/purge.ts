@@ -58,6 +58,15 @@ const deleteRequests = statement(
    ))`,
 );
 
+const deleteFormerTokens = statement(
+  'purge_former_tokens',
+  `delete from former_tokens where hmac = any(array(
+     select hmac from former_tokens
+     where ended_at < now() - $1::bigint * interval '1 millisecond'
+     order by ended_at limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
 const agedAttempts = statement(
   'purge_aged_attempts',
   `delete from delivery_attempts where ctid = any(array(
@@ -156,6 +165,7 @@ export async function purgeTombstones(pool: Pool, auditDays = 365): Promise<numb
   const all = [
     ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
     [deleteRequests, limits.idempotency_ttl_ms] as const,
+    [deleteFormerTokens, limits.former_token_age_ms_max] as const,
     [deleteTold, limits.notice_kept_ms] as const,
     [deleteOldDead, limits.dead_update_age_ms_max] as const,
     [agedAttempts, limits.delivery_attempt_age_ms_max] as const,

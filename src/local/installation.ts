@@ -136,7 +136,7 @@ export class Installation {
     const kept = keptSecrets(this.#home);
     this.#secrets = {
       ADMIN_TOKEN: this.#config.ADMIN_TOKEN ?? kept.ADMIN_TOKEN,
-      TOKEN_PEPPER: this.#config.TOKEN_PEPPER ?? kept.TOKEN_PEPPER,
+      TOKEN_PEPPER: process.env.TOKEN_PEPPER || kept.TOKEN_PEPPER,
       TOKEN_KEYS: process.env.TOKEN_KEYS || kept.TOKEN_KEYS,
     };
     this.#say(`Petrel starts; its data is in ${this.#home}`);

@@ -37,11 +37,14 @@ export type Press =
       readonly language: string;
     }
   | { readonly ask: 'writers'; readonly bot: number; readonly policy: 'all' | 'selected' | 'owner' }
+  /** an offered bot */
+  | { readonly ask: 'accept' | 'decline'; readonly bot: number }
   | { readonly ask: 'cancel' };
 
 const verbs = {
   ...{ list: 'l', page: 'p', show_token: 't', issue: 'i', delete: 'x', transfer: 'g' },
   ...{ write: 'a', remove: 'r', writers: 'w', cancel: 'c' },
+  ...{ accept: 'y', decline: 'n' },
 } as const satisfies Record<Press['ask'], string>;
 
 const number = (value: number) => value.toString(36);
@@ -53,6 +56,8 @@ function partsOf(press: Press): readonly string[] {
     case 'page':
       return [press.page, number(press.bot)];
     case 'show_token':
+    case 'accept':
+    case 'decline':
       return [number(press.bot)];
     case 'issue':
     case 'delete':
@@ -95,6 +100,10 @@ function read(verb: string | undefined, parts: readonly string[]): Press | null 
       return isPage(first) ? { ask: 'page', page: first, bot: readNumber(second) } : null;
     case verbs.show_token:
       return { ask: 'show_token', bot };
+    case verbs.accept:
+      return { ask: 'accept', bot };
+    case verbs.decline:
+      return { ask: 'decline', bot };
     case verbs.issue:
     case verbs.delete:
       return { ask: verb === verbs.issue ? 'issue' : 'delete', bot, until: readNumber(second) };

@@ -8,7 +8,7 @@ import { isDirect } from '../store/keys.js';
 import type { UpdateEntry } from '../store/queues.js';
 import type { Store } from '../store/store.js';
 import { onMessage } from './messages.js';
-import { noticeContent } from './notices.js';
+import { noticeMessage } from './notices.js';
 import { onPress } from './presses.js';
 import { refusalText } from './refusals.js';
 import { nothing, type Talk } from './talk.js';
@@ -124,9 +124,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
     while (!stopping.signal.aborted) {
       try {
         const bot = await profileOf(null);
-        const write = (notice: Parameters<typeof noticeContent>[0], user: { languageCode: string | null }) =>
-          noticeContent(notice, user.languageCode);
-        while ((await store.notices.sendDue(bot, write)) === limits.notices_batch_max) {
+        while ((await store.notices.sendDue(bot, noticeMessage)) === limits.notices_batch_max) {
           // The next batch.
         }
       } catch (error) {

@@ -1,5 +1,6 @@
 /** How the management bot words what people are told. */
-import type { Notice } from '../store/notices.js';
+import type { Notice, NoticeMessage } from '../store/notices.js';
+import { button, rowsOf } from './buttons.js';
 import { type ManageTexts, textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
@@ -11,12 +12,20 @@ function saidOf(t: ManageTexts, notice: Notice): Said {
   const values = Object.fromEntries(Object.entries(notice).map(([name, value]) => [name, String(value)]));
   const where = values.where || t.somewhere;
   const from = values.from || t.somebody;
+  const to = values.to || t.somebody;
   const since = 'since' in notice ? timeText(notice.since) : '';
-  return { key: `notice_${notice.kind}`, values: { ...values, where, from, since } };
+  return { key: `notice_${notice.kind}`, values: { ...values, where, from, to, since } };
 }
 
-/** The content of the message that tells of it, in the language of the person. */
-export function noticeContent(notice: Notice, language: string | null) {
+/** The message that tells of it, in the language of the person. */
+export function noticeMessage(notice: Notice, language: string | null): NoticeMessage {
   const t = textsFor(language);
-  return contentOf(t, saidOf(t, notice));
+  const content = contentOf(t, saidOf(t, notice));
+  if (notice.kind !== 'transfer_offered') return { content, markup: null };
+  const { bot } = notice;
+  const answers = [
+    button(t.button_accept, { ask: 'accept', bot }),
+    button(t.button_decline, { ask: 'decline', bot }),
+  ];
+  return { content, markup: rowsOf(answers) };
 }

@@ -39,6 +39,9 @@ export async function onPress(turn: Turn, data: string): Promise<Reply> {
       return setWriters(turn, press);
     case 'transfer':
       return transfer(turn, press.bot, press.to);
+    case 'accept':
+    case 'decline':
+      return answerOffer(turn, press.ask, press.bot);
     case 'delete':
       return remove(turn, press.bot);
   }
@@ -112,6 +115,15 @@ async function transfer(turn: Turn, id: number, to: number): Promise<Reply> {
   const done = await under('transfer').bots.transfer(user.id, id, recipient.username);
   const values = { ...valuesOf(bot), recipient: recipient.username };
   return { screen: { key: done ? 'transferred' : 'transfer_offered', values }, next: nothing };
+}
+
+/** The operation asks whether the bot is still offered to who pressed. */
+async function answerOffer(turn: Turn, ask: 'accept' | 'decline', id: number): Promise<Reply> {
+  const { user, store, under } = turn;
+  const values = { username: (await store.bots.find(id))?.username ?? String(id) };
+  if (ask === 'accept') await under('accept').bots.acceptTransfer(user.id, id);
+  else await under('decline').bots.withdrawTransfer(user.id, id);
+  return { screen: { key: ask === 'accept' ? 'offer_accepted' : 'offer_declined', values } };
 }
 
 async function remove(turn: Turn, id: number): Promise<Reply> {

@@ -16,6 +16,7 @@ const said: Partial<Record<ErrorName, TextKey>> = {
   too_many_bots: 'too_many_bots',
   username_unknown: 'transfer_unknown',
   username_not_person: 'transfer_unknown',
+  transfer_not_found: 'offer_gone',
   transfer_to_self: 'transfer_self',
   recipient_suspended: 'transfer_unknown',
   recipient_too_many_bots: 'transfer_full',

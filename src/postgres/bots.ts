@@ -2,6 +2,7 @@
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type AuditActor, noteAudit } from './audit.js';
+import type { BotPictures } from './pictures.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 import { takeName } from './users.js';
 
@@ -12,7 +13,8 @@ export interface BotRow {
   readonly username: string;
   /** the default name, or where none was set the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64; null for a deleted bot and for the management bot */
+  /** lookup value of the live token, base64; '' while it is blocked; null for a deleted bot and for the
+   * management bot */
   readonly token: string | null;
   readonly suspended: boolean;
   readonly deleted: boolean;
@@ -28,7 +30,7 @@ export interface StoredToken {
   readonly box: Buffer;
 }
 
-export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, encode(token_hmac, 'base64') as token,
+export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
   suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
 
 /** Refuses another bot to one who has limits.bots_per_owner_max, and holds off others until the transaction ends. Error:
@@ -90,17 +92,31 @@ export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
   return row ?? null;
 }
 
+/** Those of these bots that exist. */
+export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
+  return sql.query<BotRow>(`select ${botColumns} from bots where id = any($1::bigint[])`, [ids]);
+}
+
 export function loadBotsOf(sql: Sql, owner: number): Promise<BotRow[]> {
   return sql.query<BotRow>(`select ${botColumns} from bots where owner_id = $1 order by id`, [owner]);
 }
 
+/** What is kept of a token for its owner. */
+export interface TokenBox {
+  readonly box: Buffer;
+  /** It leaked: it is shown to nobody. */
+  readonly blocked: boolean;
+}
+
+const boxColumns = 'token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked';
+
 /** What is kept of the token of a bot that `owner` owns now. Null when not. */
-export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise<Buffer | null> {
-  const [row] = await sql.query<{ token_box: Buffer }>(
-    'select token_box from bots where id = $1 and owner_id = $2',
-    [id, owner],
-  );
-  return row?.token_box ?? null;
+export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise<TokenBox | null> {
+  const [row] = await sql.query<TokenBox>(`select ${boxColumns} from bots where id = $1 and owner_id = $2`, [
+    id,
+    owner,
+  ]);
+  return row ?? null;
 }
 
 /** The same of those of these bots that `owner` owns. */
@@ -108,19 +124,19 @@ export function loadTokenBoxes(
   sql: Sql,
   owner: number,
   ids: readonly number[],
-): Promise<Array<{ readonly id: number; readonly token_box: Buffer }>> {
-  return sql.query('select id, token_box from bots where owner_id = $1 and id = any($2)', [owner, ids]);
+): Promise<Array<TokenBox & { readonly id: number }>> {
+  return sql.query(`select id, ${boxColumns} from bots where owner_id = $1 and id = any($2)`, [owner, ids]);
 }
 
-/** The same to be shown to its owner, which is noted. */
-export function showTokenBox(db: Database, id: number, owner: number): Promise<Buffer | null> {
+/** The same to be shown to its owner, which is noted unless it is blocked. */
+export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
   return db.transaction(async (sql) => {
-    const [row] = await sql.query<{ token_box: Buffer }>(
-      'select token_box from bots where id = $1 and owner_id = $2 for share',
+    const [row] = await sql.query<TokenBox>(
+      `select ${boxColumns} from bots where id = $1 and owner_id = $2 for share`,
       [id, owner],
     );
-    if (row) await noteAudit(sql, id, { type: 'user', id: owner }, 'token_shown');
-    return row?.token_box ?? null;
+    if (row && !row.blocked) await noteAudit(sql, id, { type: 'user', id: owner }, 'token_shown');
+    return row ?? null;
   });
 }
 
@@ -217,12 +233,13 @@ export function setTexts(
 export interface DescriptionsRow {
   readonly descriptions: TextsColumn;
   readonly short_descriptions: TextsColumn;
+  readonly pictures: BotPictures;
   readonly version: number;
 }
 
 export async function loadDescriptions(sql: Sql, id: number): Promise<DescriptionsRow | null> {
   const [row] = await sql.query<DescriptionsRow>(
-    'select descriptions, short_descriptions, descriptions_version as version from bots where id = $1',
+    'select descriptions, short_descriptions, pictures, descriptions_version as version from bots where id = $1',
     [id],
   );
   return row ?? null;

@@ -72,6 +72,14 @@ async function handOver(sql: Sql, bot: number, from: number, to: number, anew: A
   ]);
 }
 
+/** How a bot and a person are called, as notices name them; '' for a person without a username. */
+const namesOf = (sql: Sql, bot: number, person: number) =>
+  one<{ username: string; person: string }>(
+    sql,
+    `select b.username, coalesce(u.username, '') as person from bots b, users u where b.id = $1 and u.id = $2`,
+    [bot, person],
+  );
+
 /** The management bot tells who gets a bot, or could have it. */
 async function tellRecipient(
   sql: Sql,
@@ -80,12 +88,20 @@ async function tellRecipient(
   owner: number,
   to: number,
 ): Promise<void> {
-  const named = await one<{ username: string; from: string }>(
-    sql,
-    `select b.username, coalesce(u.username, '') as "from" from bots b, users u where b.id = $1 and u.id = $2`,
-    [bot, owner],
-  );
-  await tellPerson(sql, to, { kind, bot, ...named });
+  const { username, person: from } = await namesOf(sql, bot, owner);
+  await tellPerson(sql, to, { kind, bot, username, from });
+}
+
+/** And who offered a bot what became of it. */
+async function tellOfferer(
+  sql: Sql,
+  kind: 'transfer_accepted' | 'transfer_declined',
+  bot: number,
+  owner: number,
+  recipient: number,
+): Promise<void> {
+  const { username, person: to } = await namesOf(sql, bot, recipient);
+  await tellPerson(sql, owner, { kind, bot, username, to });
 }
 
 const ownCountAsRecipients = (error: unknown): never => {
@@ -152,6 +168,7 @@ export function acceptBot(db: Database, bot: number, user: number, anew: Anew): 
     );
     if (offer === undefined) return fail('transfer_not_found');
     await handOver(sql, bot, offer.from_id, user, anew);
+    await tellOfferer(sql, 'transfer_accepted', bot, offer.from_id, user);
     return true;
   });
 }
@@ -159,13 +176,14 @@ export function acceptBot(db: Database, bot: number, user: number, anew: Anew): 
 /** Strikes off an offer, by who made it or who was to get the bot. Error: `transfer_not_found`. */
 export function withdrawOffer(db: Database, bot: number, user: number): Promise<boolean> {
   return db.transaction(async (sql) => {
-    const [offer] = await sql.query<{ to_id: number }>(
-      'delete from bot_transfers where bot_id = $1 and (to_id = $2 or from_id = $2) and expires_at > now() returning to_id',
+    const [offer] = await sql.query<{ to_id: number; from_id: number }>(
+      'delete from bot_transfers where bot_id = $1 and (to_id = $2 or from_id = $2) and expires_at > now() returning to_id, from_id',
       [bot, user],
     );
     if (offer === undefined) return fail('transfer_not_found');
     const event = offer.to_id === user ? 'transfer_declined' : 'transfer_withdrawn';
     await noteAudit(sql, bot, { type: 'user', id: user }, event);
+    if (offer.to_id === user) await tellOfferer(sql, 'transfer_declined', bot, offer.from_id, user);
     return true;
   });
 }

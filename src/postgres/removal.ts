@@ -1,6 +1,7 @@
 /** Statements that end a bot. Its row stays, nobody's, for those who read what it wrote. */
 import { noteAudit } from './audit.js';
 import { lockOwned } from './ownership.js';
+import { releasePictures } from './pictures.js';
 import { type Database, noteStale, type Sql } from './sql.js';
 
 /** Ends a bot of `owner`; nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
@@ -15,6 +16,7 @@ export function deleteBot(db: Database, bot: number, owner: number, holdMs: numb
         where id = $1`,
       [bot],
     );
+    await releasePictures(sql, bot);
     await sql.query('delete from bot_writers where bot_id = $1', [bot]);
     await sql.query('delete from bot_transfers where bot_id = $1', [bot]);
     await sql.query('delete from webhook_replays where bot_id = $1', [bot]);

@@ -1,5 +1,6 @@
 /** Statements on people and their tokens. */
 import { fail } from '../errors.js';
+import { limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 export interface UserRow {
@@ -32,29 +33,132 @@ export async function takeName(sql: Sql, name: string, owner: number): Promise<v
   if (taken.length === 0) fail('username_taken');
 }
 
-/** Creates a person with a first token. `lookupFor` makes the token's lookup value for the new id. */
-export function createUser(db: Database, user: NewUser, lookupFor: (id: number) => Buffer): Promise<number> {
+/** Makes a person within a transaction; returns the id. Error: `username_taken`. */
+export async function insertUser(sql: Sql, user: NewUser): Promise<number> {
+  const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
+  if (user.username !== undefined) await takeName(sql, user.username, id);
+  await sql.query(
+    `insert into users (id, username, first_name, last_name, language_code) values ($1, $2, $3, $4, $5)`,
+    [id, user.username ?? null, user.first_name, user.last_name ?? null, user.language_code ?? null],
+  );
+  return id;
+}
+
+/** Creates a person with a first token. `lookupFor` makes the token's lookup value for the new id; `also` is done in the same
+ * transaction. */
+export function createUser(
+  db: Database,
+  user: NewUser,
+  lookupFor: (id: number) => Buffer,
+  also: (sql: Sql, id: number) => Promise<void> = async () => {},
+): Promise<number> {
   return db.transaction(async (sql) => {
-    const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
-    if (user.username !== undefined) await takeName(sql, user.username, id);
-    await sql.query(
-      `insert into users (id, username, first_name, last_name, language_code) values ($1, $2, $3, $4, $5)`,
-      [id, user.username ?? null, user.first_name, user.last_name ?? null, user.language_code ?? null],
-    );
+    const id = await insertUser(sql, user);
+    await also(sql, id);
     await sql.query('insert into user_tokens (user_id, hmac) values ($1, $2)', [id, lookupFor(id)]);
     await noteStale(sql, [['user', id]]);
     return id;
   });
 }
 
-/** Adds a token to a person. False when there is no such person. */
-export function addUserToken(db: Database, id: number, lookup: Buffer): Promise<boolean> {
+export interface UserTokenRow {
+  readonly id: number;
+  /** '' for one that was issued without a name */
+  readonly name: string;
+  /** Unix time in seconds */
+  readonly created_at: number;
+  /** YYYY-MM-DD by UTC; null for one that was never used */
+  readonly last_used_on: string | null;
+}
+
+/** A token that was made, by the digest that is kept of it (base64): whoever made it knows it. */
+export interface MadeUserToken {
+  readonly id: number;
+  readonly lookup: string;
+}
+
+/** Adds a token to a person; of those with a name each has its own. Null when there is no such person. Errors:
+ * `too_many_tokens`, `token_name_taken`. */
+export function addUserToken(
+  db: Database,
+  user: number,
+  name: string,
+  lookup: Buffer,
+): Promise<MadeUserToken | null> {
   return db.transaction(async (sql) => {
-    if (!(await raiseVersion(sql, id))) return false;
-    await sql.query('insert into user_tokens (user_id, hmac) values ($1, $2)', [id, lookup]);
-    await noteStale(sql, [['user', id]]);
-    return true;
+    // Whoever adds one at the same time waits here.
+    if (!(await raiseVersion(sql, user))) return null;
+    const { count, taken } = await one<{ count: number; taken: boolean }>(
+      sql,
+      `select count(*) as count, coalesce(bool_or(name = $2 and $2 <> ''), false) as taken
+         from user_tokens where user_id = $1`,
+      [user, name],
+    );
+    if (Number(count) >= limits.user_tokens_max) fail('too_many_tokens');
+    if (taken) fail('token_name_taken');
+    const made = await one<{ id: number }>(
+      sql,
+      `insert into user_tokens (user_id, hmac, name) values ($1, $2, $3)
+       returning id`,
+      [user, lookup, name],
+    );
+    await noteStale(sql, [['user', user]]);
+    return { ...made, lookup: lookup.toString('base64') };
   });
+}
+
+/** Puts another secret in the place of a token that nobody was told. False when it is no more. */
+export function replaceUserToken(db: Database, user: number, id: number, lookup: Buffer): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    if (!(await raiseVersion(sql, user))) return false;
+    const rows = await sql.query(
+      'update user_tokens set hmac = $3 where user_id = $1 and id = $2 returning id',
+      [user, id, lookup],
+    );
+    await noteStale(sql, [['user', user]]);
+    return rows.length > 0;
+  });
+}
+
+/** The tokens of a person in the order in which they were made. */
+export function loadUserTokens(sql: Sql, user: number): Promise<UserTokenRow[]> {
+  return sql.query<UserTokenRow>(
+    `select id, name, extract(epoch from created_at)::bigint as created_at, last_used_on::text as last_used_on
+       from user_tokens where user_id = $1 order by id`,
+    [user],
+  );
+}
+
+/** Removes one token of a person, by its id or by its name. False when there is no such token. */
+export function removeUserToken(
+  db: Database,
+  user: number,
+  which: { readonly id: number } | { readonly name: string },
+): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    if (!(await raiseVersion(sql, user))) return false;
+    const rows =
+      'id' in which
+        ? await sql.query('delete from user_tokens where user_id = $1 and id = $2 returning id', [
+            user,
+            which.id,
+          ])
+        : await sql.query(
+            "delete from user_tokens where user_id = $1 and name = $2 and name <> '' returning id",
+            [user, which.name],
+          );
+    if (rows.length > 0) await noteStale(sql, [['user', user]]);
+    return rows.length > 0;
+  });
+}
+
+/** Notes that tokens were used today. */
+export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Promise<void> {
+  await sql.query(
+    `update user_tokens set last_used_on = (now() at time zone 'utc')::date
+      where hmac = any($1::bytea[]) and last_used_on is distinct from (now() at time zone 'utc')::date`,
+    [lookups],
+  );
 }
 
 /** Removes every token of a person. False when there is no such person. */

@@ -28,11 +28,14 @@ export interface WebhookRow extends WebhookColumns {
   readonly set_version: number;
   /** its bot is suspended, and deliveries rest */
   readonly suspended: boolean;
+  /** orders copies: `version`, or what a new encryption key has made of it */
+  readonly copy_version: number;
 }
 
 const columns = `url_box, secret_box, certificate, max_connections, ip_address, signing_box, former_signing_box,
   (extract(epoch from former_until) * 1000)::bigint as former_until, version, set_version,
-  exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended`;
+  exists (select from bots b where b.id = bot_id and b.suspended_at is not null) as suspended,
+  greatest(version, sealed_version) as copy_version`;
 
 /** What `setWebhook` did; null when nothing was to be done. */
 export interface WebhookChange {

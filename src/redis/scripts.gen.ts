@@ -1,6 +1,13 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
+  /** Counts a token that never existed against the client address that tried it, or tells how long the address is to wait. */
+  'auth/guess': {
+    keys: { guesses: string };
+    args: { burst: number | string; interval_ms: number | string };
+    result:
+      | { status: 'ok'; wait: number };
+  };
   /** Forgets a node that has stopped trusting its memory. */
   'auth/leave': {
     keys: { nodes: string };
@@ -23,10 +30,10 @@ export interface Scripts {
       | { status: 'ok'; incarnation: number; epoch: number; subjects: string[] }
       | { status: 'stale_run' };
   };
-  /** Raises the revocation epoch for a user or a bot. The truth has been written before. */
+  /** Raises the revocation epoch for users and bots. The truth has been written before. */
   'auth/revoke': {
     keys: { meta: string; nodes: string; revoked: string; channel: string };
-    args: { subject: string };
+    args: { subjects: string };
     result:
       | { status: 'ok'; incarnation: number; epoch: number }
       | { status: 'stale_run' };
@@ -85,6 +92,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; refreshed: boolean };
   };
+  /** Removes copies of control records that a committed change has made stale. */
+  'control/forget': {
+    keys: { entries: readonly string[] };
+    args: {  };
+    result:
+      | { status: 'ok'; removed: number };
+  };
   /** Reads the copy of a control record, or leaves a ticket for its fill. */
   'control/read': {
     keys: { meta: string; record: string; ticket: string };
@@ -119,6 +133,13 @@ export interface Scripts {
     result:
       | { status: 'ok'; answer: string; record: Buffer | null }
       | { status: 'unknown' };
+  };
+  /** Puts a kept answer under another encryption key. */
+  'idempotency/reseal': {
+    keys: { claim: string };
+    args: { was: Buffer | string; box: Buffer | string };
+    result:
+      | { status: 'ok'; done: boolean };
   };
   /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
   'idempotency/settle': {
@@ -162,6 +183,13 @@ export interface Scripts {
     args: {  };
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
+  };
+  /** Takes one call out of a token bucket, or tells how long it is until there is one in it. */
+  'limits/take': {
+    keys: { bucket: string };
+    args: { calls: number | string; interval_us: number | string };
+    result:
+      | { status: 'ok'; wait: number };
   };
   /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
   'messages/delete': {
@@ -619,7 +647,7 @@ export interface Scripts {
     keys: { due: string; state: string };
     args: { limit: number | string };
     result:
-      | { status: 'ok'; ring: string[]; more: boolean };
+      | { status: 'ok'; ring: string[]; unheard: string[]; more: boolean };
   };
   /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
   'webhooks/switch': {

@@ -1,6 +1,6 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, redisOf, requireSettings } from '../config.js';
+import { type Config, providerOf, redisOf, requireSettings } from '../config.js';
 import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
 import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
@@ -13,16 +13,20 @@ import type { Logger } from '../obs/log.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
-import { asDatabase, type Database } from '../postgres/sql.js';
+import { asDatabase } from '../postgres/sql.js';
 import { checkRedis } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
-import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
+import { connectRedis, type RedisServers } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
 import { type Keys, makeKeys } from '../store/keys.js';
-import { createSecrets, type Secrets } from '../store/secrets.js';
+import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
+import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { createRing, type Ring } from './ring.js';
+
+export { StartError };
 
 export interface Backends {
   readonly config: Config;
@@ -32,6 +36,8 @@ export interface Backends {
   readonly runner: ScriptRunner;
   readonly keys: Keys;
   readonly hints: Hints;
+  readonly secrets: Secrets;
+  readonly ring: Ring;
   readonly store: Store;
   readonly files: Files;
   readonly doorbell: Doorbell;
@@ -60,9 +66,6 @@ export const isLate = (error: unknown): boolean =>
 /** How long a role waits for Redis and Postgres when it starts. */
 const startMsMax = 30_000;
 
-/** A start that cannot succeed as things stand; the message is for the person who runs it. */
-export class StartError extends Error {}
-
 async function patiently<T>(what: string, log: Logger, attempt: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + startMsMax;
   for (let told = false; ; ) {
@@ -83,41 +86,6 @@ async function checkSchema(url: string): Promise<void> {
     throw new StartError(
       `the database has schema ${applied}, this program needs ${wanted}: run "petrel migrate"`,
     );
-  }
-}
-
-/** Records what all nodes must agree on, or compares it with what the first node recorded. */
-async function checkInstallation(
-  db: Database,
-  redis: RedisConnection['client'],
-  keys: Keys,
-  secrets: Secrets,
-): Promise<void> {
-  const own = new Map([
-    ['PARTITIONS', String(keys.partitions.count)],
-    ['TOKEN_PEPPER', secrets.checks.pepper],
-    ...Object.entries(secrets.checks.keys).map(([id, check]) => [`TOKEN_KEYS ${id}`, check] as const),
-  ]);
-  await db.query(
-    'insert into installation (name, value) select * from unnest($1::text[], $2::text[]) on conflict do nothing',
-    [[...own.keys()], [...own.values()]],
-  );
-  const rows = await db.query<{ name: string; value: string }>(
-    "select name, value from installation where name = any($1) or name like 'TOKEN_KEYS %'",
-    [[...own.keys()]],
-  );
-  for (const { name, value } of rows) {
-    if (own.get(name) !== value) {
-      throw new StartError(
-        `${name} differs from what this installation was created with${name === 'PARTITIONS' ? `, ${value}` : ''}`,
-      );
-    }
-  }
-  const ownCount = String(keys.partitions.count);
-  const recorded = await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
-  const inRedis = recorded === 1 ? ownCount : await redis.hget(keys.installation(), 'PARTITIONS');
-  if (inRedis !== ownCount) {
-    throw new StartError(`PARTITIONS differs from what this Redis was set up with (${inRedis})`);
   }
 }
 
@@ -178,7 +146,6 @@ async function openManagementBot(store: Store, username: string): Promise<number
 export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
   const target = redisOf(given);
   const config = requireSettings(given, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
-  const secrets = createSecrets(config.TOKEN_PEPPER, config.TOKEN_KEYS);
   const keys = makeKeys(config.PARTITIONS);
   const check = await checkRedis(target, startMsMax);
   for (const warning of check.warnings) log.warn(warning);
@@ -201,6 +168,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
   });
+  const secrets = await patiently('Postgres', log, () => openSecrets(db, config));
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
@@ -212,6 +180,14 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     hotTtlMs: config.HOT_TTL_MS,
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
+    issuer: providerOf(config)?.issuer,
+    rates: {
+      bot: config.RATE_PER_BOT,
+      owner: config.RATE_PER_OWNER,
+      chat: config.RATE_PER_CHAT,
+      address: config.RATE_PER_ADDRESS,
+    },
+    guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
     onError: onDelay('background work', meaning.background, isLate),
   });
@@ -219,34 +195,40 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const files = createFiles({
     blobs: await openBlobStore(config),
     measurer: createMeasurer(),
-    pepper: config.TOKEN_PEPPER,
+    pepper: secrets.root,
     onError: onError('files'),
   });
 
   await connection.ready(startMsMax);
   await patiently('Redis', log, async () => {
     const first = connection.at(0);
-    if (first) await checkInstallation(db, first.client, keys, secrets);
+    if (first) await checkPartitions(first.client, keys);
     await openPartitions(connection, recovery, config.PARTITIONS);
   });
+  const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
+  await ring.join(log);
+  await noteSecrets(db, secrets);
   const managementBot = await patiently('the management bot', log, () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
   );
   return {
     config,
     log,
+    ring,
     managementBot,
     pool,
     connection,
     runner,
     keys,
     hints,
+    secrets,
     store,
     files,
     doorbell,
     figures: [],
     troubles,
     async close() {
+      await ring.leave();
       await files.close();
       await doorbell.close();
       hints.close();

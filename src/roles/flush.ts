@@ -1,9 +1,20 @@
-/** The role `flush`: writes journals behind to Postgres. */
+/** The role `flush`: writes journals behind to Postgres, and removes files that nothing refers to. */
 import { createFlusher } from '../journal/flusher.js';
+import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export function startFlush({ config, log, connection, runner, pool, keys, figures }: Backends): Role {
+export function startFlush({
+  config,
+  log,
+  connection,
+  runner,
+  pool,
+  keys,
+  store,
+  files,
+  figures,
+}: Backends): Role {
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
@@ -29,5 +40,19 @@ export function startFlush({ config, log, connection, runner, pool, keys, figure
     ['petrel_flush_lag_ms', 'How long what is not in Postgres has waited.', () => flusher.stats().lagMs],
   );
   flusher.start();
-  return { stop: () => flusher.stop({ drain: true }) };
+  let sweeping: Promise<unknown> | undefined;
+  const sweep = setInterval(() => {
+    sweeping ??= store.pictures
+      .sweep(files.remove)
+      .catch((error: Error) => log.error({ reason: error.message }, 'unused files stay for now'))
+      .finally(() => {
+        sweeping = undefined;
+      });
+  }, limits.unused_files_sweep_ms);
+  return {
+    async stop() {
+      clearInterval(sweep);
+      await Promise.all([sweeping, flusher.stop({ drain: true })]);
+    },
+  };
 }

@@ -1,14 +1,37 @@
 /** The role `front`: HTTP for bots and people. */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { rawBodyBound } from '../api/body_bounds.js';
 import { createDispatch } from '../api/dispatch.js';
+import { leakReportPath } from '../api/registry.js';
+import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { loadEngine } from '../http/engine.js';
+import type { AccessListener } from '../http/exchange_context.js';
 import { listen } from '../http/server.js';
+import { createProvider } from '../jwt/provider.js';
+import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
+import { type AccessLog, createAccessLog } from '../obs/log.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
+
+/** Requests are named by this node and a number: what a client calls its request might be its token. */
+function accessListener(access: AccessLog): AccessListener {
+  const node = randomBytes(6).toString('base64url');
+  let count = 0;
+  return {
+    name: () => `${node}-${(++count).toString(36)}`,
+    over(request, name, status, ms) {
+      const { method: verb, called: call, calledBy, path } = request;
+      const by = path.startsWith('/api/') ? 'user' : 'bot';
+      const caller = calledBy === 0 ? {} : { [by]: calledBy };
+      access.note({ request: name, verb, call, status, ms: Math.round(ms * 10) / 10, ...caller });
+    },
+  };
+}
 
 export async function startFront(backends: Backends): Promise<Role> {
   const { config, log, store, files, connection } = backends;
@@ -22,7 +45,9 @@ export async function startFront(backends: Backends): Promise<Role> {
     );
   }
   const metrics = metricsOf(engine);
+  const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
+  const provider = providerOf(config);
   // Without Redis a front can answer nobody. The lease on what it remembers may be missing on a cluster, where one
   // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
   const isReady = () =>
@@ -33,21 +58,55 @@ export async function startFront(backends: Backends): Promise<Role> {
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
+    bodyBound: rawBodyBound(),
     handler: createDispatch({
       store,
       files,
       receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
       adminToken: config.ADMIN_TOKEN,
+      provider:
+        provider &&
+        createProvider(store, {
+          ...provider,
+          onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+        }),
+      leakKeys:
+        config.LEAK_REPORT_KEYS === undefined
+          ? null
+          : createLeakKeys({
+              source: config.LEAK_REPORT_KEYS,
+              onError: (error) =>
+                log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
+            }),
+      trustedProxies: config.TRUSTED_PROXIES,
       own,
       onCall: metrics.call,
     }),
-    onFault: (error) => log.error({ err: error }, 'a call failed unexpectedly'),
+    signed: {
+      path: leakReportPath,
+      keyId: config.LEAK_REPORT_KEY_HEADER.toLowerCase(),
+      signature: config.LEAK_REPORT_SIGNATURE_HEADER.toLowerCase(),
+      bytesMax: limits.leak_body_bytes_max,
+    },
+    onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
+    access: access && accessListener(access),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
     server.openRequests(),
   );
   metrics.gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
   metrics.gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
+  metrics.gauge(
+    'petrel_guesses_slowed',
+    'Calls with tokens that never existed which were answered 429.',
+    () => store.guesses.slowed,
+  );
+  for (const kind of ['bot', 'owner', 'chat', 'address'] as const)
+    metrics.gauge(
+      `petrel_refused_by_${kind}_rate`,
+      `Calls refused because of the setting RATE_PER_${kind.toUpperCase()}.`,
+      () => store.fairUse?.refused[kind] ?? 0,
+    );
   tellFigures(metrics, backends);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');
@@ -59,6 +118,7 @@ export async function startFront(backends: Backends): Promise<Role> {
       store.streams.close();
       await server.close();
       await store.auth.stop();
+      access?.close();
     },
   };
 }

@@ -77,3 +77,30 @@ export function parseToken(text: string): TokenOwner | null {
   }
   return { kind: kind === 'A' ? 'bot' : 'user', id };
 }
+
+/** Longest text of a token, and of one whose colon is written as %3A. */
+export const tokenLengthMax = idDigitsMax + 1 + secretLength;
+export const escapedTokenLengthMax = tokenLengthMax + 2;
+
+const tokenLike = /(\d{1,64})(?::|%3[Aa])([AU][A-Za-z0-9_-]{34})/g;
+
+/** The tokens that stand in a text, as far as form and checksum tell; `at` is the index of the first character. */
+export function findTokens(
+  text: string,
+): Array<TokenOwner & { readonly token: string; readonly at: number }> {
+  const found: Array<TokenOwner & { readonly token: string; readonly at: number }> = [];
+  for (const match of text.matchAll(tokenLike)) {
+    const [, digits = '', secret] = match;
+    // Other digits may stand in front of it: the checksum tells where it begins.
+    for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
+      const token = `${digits.slice(from)}:${secret}`;
+      const owner = parseToken(token);
+      if (owner !== null) found.push({ ...owner, token, at: match.index + from });
+    }
+  }
+  return found;
+}
+
+/** The text with the secret part of everything that looks like a token left out, well-formed or not. */
+export const maskTokens = (text: string): string =>
+  text.replace(/(\d(?::|%3[Aa]))[AU][A-Za-z0-9_-]{34}/g, '$1…');

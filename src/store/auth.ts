@@ -6,12 +6,15 @@
  * A lease counts from the moment its renewal was sent and is read by the monotonic clock at each request, so a node that
  * was stopped or cut off finds it stale and asks Redis. A fill that was under way while the epoch moved is not kept.
  */
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import { moveUserToken } from '../postgres/rotation.js';
 import type { Hints } from '../redis/hints.js';
 import { parseToken } from '../rules/token.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Bot, ControlCopies, User } from './control.js';
+import { createTokenUse } from './token_use.js';
 
 export type Subject = `bot:${number}` | `user:${number}`;
 
@@ -19,12 +22,20 @@ export interface Auth {
   /** The bot of a token, at once if this node remembers it. Null for a token that is not valid now. */
   bot(token: string): Bot | null | Promise<Bot | null>;
   user(token: string): User | null | Promise<User | null>;
+  /** The person of a token that was issued elsewhere. What `resolve` says of one that is not remembered is believed, and
+   * remembered as other tokens are, until it ends (Unix time in ms). */
+  external(
+    token: string,
+    resolve: () => Promise<{ readonly id: number; readonly expiresAt: number } | null>,
+  ): User | null | Promise<User | null>;
   /** A bot as it is shown now, by its id: at once if this node remembers it. Memory of it holds as that of tokens does, so
    * that no node shows a former name once the call that changed it has returned. Null when there is no such bot. */
   botById(id: number): Bot | null | Promise<Bot | null>;
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
-   * have been written before. */
-  revoke(subject: Subject): Promise<void>;
+   * have been written before. Many subjects cost one epoch and one wait. */
+  revoke(...subjects: readonly Subject[]): Promise<void>;
+  /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
+  onForgotten(subject: Subject, listener: () => void): () => void;
   /** Hears of subjects that were revoked as this node learns of it, `*` for all. */
   watch(listener: (subjects: readonly string[]) => void): void;
   /** Takes up the lease; until then nothing is remembered. */
@@ -42,11 +53,13 @@ interface Memory<T> {
 }
 
 export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
-  const { scripts, keys, secrets } = context;
+  const { db, scripts, keys, secrets } = context;
   const node = uniqueText();
   const memories = new Map<string, Memory<Bot | User> & { readonly subject: Subject }>();
   const bots = new Map<number, Memory<Bot>>();
   const tokensOf = new Map<Subject, Set<string>>();
+  const listeners = new Map<Subject, Set<() => void>>();
+  const use = createTokenUse(context.db);
   const at = {
     meta: keys.meta(0),
     nodes: keys.authNodes(),
@@ -66,19 +79,23 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let unlisten: (() => void) | undefined;
   const watchers: Array<(subjects: readonly string[]) => void> = [];
 
-  function forget(subjects: readonly string[]): void {
+  function forget(revoked: readonly string[]): void {
     forgotten++;
+    // What was revoked together stands in one text.
+    const subjects = revoked.flatMap((text) => text.split(' '));
     for (const listener of watchers) listener(subjects);
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
       bots.clear();
+      for (const those of listeners.values()) for (const listener of those) listener();
       return;
     }
     for (const subject of subjects as Subject[]) {
       for (const token of tokensOf.get(subject) ?? []) memories.delete(token);
       tokensOf.delete(subject);
       if (subject.startsWith('bot:')) bots.delete(Number(subject.slice(4)));
+      for (const listener of listeners.get(subject) ?? []) listener();
     }
   }
 
@@ -128,13 +145,28 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     bots.set(value.id, { value, until: performance.now() + limits.auth_cache_age_ms_max });
   }
 
-  function remember(token: string, subject: Subject, value: Bot | User): void {
+  function remember(
+    token: string,
+    subject: Subject,
+    value: Bot | User,
+    ms: number = limits.auth_cache_age_ms_max,
+  ): void {
     if (memories.size >= limits.auth_cache_entries_max) forget(['*']);
-    memories.set(token, { value, subject, until: performance.now() + limits.auth_cache_age_ms_max });
+    memories.set(token, { value, subject, until: performance.now() + ms });
     if (!('tokens' in value)) rememberBot(value);
     const tokens = tokensOf.get(subject) ?? new Set();
     tokensOf.set(subject, tokens);
     tokens.add(token);
+  }
+
+  /** In the background: the token is valid meanwhile, and is moved at its next use if this fails. */
+  function moveToFirstPepper(user: number, was: string, token: string): void {
+    const [present = ''] = secrets.checks.peppers;
+    moveUserToken(db, user, Buffer.from(was, 'base64'), secrets.lookup(token), present)
+      .then(async (moved) => {
+        if (moved) await control.refresh('user', user);
+      })
+      .catch(() => undefined);
   }
 
   async function lookUp(token: string, kind: 'bot' | 'user', id: number): Promise<Bot | User | null> {
@@ -142,12 +174,28 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const value = await control.read(kind, id);
     if (auth.beforeRemember) await auth.beforeRemember();
     if (!value) return null;
-    const lookup = secrets.lookup(token).toString('base64');
-    const valid = 'tokens' in value ? value.tokens.includes(lookup) : value.token === lookup;
+    const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
+    const valid = 'tokens' in value ? value.tokens : [value.token];
+    const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
     // The token of who is suspended stays theirs, and is not accepted.
-    if (!valid || value.state !== undefined) return null;
+    if (pepper < 0 || value.state !== undefined) return null;
+    if ('tokens' in value) use.note(secrets.lookup(token));
+    // A bot's token can be read from its box, and moves without being used.
+    if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, `${kind}:${id}`, value);
     return value;
+  }
+
+  async function lookUpExternal(key: string, resolve: Parameters<Auth['external']>[1]): Promise<User | null> {
+    const began = forgotten;
+    const found = await resolve();
+    const user = found && (await control.read('user', found.id));
+    if (auth.beforeRemember) await auth.beforeRemember();
+    const left = (found?.expiresAt ?? 0) - Date.now();
+    if (!user || user.state !== undefined || left <= 0) return null;
+    if (began === forgotten)
+      remember(key, `user:${user.id}`, user, Math.min(left, limits.auth_cache_age_ms_max));
+    return user;
   }
 
   async function lookUpById(id: number): Promise<Bot | null> {
@@ -170,12 +218,20 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const auth: Auth = {
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
+    external(token, resolve) {
+      // Such tokens are long: what is remembered has a bound.
+      const key = createHash('sha256').update(token).digest('base64');
+      const memory = memories.get(key);
+      if (memory !== undefined && fresh(memory, performance.now())) return memory.value as User;
+      return lookUpExternal(key, resolve);
+    },
     botById(id) {
       const memory = bots.get(id);
       return memory !== undefined && fresh(memory, performance.now()) ? memory.value : lookUpById(id);
     },
-    async revoke(subject) {
-      const raised = await scripts.call('auth/revoke', 0, at, { subject });
+    async revoke(...subjects) {
+      if (subjects.length === 0) return;
+      const raised = await scripts.call('auth/revoke', 0, at, { subjects: subjects.join(' ') });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
       const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
       const deadline = performance.now() + leaseMs;
@@ -196,6 +252,14 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         await sleep(10);
       }
     },
+    onForgotten(subject, listener) {
+      const those = listeners.get(subject) ?? new Set();
+      listeners.set(subject, those.add(listener));
+      return () => {
+        those.delete(listener);
+        if (those.size === 0 && listeners.get(subject) === those) listeners.delete(subject);
+      };
+    },
     watch: (listener) => void watchers.push(listener),
     async start() {
       if (timer !== undefined) return;
@@ -208,6 +272,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       clearInterval(timer);
       unlisten?.();
       leaseUntil = 0;
+      await use.flush();
       await scripts.call('auth/leave', 0, { nodes: at.nodes }, { node }).catch(() => undefined);
     },
     get stats() {

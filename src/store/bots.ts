@@ -33,7 +33,8 @@ export interface Bots extends Transfers, Removal {
     username: string,
     name: string,
   ): Promise<{ readonly bot: Bot; readonly token: string }>;
-  /** The token in plain text, for its owner, which the audit log tells. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** The token in plain text, for its owner, which the audit log tells. Errors: `bot_not_found`, `not_bot_owner`,
+   * `token_blocked`. */
   token(owner: number, id: number): Promise<string>;
   /** The live tokens of those of these bots that this person owns now, for messages that hold their places. */
   tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
@@ -79,7 +80,7 @@ export const botProfile = (
   ...(bot.username === '' ? {} : { u: bot.username }),
 });
 
-const noDescriptions: Descriptions = { description: {}, shortDescription: {} };
+const noDescriptions: Descriptions = { description: {}, shortDescription: {}, pictures: {} };
 
 /** Null, which removes, in place of each empty text. */
 const asChange = (texts: Texts = {}): rows.TextsChange =>
@@ -115,8 +116,10 @@ export function createBots(
   }
 
   /** Ownership may have changed since it was looked at: the box is read with it. */
-  const opened = (id: number, box: Buffer | null): string =>
-    box ? secrets.open(box, `bot:${id}`) : fail('not_bot_owner');
+  const opened = (id: number, kept: rows.TokenBox | null): string => {
+    if (kept === null) return fail('not_bot_owner');
+    return kept.blocked ? fail('token_blocked') : secrets.open(kept.box, `bot:${id}`);
+  };
 
   const unlessDeleted = (bot: Bot | null): Bot | null => (bot?.state === 'deleted' ? null : bot);
 
@@ -175,7 +178,8 @@ export function createBots(
     },
     async tokensOf(owner, ids) {
       const boxes = await rows.loadTokenBoxes(db, owner, ids);
-      return new Map(boxes.map(({ id, token_box }) => [id, secrets.open(token_box, `bot:${id}`)]));
+      const shown = boxes.filter(({ blocked }) => !blocked);
+      return new Map(shown.map(({ id, box }) => [id, secrets.open(box, `bot:${id}`)]));
     },
     async regenerateToken(owner, id) {
       await owned(owner, id);

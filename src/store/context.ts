@@ -16,6 +16,8 @@ export interface StoreContext {
   readonly transferConsent: boolean;
   /** How many of those who set an emoji are told with it, at most limits.reactors_listed_max. */
   readonly reactorsListed: number;
+  /** Setting JWT_ISSUER; undefined where no identity provider is set. */
+  readonly issuer?: string | undefined;
   /**
    * The request id of the next change. One is drawn for each change, before its first try, so that a call that runs again
    * under the same idempotency key draws the same ones in the same order. Never `uniqueText` in its place.

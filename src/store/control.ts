@@ -2,9 +2,10 @@
  * Copies of control records in Redis. Postgres holds the truth; a copy is filled on a miss, under a ticket, and refreshed
  * by version after each committed change, by the process that made it or else by the sweep.
  */
-import { type BotRow, loadBot, loadCommands, loadDescriptions } from '../postgres/bots.js';
+import { type BotRow, loadBot, loadBots, loadCommands, loadDescriptions } from '../postgres/bots.js';
 import { loadMember, loadUserChats, type MemberStatus } from '../postgres/chats.js';
 import { loadAdministrators } from '../postgres/members.js';
+import type { BotPictures } from '../postgres/pictures.js';
 import type { Sql } from '../postgres/sql.js';
 import { loadUser } from '../postgres/users.js';
 import { loadWebhook } from '../postgres/webhooks.js';
@@ -13,14 +14,18 @@ import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Keys } from './keys.js';
 
+/** A row as it is copied. */
+interface Image {
+  readonly version: number;
+  readonly fields: readonly unknown[];
+}
+
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
   /** Fields of the record, or null when there is no such thing. */
-  load(
-    sql: Sql,
-    id: number,
-    other: number,
-  ): Promise<{ readonly version: number; readonly fields: readonly unknown[] } | null>;
+  load(sql: Sql, id: number, other: number): Promise<Image | null>;
+  /** The same of many in one statement, by id, where many change at once. */
+  loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   read(fields: readonly unknown[], id: number): T;
 }
 
@@ -31,7 +36,7 @@ export interface Bot {
   readonly username: string;
   /** the default name, or where none was set the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64 */
+  /** lookup value of the live token, base64; '' while it is blocked */
   readonly token: string;
   /** names that were set */
   readonly names: Texts;
@@ -39,10 +44,11 @@ export interface Bot {
   readonly state?: 'suspended' | 'deleted' | undefined;
 }
 
-/** What a bot says of itself besides its name. */
+/** What a bot shows of itself besides its name. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
+  readonly pictures: BotPictures;
 }
 
 export interface User {
@@ -105,13 +111,19 @@ export function botOf(row: BotRow): Bot {
   return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
 }
 
+function botImage(row: BotRow): Image {
+  const { owner, username, name, token, names, state } = botOf(row);
+  return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
+}
+
 const bot: Kind<Bot> = {
   key: (keys, id) => keys.bot(id),
   async load(sql, id) {
     const row = await loadBot(sql, id);
-    if (!row) return null;
-    const { owner, username, name, token, names, state } = botOf(row);
-    return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
+    return row && botImage(row);
+  },
+  async loadMany(sql, ids) {
+    return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
   // A copy that was made before bots had texts has no names.
   read: ([owner, username, name, token, names = {}, state = ''], id) =>
@@ -186,9 +198,11 @@ const descriptions: Kind<Descriptions> = {
   key: (keys, id) => keys.descriptions(id),
   async load(sql, id) {
     const row = await loadDescriptions(sql, id);
-    return row && { version: row.version, fields: [row.descriptions, row.short_descriptions] };
+    return row && { version: row.version, fields: [row.descriptions, row.short_descriptions, row.pictures] };
   },
-  read: ([description, shortDescription]) => ({ description, shortDescription }) as Descriptions,
+  // A copy that was made before bots had pictures has none.
+  read: ([description, shortDescription, pictures = {}]) =>
+    ({ description, shortDescription, pictures }) as Descriptions,
 };
 
 const webhook: Kind<SealedWebhook> = {
@@ -200,7 +214,7 @@ const webhook: Kind<SealedWebhook> = {
     const { url_box, secret_box, certificate, max_connections, ip_address } = row;
     const { signing_box, former_signing_box, former_until } = row;
     const fields = [row.version, url_box, secret_box, certificate, max_connections, ip_address];
-    return { version: row.version, fields: [...fields, signing_box, former_signing_box, former_until] };
+    return { version: row.copy_version, fields: [...fields, signing_box, former_signing_box, former_until] };
   },
   read: ([version, url, secret, certificate, maxConnections, address, signing, former, formerUntil]) =>
     ({
@@ -218,7 +232,14 @@ export interface ControlCopies {
   read<S extends ControlSubject>(subject: S, id: number, other?: number): Promise<Value<S> | null>;
   /** Copies the present row over an older copy. */
   refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
+  /** The same of many; records that are absent stay so, and are read back when they are missed. */
+  refreshMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
+  /** Takes the copies of many away, one call a partition: they are read back when they are missed. */
+  forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
 }
+
+/** Copies that are refreshed side by side. */
+const refreshesMax = 250;
 
 /** Elements that the script puts in front of the fields: version and incarnation. */
 const headElements = 2;
@@ -237,25 +258,43 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     return scripts.call('control/read', at.partition, at.keys, { token: uniqueText(), ttl_ms: hotTtlMs });
   }
 
-  async function write(kind: Kind<unknown>, id: number, other: number, ticket: string, refresh: boolean) {
+  async function copy(
+    kind: Kind<unknown>,
+    id: number,
+    other: number,
+    row: Image,
+    how: { readonly token: string; readonly refresh: boolean },
+  ): Promise<void> {
+    const at = keysOf(kind, id, other);
+    await scripts.call(
+      'control/write',
+      at.partition,
+      { ...at.keys, channel: keys.userChannel(id) },
+      {
+        ...how,
+        version: row.version,
+        fields: packFields(row.fields),
+        count: row.fields.length + headElements,
+        ttl_ms: hotTtlMs,
+      },
+    );
+  }
+
+  async function write(kind: Kind<unknown>, id: number, other: number, token: string, refresh: boolean) {
     const row = await kind.load(db, id, other);
-    if (row) {
-      const at = keysOf(kind, id, other);
-      await scripts.call(
-        'control/write',
-        at.partition,
-        { ...at.keys, channel: keys.userChannel(id) },
-        {
-          token: ticket,
-          refresh,
-          version: row.version,
-          fields: packFields(row.fields),
-          count: row.fields.length + headElements,
-          ttl_ms: hotTtlMs,
-        },
-      );
-    }
+    if (row) await copy(kind, id, other, row, { token, refresh });
     return row;
+  }
+
+  /** Without a ticket an absent record is not written, and a fill that is under way is stopped. */
+  async function rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
+    const how = { token: '', refresh: true };
+    const known = await kind.loadMany?.(db, ids);
+    const one = async (id: number) => {
+      const row = known ? known.get(id) : await kind.load(db, id, 0);
+      if (row) await copy(kind, id, 0, row, how);
+    };
+    await Promise.all(ids.map(one));
   }
 
   return {
@@ -274,6 +313,23 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
       // A record that is absent is written under a ticket too: a refresh that comes late must not bring back the past.
       const found = await readCopy(kind, id, other);
       await write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
+    },
+    async refreshMany(subject, ids) {
+      const kind = kinds[subject] as Kind<unknown>;
+      for (let at = 0; at < ids.length; at += refreshesMax)
+        await rewrite(kind, ids.slice(at, at + refreshesMax));
+    },
+    async forgetMany(subject, ids) {
+      const kind = kinds[subject] as Kind<unknown>;
+      const byPartition = new Map<number, string[]>();
+      for (const id of ids) {
+        const { partition, keys: at } = keysOf(kind, id, 0);
+        byPartition.set(partition, [...(byPartition.get(partition) ?? []), at.record, at.ticket]);
+      }
+      const all = [...byPartition].map(([partition, entries]) =>
+        scripts.call('control/forget', partition, { entries }, {}),
+      );
+      await Promise.all(all);
     },
   };
 }

@@ -98,8 +98,11 @@ export interface Deliveries {
   bury(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
   /** Calls `listener` when the bot's queue may have changed, or its webhook; a hint. */
   listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
-  /** Bots of a partition that are due and in nobody's hands. */
-  due(partition: number, limit: number): Promise<{ readonly bots: number[]; readonly more: boolean }>;
+  /** Bots of a partition that are due and in nobody's hands: to be rung for, and rung for in vain. */
+  due(
+    partition: number,
+    limit: number,
+  ): Promise<{ readonly bots: number[]; readonly unheard: number[]; readonly more: boolean }>;
 }
 
 /** Why an update was not delivered; `queue_full` is what the queue itself says. */
@@ -204,8 +207,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
     listen: (bot, listener) => hints.listen(keys.botChannel(bot), (text) => listener(text === 'w')),
     async due(partition, limit) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };
-      const { ring, more } = await scripts.call('webhooks/sweep', partition, at, { limit });
-      return { bots: ring.map(Number), more };
+      const { ring, unheard, more } = await scripts.call('webhooks/sweep', partition, at, { limit });
+      return { bots: ring.map(Number), unheard: unheard.map(Number), more };
     },
   };
 }

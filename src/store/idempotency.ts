@@ -38,16 +38,16 @@ export interface Idempotency {
 const nothing = Buffer.alloc(0);
 
 export function createIdempotency({ scripts, keys, secrets }: StoreContext): Idempotency {
-  /** Under the pepper: neither a key nor the parameters can be had, or tried out, from what Redis holds. */
+  /** Keyed: neither a key nor the parameters can be had, or tried out, from what Redis holds. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
-    secrets.lookup(JSON.stringify([`idempotency ${what}`, ...parts]));
+    secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 
   return {
     async claim({ caller, method, key, parameters }) {
       const digest = fingerprint('key', callerText(caller), method, key).toString('base64url');
       const partition = keys.partitions.of(caller.id);
       const claim = keys.idempotency(caller, digest);
-      const box = `idempotency:${callerText(caller)}:${digest}`;
+      const box = `idempotency:${callerText(caller)}:${digest}` as const;
       const holder = uniqueText();
       const settle = async (answer: Buffer) => {
         await scripts.call('idempotency/settle', partition, { claim }, { holder, answer });

@@ -66,6 +66,8 @@ export interface Keys {
   administrators(chat: number): string;
   /** STRING: the public chat that a lower-cased username names, or none. Evicted. */
   name(partition: number, username: string): string;
+  /** STRING: the person whom the subject of an identity provider means, or none, by its digest. Evicted. */
+  identity(partition: number, digest: string): string;
   /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
@@ -122,6 +124,8 @@ export interface Keys {
   idempotency(caller: Caller, digest: string): string;
   /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
   idempotencyLive(caller: Caller): string;
+  /** STRING: when (µs) a token bucket is full again. Expires then. */
+  rate(partition: number, bucket: string): string;
   /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   ticket(entityKey: string): string;
   /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
@@ -132,6 +136,10 @@ export interface Keys {
   authChannel(): string;
   /** HASH of flusher id → when it was last seen. In partition 0. Bounded by live flushers. */
   flushers(): string;
+  /** STRING: what a client address guessed lately. Expires. */
+  guesses(partition: number, address: string): string;
+  /** HASH of node → when it was last seen, and which keys and peppers it holds. In partition 0. Bounded by live nodes. */
+  rings(): string;
   /** HASH: what every node of the installation must agree on. In partition 0. */
   installation(): string;
 }
@@ -156,6 +164,7 @@ export function makeKeys(count: number): Keys {
     descriptions: (bot) => `${near(bot)}:descriptions:${bot}`,
     member: (chat, who) => `${near(chat)}:member:${chat}:${who}`,
     administrators: (chat) => `${near(chat)}:administrators:${chat}`,
+    identity: (p, digest) => `${at(p)}:identity:${digest}`,
     name: (p, username) => `${at(p)}:name:${username}`,
     post: (post) => `${at(partitionOfPost(post))}:post:${post}`,
     postRoot: (p) => `${at(p)}:post:`,
@@ -189,11 +198,14 @@ export function makeKeys(count: number): Keys {
     request: (p, id) => `${at(p)}:req:${id}`,
     idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,
     idempotencyLive: (caller) => `${near(caller.id)}:idempotency_live:${callerText(caller)}`,
+    rate: (p, bucket) => `${at(p)}:rate:${bucket}`,
     ticket: (entityKey) => `${entityKey}:ticket`,
     authNodes: () => `${at(0)}:auth_nodes`,
     authRevoked: () => `${at(0)}:auth_revoked`,
     authChannel: () => `${at(0)}:on_auth`,
     flushers: () => `${at(0)}:flushers`,
+    guesses: (p, address) => `${at(p)}:guesses:${address}`,
+    rings: () => `${at(0)}:rings`,
     installation: () => `${at(0)}:installation`,
   };
 }

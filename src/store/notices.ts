@@ -3,13 +3,16 @@ import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Notice, takeNotices, tellPerson } from '../postgres/notices.js';
 import type { Sql } from '../postgres/sql.js';
-import type { Content, Profile } from './codec.js';
+import type { Profile } from './codec.js';
 import type { StoreContext } from './context.js';
-import type { User } from './control.js';
 import { directChat } from './keys.js';
+import type { NewMessage } from './messages.js';
 import type { Store } from './store.js';
 
 export type { Notice };
+
+/** The words of a notice, and buttons below them. */
+export type NoticeMessage = Pick<NewMessage, 'content' | 'markup'>;
 
 export interface Notices {
   /** Notes what a person is to be told, in the caller's transaction. Modules of `postgres/` call `tellPerson` for the same. */
@@ -18,7 +21,7 @@ export interface Notices {
    * Sends what is due as messages of `bot` in the direct chats of those it is for, opening one where there is none; who blocks
    * the bot is not sent anything, and the notice counts as told. `write` makes the words. Returns how many were due.
    */
-  sendDue(bot: Profile, write: (notice: Notice, user: User) => Content): Promise<number>;
+  sendDue(bot: Profile, write: (notice: Notice, language: string | null) => NoticeMessage): Promise<number>;
 }
 
 /** Refusals that a later try may not meet. */
@@ -33,9 +36,9 @@ export function createNotices(
   /** Under one request id at every try, whoever tries: the chat's script knows a message that it has (law 4). */
   const under = (id: number) => store().under(`notice.${id}`, true);
 
-  async function send(id: number, bot: Profile, user: number, content: Content): Promise<void> {
+  async function send(id: number, bot: Profile, user: number, words: NoticeMessage): Promise<void> {
     const sender = { id: bot.id, isBot: true, profile: bot };
-    const message = { content, markup: null, flags: 0, replyTo: 0, allowMissingReply: false };
+    const message = { ...words, flags: 0, replyTo: 0, allowMissingReply: false };
     const chat = directChat(bot.id, user);
     try {
       await under(id).messages.send(chat, sender, message);
@@ -54,10 +57,11 @@ export function createNotices(
         try {
           const user = await store().users.find(user_id);
           if (user === null) return { how: 'refused', why: 'user_not_found' };
-          await send(id, bot, user_id, write(notice, user));
+          await send(id, bot, user_id, write(notice, user.languageCode));
           return { how: 'sent' };
         } catch (error) {
-          if (!passing(error)) return { how: 'refused', why: (error as ApiError).kind };
+          if (!passing(error) || tries >= limits.notice_tries_max)
+            return { how: 'refused', why: error instanceof ApiError ? error.kind : 'internal' };
           onError(error);
           const delayMs = Math.min(limits.notice_retry_ms_max, limits.notice_retry_ms * 2 ** tries);
           return { how: 'later', delayMs };

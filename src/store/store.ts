@@ -1,5 +1,6 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
+import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import { type Attempts, createAttempts } from './attempts.js';
@@ -12,14 +13,19 @@ import { type Chats, createChats } from './chats.js';
 import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
+import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
+import { createGuesses, type Guesses, type Guessing } from './guesses.js';
 import { createHistory, type History } from './history.js';
 import { createIdempotency, type Idempotency } from './idempotency.js';
+import { createIdentities, type Identities } from './identities.js';
 import type { Keys } from './keys.js';
+import { createLeaks, type Leaks } from './leaks.js';
 import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
 import { createNotices, type Notices } from './notices.js';
 import { createOversight, type Oversight } from './oversight.js';
+import { createPictures, type Pictures } from './pictures.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
@@ -30,6 +36,7 @@ import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
+import { createRotation, type Rotation } from './rotation.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
 import { createStreams, type Streams } from './streams.js';
@@ -42,6 +49,10 @@ export interface Store {
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
+  readonly identities: Identities;
+  /** Undefined where calls are not counted. */
+  readonly fairUse: FairUse | undefined;
+  readonly pictures: Pictures;
   readonly chats: Chats;
   readonly messages: Messages & Batches;
   readonly pins: Pins;
@@ -67,6 +78,10 @@ export interface Store {
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly leaks: Leaks;
+  readonly guesses: Guesses;
+  /** Of everything that is sealed, over these servers. */
+  rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   readonly notices: Notices;
   readonly management: Management;
   /**
@@ -88,13 +103,26 @@ export interface StoreOptions {
   readonly ring?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
+  /** Setting JWT_ISSUER. */
+  readonly issuer?: string | undefined;
+  /** Settings RATE_PER_…; what is absent has no bound. */
+  readonly rates?: Rates;
+  /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
+  readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
   readonly transferConsent?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
 
-export function createStore({ hints, onError, ring = () => {}, ...context }: StoreOptions): Store {
+export function createStore({
+  hints,
+  onError,
+  ring = () => {},
+  guessing = { burst: 0, perMinute: 1 },
+  rates = {},
+  ...context
+}: StoreOptions): Store {
   const { transferConsent = false } = context;
   const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
@@ -103,6 +131,7 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
   const forwarder = createForwarder(shared, queues, ring, onError);
   const webhooks = createWebhooks(shared, control, queues, ring);
   const replays = createReplays(shared, queues, ring);
+  const identities = createIdentities(shared, control, auth);
   const access = createWriteAccessCopies(shared);
   const chats = createChats(shared, control, forwarder);
   const removal = createRemovalFollowing(shared, { control, auth, webhooks, chats });
@@ -133,12 +162,15 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     forwarder,
     history: createHistory(shared, chats, records),
     bots,
-    users: createUsers(shared, shared.db, control, auth),
+    users: createUsers(shared, shared.db, control, auth, identities),
+    identities,
+    fairUse: createFairUse(shared, rates),
+    pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -149,6 +181,9 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    leaks: createLeaks(shared, control, auth),
+    guesses: createGuesses(shared, guessing),
+    rotation: (connection) => createRotation(shared, control, connection),
     management: createManagement(shared, control, webhooks),
     notices: createNotices(shared, () => store, onError),
     async unlessApplied(check) {
@@ -167,7 +202,9 @@ export function createStore({ hints, onError, ring = () => {}, ...context }: Sto
         replays: createReplays(own, queues, ring),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
         oversight: createOversight(own, parts),
-        users: createUsers(own, shared.db, control, auth),
+        users: createUsers(own, shared.db, control, auth, identities),
+        identities: createIdentities(own, control, auth),
+        pictures: createPictures(own, shared.db, control, bots),
         async unlessApplied(check) {
           if (!again || !(await wasApplied(shared.db, next()))) await check();
         },

@@ -9,6 +9,7 @@ import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies, ControlSubject } from './control.js';
 import type { Forwarder } from './forwarder.js';
+import type { Identities } from './identities.js';
 import type { PostCounts } from './post_counts.js';
 import type { RemovalFollowing } from './removal.js';
 import type { Replays } from './replays.js';
@@ -33,13 +34,14 @@ export function createSweep(
     readonly webhooks: Webhooks;
     readonly posts: PostCounts;
     readonly replays: Replays;
+    readonly identities: Identities;
     readonly access: WriteAccessCopies;
     readonly removal: RemovalFollowing;
   },
   onError: (error: unknown) => void,
 ): Sweep {
   const { db, keys } = context;
-  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal } = parts;
+  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities } = parts;
 
   /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
@@ -48,9 +50,13 @@ export function createSweep(
       else if (subject === 'name') await chats.refreshName(id);
       else if (subject === 'member_events') await chats.postEvents({ id, user: other });
       else if (subject === 'webhook') await webhooks.refresh(id, other);
+      else if (subject === 'identity') await identities.refresh(id);
       else if (subject === 'bot_gone') await removal.follow(id);
       else if (subject === 'write_access') await access.refresh(id);
       else if (subject === 'replay') await replays.finish(id, other);
+      // What the copy says has only another form: nothing is to be forgotten.
+      else if (subject.endsWith('_copy'))
+        await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
       else await control.refresh(subject as ControlSubject, id, other);
       if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
       return true;

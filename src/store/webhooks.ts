@@ -49,7 +49,8 @@ export interface WebhookAsk {
 }
 
 /** What a box belongs to: it opens for nothing else. */
-export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') => `webhook:${bot}:${what}`;
+export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
+  `webhook:${bot}:${what}` as const;
 
 export function createWebhooks(
   { db, scripts, keys, secrets }: StoreContext,

@@ -14,9 +14,16 @@ export const viewBot = (profile: Profile) => ({
   name: profile.n,
 });
 
-/** A bot with its settings, for its owner: the texts by language, `""` for the default. */
-export const viewOwnBot = (profile: Profile, bot: Bot, descriptions: Descriptions, access: WriteAccess) => ({
+/** A bot with its settings, for its owner: its pictures, and the texts by language, `""` for the default. */
+export const viewOwnBot = (
+  profile: Profile,
+  bot: Bot,
+  descriptions: Descriptions,
+  access: WriteAccess,
+  pictures: object,
+) => ({
   ...viewBot(profile),
+  ...pictures,
   texts: {
     name: bot.names,
     description: descriptions.description,
@@ -32,6 +39,7 @@ export const viewOwnBot = (profile: Profile, bot: Bot, descriptions: Description
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },
+  pictures: object,
   commands: Commands[string],
   canWrite: boolean,
 ) => ({
@@ -40,6 +48,7 @@ export const viewBotPage = (
   name: profile.n,
   description: texts.description,
   short_description: texts.shortDescription,
+  ...pictures,
   ...(commands.length === 0 ? {} : { commands }),
   can_write: canWrite,
 });

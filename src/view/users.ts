@@ -10,6 +10,13 @@ export interface UserView {
   readonly language_code?: string;
 }
 
+interface UserTokenView {
+  readonly id: number;
+  readonly name: string;
+  /** Unix time in seconds */
+  readonly created_at: number;
+}
+
 /** Interface §2, behaviour §2. */
 export function viewUser(profile: Profile): UserView {
   const view: { -readonly [K in keyof UserView]: UserView[K] } = {
@@ -40,3 +47,11 @@ export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
     ...username,
   };
 }
+
+/** A token of a person, without its secret. */
+export const viewUserToken = (token: UserTokenView & { readonly last_used_on: string | null }) => ({
+  id: token.id,
+  name: token.name,
+  created_at: token.created_at,
+  ...(token.last_used_on === null ? {} : { last_used_on: token.last_used_on }),
+});

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
 import { openMasters } from '../support/cluster.js';
+import { providerSettings } from '../support/provider.js';
 import { type Service, startService } from '../support/service.js';
 import { type Caller, type Case, inFlight, openCaller, targets } from './garbage_calls.js';
 import { refusedCase, wildCase } from './garbage_cases.js';
@@ -24,7 +25,7 @@ let caller: Caller;
 
 beforeAll(async () => {
   // So that as much as possible is said of what goes wrong.
-  service = await startService({ extraEnv: { LOG_LEVEL: 'debug' } });
+  service = await startService({ extraEnv: { ...providerSettings, LOG_LEVEL: 'debug' } });
   world = await openGarbageWorld(service);
   caller = openCaller(service);
 });

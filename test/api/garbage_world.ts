@@ -120,6 +120,15 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   // Whose token may be taken away: not that of a caller.
   const spare = await service.newBot(own.owner, 'spare');
   const victim = await service.newUser('vic');
+  const givePictures = async () => {
+    const headers = { authorization: `Bearer ${own.owner.token}` };
+    for (const kind of ['avatar', 'start_picture']) {
+      const path = `${service.fronts[0].url}/api/me/bots/${spare.id}/${kind}`;
+      const answer = await fetch(path, { method: 'PUT', headers, body: new Uint8Array(png(640, 360)) });
+      expect(answer.status).toBe(200);
+    }
+  };
+  await givePictures();
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
@@ -171,6 +180,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       const path = `/api/chats/${chat}/members/${own.bot.id}`;
       await resultOf(service.app(own.owner, 'PUT', path, { status: 'administrator', rights }));
     }
+    await givePictures();
     await forwarded(masters);
   }
 

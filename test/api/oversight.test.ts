@@ -1,4 +1,7 @@
 /** Bots that end, and what operators do with bots, people and usernames (behaviour §11, §14). */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/keys.js';
 import { makeCertificate } from '../support/certificates.js';
@@ -6,6 +9,7 @@ import { openAnywhere } from '../support/cluster.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 let service: Service;
 let operator: { readonly token: string };
@@ -195,6 +199,28 @@ test('a suspended person is refused on every node and gets no bot, while their b
     refusal(404, 'Not Found: user not found'),
   );
 });
+
+test('operators suspend from the command line, by id and by username', async () => {
+  const env = { ...service.env, PATH: process.env.PATH };
+  const petrel = async (...args: string[]) =>
+    (await promisify(execFile)(process.execPath, [main, ...args], { env })).stdout;
+  const [suspended, refused] = await Promise.allSettled([
+    petrel('bots', 'suspend', `@${bot.username}`),
+    petrel('users', 'suspend', String(bot.id)),
+  ]);
+  expect(suspended).toMatchObject({ value: `bot ${bot.id} is suspended\n` });
+  const told = { code: 1, stdout: expect.stringContaining(`there is no user ${bot.id}`) };
+  expect(refused).toMatchObject({ reason: told });
+  expect((await service.bot(bot, 'getMe')).status).toBe(401);
+  expect(
+    await Promise.all([
+      petrel('bots', 'unsuspend', String(bot.id)),
+      petrel('users', 'suspend', owner.username),
+    ]),
+  ).toEqual([`bot ${bot.id} goes on\n`, `user ${owner.id} is suspended\n`]);
+  expect((await service.bot(bot, 'getMe')).status).toBe(200);
+  expect((await service.app(owner, 'GET', '/api/me')).status).toBe(401);
+}, 60_000);
 
 test('a reserved username is taken for everybody, until it is released', async () => {
   const names = '/api/admin/reserved_usernames';

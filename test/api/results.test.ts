@@ -1,13 +1,15 @@
 /** Real answers of every method and endpoint, against the schemas that the OpenAPI document shows of them. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { endpoints, methods } from '../../src/api/registry.js';
+import { providerSettings } from '../support/provider.js';
 import { answered, holdEndpoint, holdMethod } from '../support/results.js';
+import { png } from '../support/samples.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
+  service = await startService({ extraEnv: { ...providerSettings, WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
 });
 afterAll(() => service?.stop());
 
@@ -192,6 +194,32 @@ test('people, their bots and their chats', async () => {
   await call('GET', '/api/chats');
   await call('DELETE', `/api/chats/${group}/members/${bot.id}`);
   await call('DELETE', `/api/admin/users/${eve.id}/tokens`, undefined, admin);
+});
+
+test('tokens of a person and pictures of a bot', async () => {
+  const ann = await service.newUser('ann');
+  const bot = await service.newBot(ann, 'shown');
+  await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'laptop' }));
+  await resultOf(service.app(ann, 'GET', '/api/me/tokens'));
+  await resultOf(service.app(ann, 'DELETE', '/api/me/tokens', { name: 'laptop' }));
+  const operator = { token: service.adminToken };
+  const identity = `/api/admin/users/${ann.id}/identity`;
+  await resultOf(service.app(operator, 'PUT', identity, { external_subject: 'ann' }));
+  await resultOf(service.app(operator, 'DELETE', identity));
+  for (const kind of ['avatar', 'start_picture']) {
+    const path = `/api/me/bots/${bot.id}/${kind}`;
+    const headers = { authorization: `Bearer ${ann.token}`, 'content-type': 'image/png' };
+    const put = await fetch(service.fronts[0].url + path, {
+      method: 'PUT',
+      headers,
+      body: new Uint8Array(png(640, 360)),
+    });
+    holdEndpoint('PUT', path, { body: (await put.json()) as { ok: boolean } });
+    await resultOf(service.app(ann, 'GET', path));
+    for (const shown of [`/api/me/bots/${bot.id}`, `/api/bots/${bot.username}`])
+      await resultOf(service.app(ann, 'GET', shown));
+    await resultOf(service.app(ann, 'DELETE', path));
+  }
 });
 
 test('every method and every endpoint that answers in JSON was called', () => {

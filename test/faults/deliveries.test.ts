@@ -68,6 +68,9 @@ async function pushTo(world: World, answerMs: number) {
   };
 }
 
+/** What was said while workers were away is not lost because it waits. */
+const settleMs = amount(20_000, 600_000);
+
 /** What a worker may have sent without having told it, when it dies: of four chats of three bots, one open and one answered. */
 const sentUntold = 3 * 4 * 2;
 
@@ -82,6 +85,8 @@ test(
       ...{ count: Number.POSITIVE_INFINITY, restMs: 200, signal: ended.signal },
       front: (lane, tries) => (lane + tries) % 2,
     });
+    await sleep(amount(0, 5_000));
+    const quietBeforeMs = longestQuiet();
     const kills = amount(2, 20);
     for (let n = 0; n < kills; n++) {
       await sleep(1_500);
@@ -95,8 +100,8 @@ test(
     await eventually('the rest is taken over', () => longestQuiet() > 1_000, 10_000);
     ended.abort();
     await loading;
-    const verdict = await world.settled();
-    report('R1, R3', 'workers killed in turn under load', { kills, ...verdict }, [
+    const verdict = await world.settled(settleMs);
+    report('R1, R3', 'workers killed in turn under load', { kills, quietBeforeMs, ...verdict }, [
       nothingLost(verdict),
       atMost('delivered again', verdict.redelivered, kills * sentUntold),
       atMost("longest time until a bot's deliveries resume, ms", longestQuiet(), 10_000),
@@ -136,7 +141,7 @@ test(
     }
     ended.abort();
     await loading;
-    const verdict = await world.settled();
+    const verdict = await world.settled(settleMs);
     report('R2', 'workers frozen in turn under load', { rounds, ...verdict }, [
       nothingLost(verdict),
       atMost('delivered again', verdict.redelivered, rounds * sentUntold),

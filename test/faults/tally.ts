@@ -39,7 +39,7 @@ export interface Tally {
 
 export const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 const nameOf = (bot: number, user: number) => `${bot}.${user}`;
-const newHistogram = () =>
+export const newHistogram = () =>
   build({ lowestDiscernibleValue: 1, highestTrackableValue: 600_000, numberOfSignificantValueDigits: 3 });
 
 /** `answer` gives the status for an update of a person to a bot. */
@@ -91,8 +91,8 @@ export async function openLanes(service: Service, bots: number, people: number):
   );
   const lanes = made.flatMap((bot) => users.map((user) => ({ user, bot, said: 0 })));
   // All at once would wait longer for connections to Postgres than a call may take.
-  for (let i = 0; i < lanes.length; i += 50)
-    await Promise.all(lanes.slice(i, i + 50).map(({ user, bot }) => service.openChat(user, bot)));
+  for (let i = 0; i < lanes.length; i += 10)
+    await Promise.all(lanes.slice(i, i + 10).map(({ user, bot }) => service.openChat(user, bot)));
   return lanes;
 }
 
@@ -105,12 +105,13 @@ export async function say(service: Service, lane: Lane): Promise<void> {
   lane.said++;
 }
 
-/** Has each lane say something each `everyMs`, spread evenly, until `signal`. */
+/** Has each lane say something each `everyMs`, spread evenly, until `signal`; `calls` hears how long each call took, in ms. */
 export async function talk(
   service: Service,
   lanes: readonly Lane[],
   everyMs: number,
   signal: AbortSignal,
+  calls?: Histogram,
 ): Promise<void> {
   // Each lane that rests listens to it.
   setMaxListeners(0, signal);
@@ -119,7 +120,9 @@ export async function talk(
       for (let due = performance.now() + (everyMs * i) / lanes.length; ; due += everyMs) {
         await sleep(Math.max(0, due - performance.now()), undefined, { signal }).catch(() => undefined);
         if (signal.aborted) return;
+        const began = performance.now();
         await say(service, lane);
+        calls?.recordValue(Math.max(1, Math.round(performance.now() - began)));
       }
     }),
   );

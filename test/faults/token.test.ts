@@ -6,6 +6,7 @@ import { resultOf, type Service, startService, type TestBot, type TestUser } fro
 import { durableRedis, ownPostgres, type Restartable } from './backends.js';
 import { amount, atMost, patienceMs, report } from './report.js';
 import { findSecrets } from './secrets.js';
+import { eventually } from './world.js';
 
 let redis: Restartable;
 let postgres: Restartable;
@@ -17,7 +18,12 @@ const tokens: string[] = [];
 beforeAll(async () => {
   [redis, postgres] = await Promise.all([durableRedis(), ownPostgres()]);
   const database = { url: postgres.url, drop: () => postgres.stop() };
-  service = await startService({ fronts: 3, redis, database, extraEnv: { PARTITIONS: '16' } });
+  service = await startService({
+    fronts: 3,
+    redis,
+    database,
+    extraEnv: { PARTITIONS: '16', ACCESS_LOG: '1' },
+  });
   // A front that has known this Redis for less than a lease waits a whole one: other nodes may not be listed yet.
   await sleep(limits.auth_lease_ms + limits.auth_lease_margin_ms);
   owner = await service.newUser('owner');
@@ -182,6 +188,37 @@ test('R17: no token lies in plain text in Redis, in Postgres or in a log', async
   await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
   await postgres.start();
   await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`));
+  // Wherever a client may put a token by mistake.
+  const url = service.fronts[0].url;
+  const wrong = [
+    [`${url}/file/bot${bot.token}/photos/1`, {}],
+    [`${url}/bot${bot.token}/getMe?token=${bot.token}`, {}],
+    [`${url}/bot${bot.token}/${bot.token}`, { 'x-request-id': bot.token }],
+    [`${url}/${bot.token}`, { referer: `${url}/bot${bot.token}/` }],
+    [`${url}/api/${bot.token}`, { authorization: `Bearer ${owner.token}`, 'user-agent': owner.token }],
+    [`${url}/bot${bot.token.replace(':', '%3A')}/getMe`, {}],
+  ] as const;
+  const statuses = await Promise.all(
+    wrong.map(async ([at, headers]) => (await fetch(at, { headers })).status),
+  );
+  expect(statuses).toEqual([404, 200, 404, 404, 404, 200]);
+  await eventually('the access log is written', () =>
+    [/"call":"file"/, /"verb":"GET","call":"getMe"/].every((line) => line.test(service.fronts[0].log())),
+  );
+  const lines = service.fronts[0]
+    .log()
+    .split('\n')
+    .filter((line) => line.includes('"msg":"request"'))
+    .map((line) => JSON.parse(line));
+  const own = lines.filter((line) => line.bot === bot.id && line.call === 'getMe').at(-1);
+  expect(own).toEqual({
+    ...{ level: 30, time: expect.any(Number), role: 'front', pid: service.fronts[0].pid, msg: 'request' },
+    ...{ request: expect.stringMatching(/^[\w-]{8}-[0-9a-z]+$/), verb: 'GET', call: 'getMe', status: 200 },
+    ...{ ms: expect.any(Number), bot: bot.id },
+  });
+  expect(lines.some((line) => line.user === owner.id && line.call === '/api/me/bots/{bot_id}/token')).toBe(
+    true,
+  );
   const { found, searched } = await findSecrets(service, tokens, [redis.dir, postgres.dir]);
   report('R17', 'secrets searched', { tokens: tokens.length, ...searched }, [
     atMost('places with a token in plain text', found.length, 0),

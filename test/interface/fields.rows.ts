@@ -178,6 +178,7 @@ const shownTexts: readonly Row[] = [
       ok({
         ...{ id, username, name: 'The name' },
         ...{ description: 'The description', short_description: 'The short_description' },
+        can_write: true,
       }),
   }),
   row({

@@ -35,7 +35,27 @@ const pending = (what: string, fields: object, count: number, changes: string[] 
 const soon = Date.now() + 60_000;
 const everything = [Buffer.from('*')];
 
+const guesses = keys.guesses(1, '192.0.2.1');
+const guess = (what: string, more: More): Case => ({
+  ...{ script: 'auth/guess', what, keys: { guesses }, args: { burst: '2', interval_ms: '60000' } },
+  ...more,
+});
+
 export const authCases: Case[] = [
+  guess('the first of an address', {
+    answer: ['ok', 0],
+    changes: ['guesses:192.0.2.1'],
+    after: async (client) => expect(await client.pttl(guesses)).toBeGreaterThan(50_000),
+  }),
+  guess('the last that is taken at once', {
+    seeds: [seeds.text(guesses, String(Date.now() + 59_000))],
+    answer: ['ok', 0],
+    changes: ['guesses:192.0.2.1'],
+  }),
+  guess('one too many, which does not make the wait longer', {
+    seeds: [seeds.text(guesses, String(Date.now() + 3_600_000))],
+    answer: ['ok'],
+  }),
   renew('nothing new', {
     seeds: [nodes(), log],
     answer: ['ok', incarnation, 2, []],
@@ -87,7 +107,7 @@ export const authCases: Case[] = [
   },
   {
     ...{ script: 'auth/revoke', what: 'a Redis that is not known yet', keys: auth },
-    args: { subject: 'bot:1' },
+    args: { subjects: 'bot:1 user:2' },
     answer: ['stale_run'],
   },
   {
@@ -95,7 +115,7 @@ export const authCases: Case[] = [
       script: 'auth/revoke',
       what: 'raises the epoch',
       keys: auth,
-      args: { subject: 'bot:1' },
+      args: { subjects: 'bot:1 user:2' },
     },
     ...{
       seeds: [known, nodes(), log],
@@ -108,7 +128,7 @@ export const authCases: Case[] = [
       script: 'auth/revoke',
       what: 'the first of a new incarnation',
       keys: auth,
-      args: { subject: 'bot:1' },
+      args: { subjects: 'bot:1 user:2' },
     },
     ...{
       seeds: [known, nodes({ incarnation: incarnation - 1 }), log],

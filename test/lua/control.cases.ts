@@ -34,7 +34,14 @@ const write = (what: string, more: More, args = {}): Case => ({
   ...more,
 });
 const refresh = { refresh: true };
+const forget = (what: string, more: More): Case => ({
+  ...{ script: 'control/forget', what, keys: { entries: [copy.record, copy.ticket] }, args: {} },
+  ...more,
+});
 export const controlCases: Case[] = [
+  forget('a copy', { seeds: [stored(1)], answer: ['ok', 1], changes: [copyName] }),
+  forget('a fill that is under way', { seeds: [copyHeld], answer: ['ok', 1], changes: [copyTicket] }),
+  forget('nothing', { answer: ['ok', 0] }),
   write('a fill under its ticket', {
     seeds: [open, copyHeld],
     answer: ['ok', 1],

@@ -42,7 +42,22 @@ const recall = (what: string, more: More): Case => ({
   ...more,
 });
 
+const reseal = (what: string, more: More): Case => ({
+  ...{ script: 'idempotency/reseal', what, keys: { claim: at.claim } },
+  args: { was: 'sealed', box: 'sealed anew' },
+  ...more,
+});
+
 export const idempotencyCases: Case[] = [
+  reseal('an answer', {
+    seeds: [known(noted)],
+    answer: ['ok', 1],
+    changes: [claimName],
+    after: async (client) => expect(await client.hgetall(at.claim)).toEqual({ ...noted, a: 'sealed anew' }),
+  }),
+  reseal('another answer than was read', { seeds: [known({ ...noted, a: 'other' })], answer: ['ok', 0] }),
+  reseal('a call that has none', { seeds: [known(held)], answer: ['ok', 0] }),
+  reseal('nothing', { answer: ['ok', 0] }),
   recall('a request that is new', { answer: ['unknown'] }),
   recall('one that was applied', { seeds: [seeds.text(request, '8 7 0')], answer: ['ok', '8 7 0'] }),
   recall('one that made a record, in which a line may end', {

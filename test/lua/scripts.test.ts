@@ -8,6 +8,7 @@ import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
 import { idempotencyCases } from './idempotency.cases.js';
 import { journalCases } from './journal.cases.js';
+import { limitCases } from './limits.cases.js';
 import { messageBatchCases } from './message_batches.cases.js';
 import { messageCases } from './messages.cases.js';
 import { pinCases } from './pins.cases.js';
@@ -30,6 +31,7 @@ const cases: readonly Case[] = [
   ...chatCases,
   ...controlCases,
   ...journalCases,
+  ...limitCases,
   ...idempotencyCases,
   ...postCases,
   ...webhookCases,

@@ -357,24 +357,33 @@ const waits = zset(keys.webhooksDue(home), 1, bot);
 const sweeps: Case[] = [
   sweep('rings for what is due', {
     seeds: [hooked(), waits],
-    answer: ['ok', [Buffer.from(`${bot}`)], 0],
+    answer: ['ok', [Buffer.from(`${bot}`)], [], 0],
     changes: [state, due],
   }),
   sweep('what was rung for lately waits', {
     seeds: [hooked({ rung: later }), waits],
-    answer: ['ok', [], 0],
+    answer: ['ok', [], [], 0],
     changes: [due],
+  }),
+  sweep('tells of what was rung for in vain', {
+    seeds: [hooked({ rung: 1 }), waits],
+    answer: ['ok', [], [Buffer.from(`${bot}`)], 0],
+    changes: [state, due],
   }),
   sweep('what a worker has waits for the end of the lease', {
     seeds: [hooked({ leased: later }), waits],
-    answer: ['ok', [], 0],
+    answer: ['ok', [], [], 0],
     changes: [due],
     after: async (client) => expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).toBe(`${later}`),
   }),
-  sweep('what polls is struck off', { seeds: [seeds.queue(), waits], answer: ['ok', [], 0], changes: [due] }),
+  sweep('what polls is struck off', {
+    seeds: [seeds.queue(), waits],
+    answer: ['ok', [], [], 0],
+    changes: [due],
+  }),
   sweep('what is not due is left alone', {
     seeds: [hooked(), zset(keys.webhooksDue(home), later, bot)],
-    answer: ['ok', [], 0],
+    answer: ['ok', [], [], 0],
     changes: [],
   }),
 ];

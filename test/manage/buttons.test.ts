@@ -11,7 +11,7 @@ const page = fc.constantFrom(...(Object.keys(pages) as PageKey[]));
 const press: fc.Arbitrary<Press> = fc.oneof(
   fc.record({ ask: fc.constant('list' as const), page, number: fc.nat(200) }),
   fc.record({ ask: fc.constant('page' as const), page, bot: id }),
-  fc.record({ ask: fc.constant('show_token' as const), bot: id }),
+  fc.record({ ask: fc.constantFrom('show_token' as const, 'accept' as const, 'decline' as const), bot: id }),
   fc.record({ ask: fc.constantFrom('issue' as const, 'delete' as const), bot: id, until }),
   fc.record({ ask: fc.constant('transfer' as const), bot: id, to: id, until }),
   fc.record({

@@ -57,6 +57,14 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
   tokens.push(first);
   expect(made.text).toBe(said('created', { name: 'Эхо', username, token: first }));
 
+  const lastMessage = async (who: Talker) =>
+    (await resultOf(service.app(who.user, 'GET', '/api/chats'))).find(
+      ({ id }: { id: number }) => id === who.bot,
+    ).last_message;
+  expect((await lastMessage(owner)).text).toBe(made.text);
+  const page = await resultOf(service.app(owner.user, 'GET', '/api/bots/petrelbot'));
+  expect(page.commands[0]).toEqual({ command: 'newbot', description: said('command_newbot') });
+
   const running = await run(first);
   await resultOf(service.app(owner.user, 'POST', `/api/bots/${username}/start`, {}));
   const echoed = owner.events.events.length;
@@ -111,8 +119,8 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
 
   const notice = said('notice_transferred_to_you', { from: owner.user.username, username });
   await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
-  const page = await heir.say('/token');
-  const shown = await heir.press(page, said('button_show_token'));
+  const ofToken = await heir.say('/token');
+  const shown = await heir.press(ofToken, said('button_show_token'));
   const third = tokenIn(shown.last);
   tokens.push(third);
   expect(await resultOf(service.bot(third, 'getMe'))).toMatchObject({ username, first_name: 'Эхо' });

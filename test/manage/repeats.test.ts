@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { dataOf } from '../../src/manage/buttons.js';
 import { fill, texts } from '../../src/manage/texts.js';
+import { offerBot } from '../../src/postgres/ownership.js';
 import type { UpdateEntry } from '../../src/store/queues.js';
 import { startManager, type World, type Written } from './world.js';
 
@@ -15,53 +16,47 @@ afterAll(() => world.close());
 const t = texts.en;
 const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600;
 
-/** Handles an update up to its nth step with Redis or Postgres, then up to the next, until one handling comes to its end. Where
- * it stops, the step was done and nobody heard of it, or was not begun. Returns how often it was stopped. */
+/** Handles an update up to its nth step with Redis or Postgres, which is done and nobody hears of it; then up to the next, until a
+ * handling comes to its end. Returns how often it was stopped. */
 async function handleInPieces(update: UpdateEntry): Promise<number> {
   const { hooks } = world.node;
   const { call, query } = hooks;
-  let stops = 0;
-  for (let last = 0, done = false; !done; last++) {
-    for (const begun of [false, true]) {
-      let steps = 0;
-      let stop: () => void = () => undefined;
-      const stopped = new Promise<'stopped'>((resolve) => {
-        stop = () => resolve('stopped');
-      });
-      const step = async <T>(run: () => Promise<T>): Promise<T> => {
-        if (steps++ !== last) return run();
-        if (begun) await run();
-        stop();
-        return new Promise<T>(() => undefined);
-      };
-      hooks.call = (_, run) => step(run);
-      hooks.query = (_, run) => step(run);
-      const end = await Promise.race([world.manager.handle(update).then(() => 'done'), stopped]);
-      hooks.call = call;
-      hooks.query = query;
-      if (end === 'stopped') stops++;
-      else done = true;
-    }
+  for (let last = 0; ; last++) {
+    let steps = 0;
+    let stop: () => void = () => undefined;
+    const stopped = new Promise<'stopped'>((resolve) => {
+      stop = () => resolve('stopped');
+    });
+    const step = async <T>(run: () => Promise<T>): Promise<T> => {
+      if (steps++ !== last) return run();
+      await run();
+      stop();
+      return new Promise<T>(() => undefined);
+    };
+    hooks.call = (_, run) => step(run);
+    hooks.query = (_, run) => step(run);
+    const end = await Promise.race([world.manager.handle(update), stopped]);
+    hooks.call = call;
+    hooks.query = query;
+    if (end !== 'stopped') return last;
   }
-  return stops;
 }
 
 const last = (written: readonly Written[]): Written => written.at(-1) ?? { id: 0, text: '', data: [] };
 
-test('a bot is made, gets one new token, changes hands and ends once', { timeout: 30_000 }, async () => {
+test('a bot is made and gets one new token once', { timeout: 30_000 }, async () => {
   const { said, pressed, written, node } = world;
-  const [ann, bob] = [await world.person(), await world.person()];
+  const ann = await world.person();
   const username = 'pieces_bot';
-  const own = async () => node.store.bots.listOf(ann.id);
-  const texted = async (who = ann) => (await written(who)).map(({ text }) => text);
+  const texted = async () => (await written(ann)).map(({ text }) => text);
 
   const asked = await said(ann, '/newbot');
-  expect(await handleInPieces(asked)).toBeGreaterThan(6);
+  expect(await handleInPieces(asked)).toBeGreaterThan(3);
   await handleInPieces(await said(ann, 'Pieces'));
   await handleInPieces(await said(ann, username));
   const created = fill(t.created, { name: 'Pieces', username, token: t.token_hidden });
   expect(await texted()).toEqual([t.ask_new_name, fill(t.ask_new_username, { name: 'Pieces' }), created]);
-  const [bot, ...others] = await own();
+  const [bot, ...others] = await node.store.bots.listOf(ann.id);
   if (bot === undefined) throw new Error('no bot was made');
   expect(others).toEqual([]);
   // What was answered before is not taken for something new.
@@ -80,13 +75,21 @@ test('a bot is made, gets one new token, changes hands and ends once', { timeout
   expect(issued).toHaveLength(1);
   expect((await texted()).filter((text) => text.startsWith('The former token'))).toHaveLength(1);
 
+  expect(world.errors).toEqual([]);
+});
+
+test('a bot changes hands and ends once', { timeout: 30_000 }, async () => {
+  const { said, pressed, written, node } = world;
+  const [ann, bob] = [await world.person(), await world.person()];
+  const username = 'moving_bot';
+  const { bot } = await node.store.bots.create(ann.id, username, 'Moving');
   await world.manager.handle(await said(ann, '/transfer'));
   await handleInPieces(await said(ann, bob.username));
   const consequences = last(await written(ann));
   expect(consequences.text).toBe(fill(t.transfer_ask, { username, recipient: bob.username }));
   await handleInPieces(await pressed(ann, consequences.id, consequences.data[0] ?? ''));
   expect(last(await written(ann)).text).toBe(fill(t.transferred, { username, recipient: bob.username }));
-  expect(await own()).toEqual([]);
+  expect(await node.store.bots.listOf(ann.id)).toEqual([]);
   expect((await node.store.bots.listOf(bob.id)).map(({ id }) => id)).toEqual([bot.id]);
 
   await world.manager.handle(await said(bob, '/deletebot'));
@@ -95,6 +98,40 @@ test('a bot is made, gets one new token, changes hands and ends once', { timeout
   expect(await node.store.bots.listOf(bob.id)).toEqual([]);
   expect(last(await written(bob)).text).toMatch(/has been deleted/);
   expect(await node.db.query('select 1 from notices where user_id = $1', [bob.id])).toHaveLength(1);
+  expect(world.errors).toEqual([]);
+});
+
+test('an offered bot is taken, or left, by the buttons of the notice', async () => {
+  const { node, pressed, written, manager } = world;
+  const [ann, bob] = [await world.person(), await world.person()];
+  const { bot } = await node.store.bots.create(ann.id, 'offered_bot', 'Offered');
+  const offer = async () => {
+    await offerBot(node.db, bot.id, ann.id, bob.username, 60_000);
+    await world.tell();
+    return last(await written(bob));
+  };
+  const first = await offer();
+  expect(first.text).toBe(fill(t.notice_transfer_offered, { from: ann.username, username: 'offered_bot' }));
+  await handleInPieces(await pressed(bob, first.id, first.data[1] ?? ''));
+  expect(last(await written(bob)).text).toBe(fill(t.offer_declined, { username: 'offered_bot' }));
+  expect((await node.store.bots.owned(ann.id, bot.id)).id).toBe(bot.id);
+  await world.tell();
+  expect(last(await written(ann)).text).toBe(
+    fill(t.notice_transfer_declined, { to: bob.username, username: 'offered_bot' }),
+  );
+
+  const second = await offer();
+  await handleInPieces(await pressed(bob, second.id, second.data[0] ?? ''));
+  expect((await node.store.bots.owned(bob.id, bot.id)).id).toBe(bot.id);
+  await world.tell();
+  expect(last(await written(ann)).text).toBe(
+    fill(t.notice_transfer_accepted, { to: bob.username, username: 'offered_bot' }),
+  );
+  expect((await written(bob)).map(({ text }) => text)).toEqual([
+    fill(t.offer_declined, { username: 'offered_bot' }),
+    fill(t.offer_accepted, { username: 'offered_bot' }),
+  ]);
+  await manager.handle(await world.said(bob, 'thanks'));
   expect(world.errors).toEqual([]);
 });
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { menuOf } from '../../src/manage/commands.js';
 import { managementIdentity } from '../../src/manage/identity.js';
-import { noticeContent } from '../../src/manage/notices.js';
+import { noticeMessage } from '../../src/manage/notices.js';
 import { fill, languageOf, type TextKey, texts } from '../../src/manage/texts.js';
 import { contentOf } from '../../src/manage/words.js';
 import { checkCommands } from '../../src/rules/commands.js';
@@ -55,7 +55,7 @@ describe.each(languages)('%s', (language) => {
         key,
       ).toBeLessThan(limits.text_length_max);
       // An alert over a chat.
-      if (['old_button', 'not_yours', 'expired', 'later', 'failed'].includes(key))
+      if (['old_button', 'not_yours', 'expired', 'later', 'failed', 'offer_gone'].includes(key))
         expect(codePointLength(own[key]), key).toBeLessThanOrEqual(limits.callback_answer_length_max);
       if (key.startsWith('button_')) expect(codePointLength(own[key]), key).toBeLessThan(48);
       expect(own[key]).toBe(own[key].trim());
@@ -97,12 +97,14 @@ test('every notice is worded in every language, with all that it tells', () => {
     { kind: 'webhook_removed', ...of },
     { kind: 'transferred_to_you', from: 'ann', ...of },
     { kind: 'transfer_offered', from: '', ...of },
+    { kind: 'transfer_accepted', to: 'bob', ...of },
+    { kind: 'transfer_declined', to: 'bob', ...of },
     { kind: 'token_issued', ...of },
   ];
   for (const language of languages) {
-    const said = notices.map((notice) => noticeContent(notice, language).text ?? '');
+    const said = notices.map((notice) => noticeMessage(notice, language).content.text ?? '');
     for (const text of said) expect(text).not.toMatch(/[{}]|undefined/);
-    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(6);
+    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(8);
     expect(said[0]).toContain('https://example.org/a');
     expect(said[1]).toContain(texts[language].somewhere);
     expect(said[2]).toContain('2023-11-14 22:13 UTC');

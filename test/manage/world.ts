@@ -1,6 +1,7 @@
 /** A store with the management bot, whose updates a test handles itself: as often as it likes, and as far as it likes. */
 import { managementIdentity } from '../../src/manage/identity.js';
 import { createManager, type Manager } from '../../src/manage/manager.js';
+import { noticeMessage } from '../../src/manage/notices.js';
 import type { Profile } from '../../src/store/codec.js';
 import { directChat } from '../../src/store/keys.js';
 import { readUpdate, type UpdateEntry } from '../../src/store/queues.js';
@@ -24,6 +25,8 @@ export interface World {
   /** The update that comes of a text, or of a press of the button with this data on a message. */
   said(who: Person, words: string): Promise<UpdateEntry>;
   pressed(who: Person, messageId: number, data: string): Promise<UpdateEntry>;
+  /** Sends the notices that are due. */
+  tell(): Promise<void>;
   /** What the bot wrote to a person, oldest first, with the callback data of its buttons. */
   written(who: Person): Promise<Written[]>;
   close(): Promise<void>;
@@ -62,6 +65,10 @@ export async function startManager(): Promise<World> {
       const profile: Profile = who.sender.profile;
       await store.callbacks.press(directChat(bot, who.id), profile, messageId, data);
       return latest();
+    },
+    async tell() {
+      const profile = await store.bots.profile(bot, null);
+      if (profile) await store.notices.sendDue(profile, noticeMessage);
     },
     async written(who) {
       const list = (await store.history.list(directChat(bot, who.id), 0, 100)) ?? [];

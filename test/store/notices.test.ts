@@ -31,7 +31,8 @@ const told = async (user: Person) => {
 };
 const send = (on = node) =>
   on.store.notices.sendDue(bot.sender.profile, (notice) => ({
-    text: 'username' in notice ? notice.username : notice.kind,
+    content: { text: 'username' in notice ? notice.username : notice.kind },
+    markup: null,
   }));
 const noted = (user: Person) =>
   node.db.query<{ told: boolean; refused: string | null; tries: number }>(

@@ -29,4 +29,4 @@ const store = createStore({
   reactorsListed: 100,
   onError: () => undefined,
 });
-await store.notices.sendDue(JSON.parse(bot), () => ({ text: 'told' }));
+await store.notices.sendDue(JSON.parse(bot), () => ({ content: { text: 'told' }, markup: null }));

@@ -140,6 +140,18 @@ test('what a process that died after the commit left undone is done by another',
   await consistent(ben);
 });
 
+test('the username of a deleted bot is free again when its time is over', async () => {
+  const username = (await a.store.bots.find(bot.id))?.username as string;
+  await a.store.bots.remove(owner.id, bot.id);
+  const again = () => b.store.bots.create(ben.id, username, 'Again');
+  await expect(again()).rejects.toMatchObject({ kind: 'username_taken' });
+  expect(await a.store.bots.findByUsername(username)).toBeNull();
+  await a.db.query('update names set free_at = now() where name = $1', [username.toLowerCase()]);
+  const { bot: made } = await again();
+  expect((await a.store.bots.findByUsername(username))?.id).toBe(made.id);
+  await expect(again()).rejects.toMatchObject({ kind: 'username_taken' });
+});
+
 describe('a call that comes again', () => {
   test('is answered as before, though the bot is somebody else’s by then', async () => {
     const run = (again: boolean) =>

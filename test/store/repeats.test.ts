@@ -318,3 +318,15 @@ test('a start that was made is made once, and what is noted of requests ends wit
   await purgeTombstones(one.pool);
   expect(await one.db.query('select request from control_requests')).toEqual([{ request: 'fresh' }]);
 });
+
+test('a token that was issued and not told is issued once, with a secret that works', async () => {
+  const gil = await makeUser(one);
+  const before = (await one.store.users.tokens(gil.id)).length;
+  const nothing = async () => {};
+  const issued = await again('POST /api/me/tokens', { name: 'laptop' }, nothing, gil);
+  const listed = await one.store.users.tokens(gil.id);
+  expect(listed.slice(before)).toMatchObject([{ id: issued.id, name: 'laptop' }]);
+  expect(await two.store.auth.user(issued.token)).toMatchObject({ id: gil.id });
+  const removed = () => one.store.users.tokens(gil.id).then((left) => expect(left).toHaveLength(before));
+  expect(await again('DELETE /api/me/tokens', { name: 'laptop' }, removed, gil)).toBe(true);
+});

@@ -17,15 +17,19 @@ function crc32(bytes: Buffer): number {
   return ~crc >>> 0;
 }
 
-/** A black picture in shades of grey. */
-export function png(width: number, height: number): Buffer {
+/** A black picture in shades of grey; `said` is the size that its head tells, if another. */
+export function png(
+  width: number,
+  height: number,
+  said: readonly [width: number, height: number] = [width, height],
+): Buffer {
   const chunk = (type: string, data: Buffer) => {
     const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
     return Buffer.concat([u32(data.length), body, u32(crc32(body))]);
   };
   return Buffer.concat([
     Buffer.from('89504e470d0a1a0a', 'hex'),
-    chunk('IHDR', Buffer.concat([u32(width), u32(height), Buffer.from([8, 0, 0, 0, 0])])),
+    chunk('IHDR', Buffer.concat([u32(said[0]), u32(said[1]), Buffer.from([8, 0, 0, 0, 0])])),
     chunk('IDAT', deflateSync(Buffer.alloc((width + 1) * height))),
     chunk('IEND', Buffer.alloc(0)),
   ]);

@@ -74,6 +74,8 @@ export interface FreshRedis {
   readonly cluster?: readonly string[];
   readonly port: number;
   readonly pid: number;
+  /** of its append-only file; none of a cluster */
+  readonly dir?: string;
   /** Ends it and removes its data. */
   stop(): Promise<void>;
 }
@@ -86,6 +88,7 @@ export async function freshRedis(): Promise<FreshRedis> {
     url,
     port,
     pid,
+    dir,
     async stop() {
       await stop();
       await rm(dir, { recursive: true, force: true });

@@ -13,10 +13,13 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
+import { expect } from 'vitest';
+import { createFinder } from '../../src/leaks/finder.js';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
 import { environment } from './environment.js';
+import { findPlainTokens } from './plain_tokens.js';
 import { holdEndpoint, holdMethod } from './results.js';
 import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
 
@@ -34,6 +37,8 @@ export interface RoleProcess {
   readonly alive: boolean;
   /** What it wrote to both outputs, over all its processes; the last 200,000 characters. */
   log(): string;
+  /** Tokens that it wrote at any time. */
+  readonly leaked: readonly string[];
   /** Starts a new process once the former has ended, with the same port, and waits until it is ready. */
   start(): Promise<void>;
   /** Ends it in order (SIGTERM) and waits; resolves with `exit code 0` or the signal. */
@@ -79,8 +84,9 @@ export interface Service {
   readonly adminToken: string;
   readonly redis: FreshRedis;
   readonly databaseUrl: string;
-  /** The environment of the roles, without PORT: enough to open `makeKeys`, `createSecrets`, or more processes. */
-  readonly env: Readonly<Record<string, string>>;
+  /** The environment of the roles, without PORT: enough to open `makeKeys`, `createSecrets`, or more processes. What is changed
+   * here holds for roles that are started from then on. */
+  readonly env: Record<string, string>;
   /** A call of the application API; `path` begins with `/api/`. `front` is an index, 0 when absent. */
   app(
     user: { readonly token: string },
@@ -104,7 +110,7 @@ export interface Service {
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   /** A group of the person, in which the bots are members; returns its id. */
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
-  /** Ends exactly these processes, the private Redis too, and drops the database. */
+  /** Ends exactly these processes, the private Redis too, and drops the database. Throws if they have written a token. */
   stop(): Promise<void>;
 }
 
@@ -137,8 +143,11 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   let child: ChildProcess | undefined;
   let exited: Promise<string> = Promise.resolve('not started');
   let log = '';
+  const finder = createFinder();
+  const leaked: string[] = [];
   const keep = (chunk: Buffer) => {
     log = (log + chunk.toString()).slice(-log_chars_max);
+    for (const { token } of finder.take(chunk)) leaked.push(token);
   };
   const present = () => {
     if (!child) throw new Error(`${role} was not started`);
@@ -185,6 +194,7 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
       return alive();
     },
     log: () => log,
+    leaked,
     async start() {
       if (alive()) throw new Error(`${role} runs`);
       const outcome = await spawnOnce();
@@ -208,9 +218,12 @@ export function createRole(role: string, env: () => Promise<Record<string, strin
   };
 }
 
-async function createFront(env: Readonly<Record<string, string>>): Promise<Front> {
+async function createFront(
+  env: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+): Promise<Front> {
   const port = await freePort();
-  const role = createRole('front', async () => ({ ...env, PORT: String(port) }));
+  const role = createRole('front', async () => ({ ...env, ...own, PORT: String(port) }));
   return Object.defineProperties(role, {
     port: { value: port, enumerable: true },
     url: { value: `http://127.0.0.1:${port}`, enumerable: true },
@@ -229,7 +242,8 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
   const flush = createRole('flush', async () => env);
-  const all = await Promise.all(Array.from({ length: fronts }, () => createFront({ ...env, ...frontEnv })));
+  const all = await Promise.all(Array.from({ length: fronts }, () => createFront(env, frontEnv)));
+  const issued = new Set([adminToken]);
   const agent = new Agent({
     connections: 64,
     keepAliveTimeout: 10_000,
@@ -243,11 +257,13 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
+    const plain = await findPlainTokens(database.url, redis.dir, [...all, deliver, flush], issued);
     await Promise.all([
       redis.stop(),
       database.drop(),
       rm(env.FILES_DIR as string, { recursive: true, force: true }),
     ]);
+    expect(plain, 'places where tokens lie in plain text').toEqual([]);
   }
 
   try {
@@ -257,7 +273,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     await stop();
     throw error;
   }
-  const calls = createCalls(all, adminToken, agent);
   const [first, ...others] = all as [Front, ...Front[]];
   return {
     fronts: [first, ...others],
@@ -267,16 +282,15 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     redis,
     databaseUrl: database.url,
     env,
-    ...calls,
+    ...createCalls(all, adminToken, agent, issued),
     stop,
   };
 }
 
 type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
 
-function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: Agent): Calls {
+function createCalls(fronts: readonly Front[], admin: string, dispatcher: Agent, issued: Set<string>): Calls {
   let named = 0;
-
   async function call(
     url: string,
     method: string,
@@ -292,11 +306,9 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
       ...given,
     });
     const text = await answer.body.text();
-    return {
-      status: answer.statusCode,
-      headers: answer.headers,
-      body: text === '' ? null : JSON.parse(text),
-    };
+    const parsed = text === '' ? null : JSON.parse(text);
+    if (typeof parsed?.result?.token === 'string') issued.add(parsed.result.token);
+    return { status: answer.statusCode, headers: answer.headers, body: parsed };
   }
 
   const urlOf = (front: number) => (fronts[front] as Front).url;
@@ -315,7 +327,7 @@ function createCalls(fronts: readonly Front[], adminToken: string, dispatcher: A
     async newUser(name) {
       const username = `${name}_${++named}`;
       const body = { username, first_name: name };
-      const { user, token } = await resultOf(app({ token: adminToken }, 'POST', '/api/admin/users', body));
+      const { user, token } = await resultOf(app({ token: admin }, 'POST', '/api/admin/users', body));
       return { id: user.id, username, first_name: name, token };
     },
     async newBot(owner, name) {

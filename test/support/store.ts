@@ -98,7 +98,7 @@ async function openNode(
       close: () => hints.close(),
     } satisfies Hints,
     keys,
-    secrets: createSecrets(pepper, keyRing),
+    secrets: createSecrets([pepper], keyRing),
     hotTtlMs,
     ring: (bot) => hooks.ring(bot),
     reactorsListed,

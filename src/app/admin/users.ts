@@ -1,7 +1,7 @@
 /** Operators create people and their tokens (behaviour §11). */
 import { z } from 'zod';
 import { defineAdminEndpoint } from '../../api/endpoint.js';
-import { personName, userId, username } from '../../api/fields.js';
+import { externalSubject, personName, userId, username } from '../../api/fields.js';
 import { done, issuedToken, userWithToken } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
 import { userProfile } from '../../store/chats.js';
@@ -16,11 +16,15 @@ export const createUser = defineAdminEndpoint({
     first_name: personName,
     last_name: optional(personName),
     language_code: optional(z.string().regex(/^[a-z]{2}$/, { error: answer('language_invalid') })),
+    external_subject: optional(externalSubject),
   }),
-  errors: ['username_invalid', 'username_taken', 'name_invalid', 'language_invalid'],
+  errors: [
+    ...(['username_invalid', 'username_taken', 'name_invalid', 'language_invalid'] as const),
+    ...(['subject_invalid', 'subject_taken', 'no_identity_provider'] as const),
+  ],
   result: userWithToken,
-  handler: async ({ store }, p) => {
-    const { user, token } = await store.users.create(p);
+  handler: async ({ store }, { external_subject, ...given }) => {
+    const { user, token } = await store.users.create(given, external_subject);
     return { user: viewPerson(userProfile(user)), token };
   },
 });
@@ -30,9 +34,9 @@ export const createUserToken = defineAdminEndpoint({
   path: '/api/admin/users/{id}/tokens',
   summary: 'Issues another token to a person.',
   params: z.object({ id: userId }),
-  errors: ['user_not_found'],
+  errors: ['user_not_found', 'too_many_tokens'],
   result: issuedToken,
-  handler: async ({ store }, p) => ({ token: await store.users.addToken(p.id) }),
+  handler: async ({ store }, p) => ({ token: (await store.users.addToken(p.id)).token }),
 });
 
 export const removeUserTokens = defineAdminEndpoint({
@@ -44,6 +48,33 @@ export const removeUserTokens = defineAdminEndpoint({
   result: done,
   handler: async ({ store }, p) => {
     await store.users.removeTokens(p.id);
+    return true;
+  },
+});
+
+export const linkUser = defineAdminEndpoint({
+  verb: 'PUT',
+  path: '/api/admin/users/{id}/identity',
+  summary:
+    'Takes tokens of the identity provider with this subject for those of a person, in place of a former subject.',
+  params: z.object({ id: userId, external_subject: externalSubject }),
+  errors: ['user_not_found', 'subject_invalid', 'subject_taken', 'no_identity_provider'],
+  result: done,
+  handler: async ({ store }, p) => {
+    await store.identities.link(p.id, p.external_subject);
+    return true;
+  },
+});
+
+export const unlinkUser = defineAdminEndpoint({
+  verb: 'DELETE',
+  path: '/api/admin/users/{id}/identity',
+  summary: 'Takes no tokens of the identity provider for those of a person any more, once this has answered.',
+  params: z.object({ id: userId }),
+  errors: ['user_not_found', 'no_identity_provider'],
+  result: done,
+  handler: async ({ store }, p) => {
+    await store.identities.link(p.id, null);
     return true;
   },
 });

@@ -11,7 +11,7 @@ export const getBot = defineEndpoint({
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: ownedBotSettings,
-  handler: async ({ user, store }, p) => {
-    return ownBot(store, await store.bots.owned(user.id, p.bot_id), user);
+  handler: async ({ user, store, files }, p) => {
+    return ownBot(store, files, await store.bots.owned(user.id, p.bot_id), user);
   },
 });

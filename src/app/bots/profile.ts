@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
+import { viewPictures } from '../../api/pictures.js';
 import { botPage } from '../../api/results.js';
 import { fail } from '../../errors.js';
 import { commandsFor } from '../../rules/commands.js';
@@ -14,7 +15,7 @@ export const showBot = defineEndpoint({
   params: z.object({ username: z.string() }),
   errors: ['bot_not_found'],
   result: botPage,
-  handler: async ({ user, store }, p) => {
+  handler: async ({ user, store, files }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
     const [said, commands, canWrite] = await Promise.all([
       store.bots.descriptions(bot.id),
@@ -28,6 +29,7 @@ export const showBot = defineEndpoint({
         description: textIn(said.description, language, ''),
         shortDescription: textIn(said.shortDescription, language, ''),
       },
+      viewPictures(files, said.pictures),
       commandsFor(commands, user.id, language),
       canWrite,
     );

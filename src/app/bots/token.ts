@@ -8,7 +8,7 @@ export const showToken = defineEndpoint({
   path: '/api/me/bots/{bot_id}/token',
   summary: 'Shows the token of a bot to its owner.',
   params: z.object({ bot_id: botId }),
-  errors: ['bot_not_found', 'not_bot_owner'],
+  errors: ['bot_not_found', 'not_bot_owner', 'token_blocked'],
   result: issuedToken,
   handler: async ({ user, store }, p) => ({ token: await store.bots.token(user.id, p.bot_id) }),
 });

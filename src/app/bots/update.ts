@@ -25,11 +25,11 @@ export const updateBot = defineEndpoint({
     'short_description_too_long',
   ],
   result: ownedBotSettings,
-  handler: async ({ user, store }, { bot_id, ...texts }) => {
+  handler: async ({ user, store, files }, { bot_id, ...texts }) => {
     const given = Object.values(texts).some((text) => text !== undefined);
     const bot = given
       ? await store.bots.setOwnTexts(user.id, bot_id, texts)
       : await store.bots.owned(user.id, bot_id);
-    return ownBot(store, bot, user);
+    return ownBot(store, files, bot, user);
   },
 });

@@ -30,10 +30,10 @@ export const setWriteAccess = defineEndpoint({
   }),
   errors: ['bot_not_found', 'not_bot_owner', 'username_unknown', 'username_not_person'],
   result: ownedBotSettings,
-  handler: async ({ user, store }, p) => {
+  handler: async ({ user, store, files }, p) => {
     if (p.policy === 'selected' && p.usernames === undefined)
       fail('parameter_required', { name: 'usernames' });
     const bot = await store.bots.setWriteAccess(user.id, p.bot_id, p.policy, p.usernames ?? []);
-    return ownBot(store, bot, user);
+    return ownBot(store, files, bot, user);
   },
 });

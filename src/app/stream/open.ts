@@ -54,7 +54,7 @@ export const openStream = defineEndpoint({
   params: z.object({ post: optional(postName) }),
   contentType: 'text/event-stream',
   errors: ['post_not_found'],
-  handler: async ({ user, store, request }, p) => {
+  handler: async ({ user, store, request, onRevoked }, p) => {
     const post = p.post === undefined ? null : postOf(store, p.post);
     // Refused before the stream begins, when the caller cannot see it.
     if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
@@ -69,7 +69,12 @@ export const openStream = defineEndpoint({
       clearInterval(keepAlive);
       stop?.();
       unwatch?.();
+      forget();
     };
+    const forget = onRevoked(() => {
+      end();
+      stream.close();
+    });
     const write = (text: string) => {
       if (ended || stream.write(text)) return;
       // The reader is too slow: it comes back with the last event it has.

@@ -117,6 +117,11 @@ export const en = {
   button_transfer_yes: 'Yes, give it to @{recipient}',
   transferred: '@{username} now belongs to @{recipient}. You no longer have access to it.',
   transfer_offered: '@{username} goes to @{recipient} as soon as they agree. Until then it is yours.',
+  button_accept: 'Accept',
+  button_decline: 'Decline',
+  offer_accepted: '@{username} is yours now. It has a new token: /token',
+  offer_declined: 'You have declined @{username}.',
+  offer_gone: 'This offer no longer stands.',
 
   // Deletion
   delete_ask:
@@ -134,7 +139,11 @@ export const en = {
     'The webhook of @{username} was removed: its receiver has answered for 23 hours that it is gone. The bot gets its updates by polling now.',
   notice_transferred_to_you:
     '@{from} has given you @{username}. You find it under /mybots; it has a new token.',
-  notice_transfer_offered: '@{from} wants to give you @{username}. Agree or decline in the application.',
+  notice_transfer_offered:
+    '@{from} wants to give you @{username}. Do you accept? The offer stands for a week.',
+  notice_transfer_accepted:
+    '@{to} has accepted: @{username} belongs to them now, and you no longer have access to it.',
+  notice_transfer_declined: '@{to} has declined @{username}. It stays yours.',
   notice_token_issued:
     'A new token was issued for @{username}. The former one no longer works. If that was not you, change your own access and issue another: /revoke',
   somewhere: 'place unknown',

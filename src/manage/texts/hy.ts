@@ -111,6 +111,11 @@ export const hy: ManageTexts = {
   transferred: '@{username} բոտն այժմ պատկանում է @{recipient} օգտատիրոջը։ Դուք այլևս մուտք չունեք։',
   transfer_offered:
     '@{username} բոտը կանցնի @{recipient} օգտատիրոջը, հենց որ նա համաձայնի։ Մինչ այդ այն ձերն է։',
+  button_accept: 'Ընդունել',
+  button_decline: 'Մերժել',
+  offer_accepted: '@{username} բոտն այժմ ձերն է։ Այն ունի նոր տոկեն՝ /token',
+  offer_declined: 'Դուք մերժեցիք @{username} բոտը։',
+  offer_gone: 'Այս առաջարկն այլևս ուժի մեջ չէ։',
 
   delete_ask:
     'Ընդմի՞շտ ջնջել @{username} բոտը։ Տոկենն անմիջապես կդադարի աշխատել, վեբհուկը կհանվի, և բոտը հնարավոր չի լինի վերադարձնել։',
@@ -127,7 +132,9 @@ export const hy: ManageTexts = {
   notice_transferred_to_you:
     '@{from} ձեզ է փոխանցել @{username} բոտը։ Այն /mybots ցուցակում է և ունի նոր տոկեն։',
   notice_transfer_offered:
-    '@{from} ուզում է ձեզ փոխանցել @{username} բոտը։ Համաձայնեք կամ մերժեք հավելվածում։',
+    '@{from} ուզում է ձեզ փոխանցել @{username} բոտը։ Ընդունո՞ւմ եք։ Առաջարկն ուժի մեջ է մեկ շաբաթ։',
+  notice_transfer_accepted: '@{to} ընդունեց․ @{username} բոտն այժմ նրանն է, և դուք այլևս մուտք չունեք։',
+  notice_transfer_declined: '@{to} մերժեց @{username} բոտը։ Այն մնում է ձերը։',
   notice_token_issued:
     '@{username} բոտին տրված է նոր տոկեն։ Նախորդն այլևս չի աշխատում։ Եթե դա դուք չեք արել, փոխեք ձեր սեփական մուտքը և տվեք ևս մեկը՝ /revoke',
   somewhere: 'տեղն անհայտ է',

@@ -109,6 +109,11 @@ export const kk: ManageTexts = {
   button_transfer_yes: 'Иә, @{recipient} пайдаланушысына беру',
   transferred: '@{username} енді @{recipient} пайдаланушысына тиесілі. Сіз оған енді кіре алмайсыз.',
   transfer_offered: '@{recipient} келіскен бойда @{username} соған өтеді. Оған дейін бот сіздікі.',
+  button_accept: 'Қабылдау',
+  button_decline: 'Бас тарту',
+  offer_accepted: '@{username} енді сіздікі. Оның жаңа токені бар: /token',
+  offer_declined: 'Сіз @{username} ботынан бас тарттыңыз.',
+  offer_gone: 'Бұл ұсыныс енді күшінде емес.',
 
   delete_ask:
     '@{username} біржола жойылсын ба? Токені бірден жұмысын тоқтатады, вебхугі алынады, ботты қайтару мүмкін болмайды.',
@@ -125,7 +130,9 @@ export const kk: ManageTexts = {
     '@{username} ботының вебхугі алынды: оның сервері 23 сағат бойы енді жоқ екенін айтып тұрды. Енді бот жаңартуларды сұрау арқылы алады.',
   notice_transferred_to_you: '@{from} сізге @{username} ботын берді. Ол /mybots тізімінде, токені жаңа.',
   notice_transfer_offered:
-    '@{from} сізге @{username} ботын бергісі келеді. Қолданбада келісіңіз немесе бас тартыңыз.',
+    '@{from} сізге @{username} ботын бергісі келеді. Қабылдайсыз ба? Ұсыныс бір апта күшінде болады.',
+  notice_transfer_accepted: '@{to} қабылдады: @{username} енді соған тиесілі, сіз оған кіре алмайсыз.',
+  notice_transfer_declined: '@{to} @{username} ботынан бас тартты. Ол сіздікі болып қалады.',
   notice_token_issued:
     '@{username} үшін жаңа токен шығарылды. Бұрынғысы енді жұмыс істемейді. Егер бұл сіз болмасаңыз, өз кіруіңізді ауыстырып, тағы біреуін шығарыңыз: /revoke',
   somewhere: 'орны белгісіз',

@@ -111,6 +111,11 @@ export const ru: ManageTexts = {
   button_transfer_yes: 'Да, передать @{recipient}',
   transferred: '@{username} теперь принадлежит @{recipient}. У вас больше нет к нему доступа.',
   transfer_offered: '@{username} перейдёт к @{recipient}, как только тот согласится. До тех пор бот ваш.',
+  button_accept: 'Принять',
+  button_decline: 'Отказаться',
+  offer_accepted: '@{username} теперь ваш. У него новый токен: /token',
+  offer_declined: 'Вы отказались от @{username}.',
+  offer_gone: 'Это предложение больше не действует.',
 
   delete_ask:
     'Удалить @{username} навсегда? Токен сразу перестанет работать, вебхук будет снят, и вернуть бота будет нельзя.',
@@ -127,7 +132,10 @@ export const ru: ManageTexts = {
     'Вебхук бота @{username} снят: его сервер 23 часа отвечал, что больше не существует. Теперь бот получает обновления опросом.',
   notice_transferred_to_you: '@{from} передал вам бота @{username}. Он есть в /mybots, и у него новый токен.',
   notice_transfer_offered:
-    '@{from} хочет передать вам бота @{username}. Согласитесь или откажитесь в приложении.',
+    '@{from} хочет передать вам бота @{username}. Принимаете? Предложение действует неделю.',
+  notice_transfer_accepted:
+    '@{to} принимает бота: @{username} теперь принадлежит этому пользователю, и у вас больше нет доступа.',
+  notice_transfer_declined: '@{to} не принимает бота @{username}. Он остаётся вашим.',
   notice_token_issued:
     'Для @{username} выпущен новый токен. Прежний больше не работает. Если это были не вы, смените собственный доступ и выпустите ещё один: /revoke',
   somewhere: 'место неизвестно',

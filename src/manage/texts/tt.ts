@@ -109,6 +109,11 @@ export const tt: ManageTexts = {
   button_transfer_yes: 'Әйе, @{recipient} кулланучысына тапшырырга',
   transferred: '@{username} хәзер @{recipient} кулланучысыныкы. Сезнең аңа керү хокукыгыз калмады.',
   transfer_offered: '@{recipient} ризалашуга ук @{username} аңа күчә. Аңа кадәр бот сезнеке.',
+  button_accept: 'Кабул итү',
+  button_decline: 'Кире кагу',
+  offer_accepted: '@{username} хәзер сезнеке. Аның яңа токены бар: /token',
+  offer_declined: 'Сез @{username} ботыннан баш тарттыгыз.',
+  offer_gone: 'Бу тәкъдим инде гамәлдә түгел.',
 
   delete_ask:
     '@{username} бөтенләйгә бетерелсенме? Токены шунда ук эшләми башлый, вебхугы алына, һәм ботны кире кайтарып булмый.',
@@ -124,7 +129,9 @@ export const tt: ManageTexts = {
     '@{username} вебхугы алынды: аның серверы 23 сәгать буе инде юклыгын белдереп торды. Хәзер бот яңартуларны сорап ала.',
   notice_transferred_to_you: '@{from} сезгә @{username} ботын тапшырды. Ул /mybots исемлегендә, токены яңа.',
   notice_transfer_offered:
-    '@{from} сезгә @{username} ботын тапшырырга тели. Кушымтада ризалашыгыз яки баш тартыгыз.',
+    '@{from} сезгә @{username} ботын тапшырырга тели. Кабул итәсезме? Тәкъдим бер атна гамәлдә.',
+  notice_transfer_accepted: '@{to} кабул итте: @{username} хәзер аныкы, сезнең керү хокукыгыз калмады.',
+  notice_transfer_declined: '@{to} @{username} ботыннан баш тартты. Ул сезнеке булып кала.',
   notice_token_issued:
     '@{username} өчен яңа токен чыгарылды. Элеккесе инде эшләми. Бу сез булмасагыз, үз керү хокукыгызны алыштырыгыз һәм тагын берсен чыгарыгыз: /revoke',
   somewhere: 'урыны билгесез',

@@ -110,6 +110,11 @@ export const uz: ManageTexts = {
   button_transfer_yes: 'Ha, @{recipient} ga topshirish',
   transferred: '@{username} endi @{recipient} ga tegishli. Sizda unga kirish huquqi qolmadi.',
   transfer_offered: '@{recipient} rozi boʻlishi bilan @{username} unga oʻtadi. Ungacha bot sizniki.',
+  button_accept: 'Qabul qilish',
+  button_decline: 'Rad etish',
+  offer_accepted: '@{username} endi sizniki. Uning yangi tokeni bor: /token',
+  offer_declined: 'Siz @{username} botini rad etdingiz.',
+  offer_gone: 'Bu taklif endi kuchda emas.',
 
   delete_ask:
     '@{username} butunlay oʻchirilsinmi? Tokeni darhol ishlamay qoladi, vebhuki olib tashlanadi va botni qaytarib boʻlmaydi.',
@@ -127,7 +132,9 @@ export const uz: ManageTexts = {
   notice_transferred_to_you:
     '@{from} sizga @{username} botini topshirdi. U /mybots roʻyxatida, tokeni ham yangi.',
   notice_transfer_offered:
-    '@{from} sizga @{username} botini topshirmoqchi. Ilovada rozilik bering yoki rad eting.',
+    '@{from} sizga @{username} botini topshirmoqchi. Qabul qilasizmi? Taklif bir hafta kuchda boʻladi.',
+  notice_transfer_accepted: '@{to} qabul qildi: @{username} endi unga tegishli, sizda kirish huquqi qolmadi.',
+  notice_transfer_declined: '@{to} @{username} botini rad etdi. U sizniki boʻlib qoladi.',
   notice_token_issued:
     '@{username} uchun yangi token chiqarildi. Avvalgisi endi ishlamaydi. Agar buni siz qilmagan boʻlsangiz, oʻz kirishingizni almashtiring va yana yangisini chiqaring: /revoke',
   somewhere: 'joyi nomaʼlum',

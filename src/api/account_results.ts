@@ -1,0 +1,18 @@
+/** What people are answered about their own account. */
+import { z } from 'zod';
+import { issuedToken, unixSeconds } from './results.js';
+
+export const namedToken = issuedToken
+  .extend({ id: z.int().positive(), name: z.string() })
+  .meta({ id: 'NamedToken', description: 'A token of a person.' });
+
+export const userTokenList = z.array(
+  z
+    .strictObject({
+      id: z.int().positive(),
+      name: z.string().describe('Empty for one that the operator issued'),
+      created_at: unixSeconds,
+      last_used_on: z.string().optional().describe('YYYY-MM-DD by UTC'),
+    })
+    .meta({ id: 'UserToken', description: 'A token of a person, without its secret.' }),
+);

@@ -1,0 +1,96 @@
+/** Who calls the application API: a person by a token, or the operator by the token of the installation. */
+import { timingSafeEqual } from 'node:crypto';
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import type { Auth } from '../store/auth.js';
+import type { User } from '../store/control.js';
+import type { ApiRequest } from './request.js';
+
+/** Tokens that an identity provider issued; `jwt/` implements it. */
+export interface TokenProvider {
+  /** Whether a text has the form of such a token. */
+  takes(token: string): boolean;
+  /** Null for a token that is not valid now, or speaks of nobody here. Error: `unavailable`. */
+  person(token: string): User | null | Promise<User | null>;
+  /** When a token that was valid ends: Unix time in ms. */
+  endOf(token: string): number;
+}
+
+export interface Callers {
+  /** Error: `unauthorized` for every token but the operator's. */
+  operator(request: ApiRequest): null | Promise<never>;
+  /** Error: `unauthorized` for a token that is not valid now. */
+  person(request: ApiRequest): User | Promise<User>;
+  /** Calls `listener` once when the token of a call is no longer accepted. Returns what ends that. */
+  onRevoked(request: ApiRequest, user: User, listener: () => void): () => void;
+}
+
+/** As far as timers reach. */
+const timer_ms_max = 2 ** 31 - 1;
+
+function bearer({ authorization }: ApiRequest): string {
+  return /^bearer /i.test(authorization) ? authorization.slice(7).trim() : '';
+}
+
+function sameText(a: string, b: string): boolean {
+  const [x, y] = [Buffer.from(a), Buffer.from(b)];
+  return x.length === y.length && timingSafeEqual(x, y);
+}
+
+export interface CallersOptions {
+  readonly auth: Auth;
+  /** Without one nobody is the operator. */
+  readonly adminToken: string | undefined;
+  readonly provider: TokenProvider | undefined;
+  /** Answers a token that is not valid: `unauthorized`, or `too_many_requests` where too many were tried. */
+  readonly refuse: (request: ApiRequest, token: string) => Promise<never>;
+}
+
+export function createCallers({ auth, adminToken, provider, refuse }: CallersOptions): Callers {
+  const personOf = (token: string) => (provider?.takes(token) ? provider.person(token) : auth.user(token));
+
+  return {
+    operator(request) {
+      const token = bearer(request);
+      return adminToken !== undefined && sameText(token, adminToken) ? null : refuse(request, token);
+    },
+    person(request) {
+      const token = bearer(request);
+      // What a provider signed once is no guess.
+      const refused = () => (provider?.takes(token) ? fail('unauthorized') : refuse(request, token));
+      const found = personOf(token);
+      if (found instanceof Promise) return found.then((user) => user ?? refused());
+      return found ?? refused();
+    },
+    onRevoked(request, user, listener) {
+      const token = bearer(request);
+      let ended = false;
+      let timer: NodeJS.Timeout | undefined;
+      const checkIn = (ms: number) => {
+        clearTimeout(timer);
+        timer = setTimeout(check, Math.min(Math.max(ms, 0) + 1, timer_ms_max)).unref();
+      };
+      const check = async (): Promise<void> => {
+        try {
+          if ((await personOf(token)) === null) {
+            if (ended) return;
+            end();
+            listener();
+          } else if (!ended && provider?.takes(token)) checkIn(provider.endOf(token) - Date.now());
+        } catch {
+          // What could tell is away: nothing says that the token is not valid.
+          if (!ended) checkIn(limits.auth_lease_ms);
+        }
+      };
+      const forget = auth.onForgotten(`user:${user.id}`, () => void check());
+      const end = () => {
+        ended = true;
+        clearTimeout(timer);
+        forget();
+      };
+      // It may have been revoked before anyone listened.
+      void check();
+      return end;
+    },
+  };
+}

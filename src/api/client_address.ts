@@ -1,0 +1,48 @@
+/** The address of the client behind trusted proxies, for what is counted by address. */
+import ipaddr from 'ipaddr.js';
+import type { ApiRequest } from './request.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** An IPv4 client of an IPv6 socket is an IPv4 client. Null for a text that is no address. */
+function parse(text: string): Address | null {
+  // Proxies may add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+  const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
+  const alone = /^\d+(?:\.\d+){3}:\d+$/.test(bare) ? bare.slice(0, bare.indexOf(':')) : bare;
+  return ipaddr.IPv4.isValidFourPartDecimal(alone) || ipaddr.IPv6.isValid(alone)
+    ? ipaddr.process(alone)
+    : null;
+}
+
+/** Who has an IPv6 address has at least the 64 bits behind it. */
+function counted(address: Address): string {
+  if (address.kind() === 'ipv4') return address.toString();
+  const parts = (address as ipaddr.IPv6).parts.slice(0, 4);
+  return `${parts.map((part) => part.toString(16)).join(':')}::/64`;
+}
+
+/**
+ * Reads `X-Forwarded-For` from the right as far as each address is one of `trusted`; what stands before the first other one is
+ * anybody's invention. Without trusted proxies the peer is the client. IPv6 is counted by /64. '' when it is not known.
+ */
+export function createClientAddress(
+  trusted: readonly string[],
+): (request: Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>) => string {
+  const ranges = trusted.map((range) => ipaddr.parseCIDR(range));
+  const isTrusted = (address: Address) =>
+    ranges.some(
+      ([network, bits]) =>
+        network.kind() === address.kind() && address.match(network as ipaddr.IPv4 & ipaddr.IPv6, bits),
+    );
+  return ({ remoteAddress, forwardedFor }) => {
+    let client = parse(remoteAddress);
+    if (client === null) return '';
+    const told = forwardedFor === '' ? [] : forwardedFor.split(',');
+    while (told.length > 0 && isTrusted(client)) {
+      const next = parse(told.pop() as string);
+      if (next === null) break;
+      client = next;
+    }
+    return counted(client);
+  };
+}

@@ -1,0 +1,25 @@
+/** What the secret-scanning partner protocol sends and is answered. */
+import { z } from 'zod';
+import { limits } from '../limits.js';
+
+export const leakedTokens = z
+  .array(
+    z.object({
+      token: z.string().max(limits.leak_token_length_max),
+      type: z.string().max(limits.leak_token_length_max),
+      url: z.string().max(limits.leak_url_length_max).nullish(),
+      source: z.string().max(limits.leak_token_length_max).nullish(),
+    }),
+  )
+  .max(limits.leak_reports_max)
+  .meta({ id: 'LeakedTokens', description: 'Tokens that were found in public, and where.' });
+
+export const leakLabels = z
+  .array(
+    z.strictObject({
+      token_hash: z.string().describe('SHA-256 of the token, hex'),
+      token_type: z.string(),
+      label: z.enum(['true_positive', 'false_positive']),
+    }),
+  )
+  .meta({ id: 'LeakLabels', description: 'Which of them are tokens of this installation, or were.' });

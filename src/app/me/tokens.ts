@@ -1,0 +1,53 @@
+/** The tokens with which a person calls this interface: many at a time, each by its name (behaviour §11). */
+import { z } from 'zod';
+import { namedToken, userTokenList } from '../../api/account_results.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { tokenName } from '../../api/fields.js';
+import { done } from '../../api/results.js';
+import { integer, optional, text } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { viewUserToken } from '../../view/users.js';
+
+const path = '/api/me/tokens';
+
+export const listTokens = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'The tokens of the caller by name, without their secrets.',
+  params: z.object({}),
+  result: userTokenList,
+  handler: async ({ user, store }) => (await store.users.tokens(user.id)).map(viewUserToken),
+});
+
+export const createToken = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: `Issues another token to the caller, up to ${limits.user_tokens_max}; it is shown this once.`,
+  params: z.object({ name: tokenName }),
+  errors: ['name_invalid', 'name_too_long', 'token_name_taken', 'too_many_tokens'],
+  result: namedToken,
+  handler: async ({ user, store }, { name }) => {
+    const { id, token } = await store.users.addToken(user.id, name);
+    return { id, name, token };
+  },
+});
+
+/** Also the token of this call. */
+export const removeToken = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Revokes a token of the caller, by `id` or by `name`; once this has answered, no node accepts it.',
+  params: z.object({
+    id: optional(integer()).describe('Of the list'),
+    name: optional(text).describe('In place of `id`'),
+  }),
+  errors: ['token_not_found'],
+  result: done,
+  handler: async ({ user, store }, { id, name }) => {
+    if (id !== undefined) await store.users.removeToken(user.id, { id });
+    else if (name !== undefined) await store.users.removeToken(user.id, { name });
+    else fail('parameter_required', { name: 'id' });
+    return true;
+  },
+});

@@ -1,0 +1,52 @@
+/** What kind of picture bytes are by their own words, before anything decodes them. */
+import { fail } from '../errors.js';
+
+export type PictureForm = 'png' | 'jpeg' | 'webp';
+
+const png_head_bytes = 8;
+/** Length, type and checksum. */
+const png_chunk_frame_bytes = 12;
+const pngHead = Buffer.from('89504e470d0a1a0a', 'hex');
+
+/** A PNG ends with its last chunk; whatever follows is no part of the picture. Animated ones say so before their pixels. */
+function checkPng(bytes: Buffer): void {
+  for (let at = png_head_bytes; at + png_chunk_frame_bytes <= bytes.length; ) {
+    const end = at + png_chunk_frame_bytes + bytes.readUInt32BE(at);
+    const type = bytes.toString('latin1', at + 4, at + 8);
+    if (type === 'acTL') fail('picture_animated');
+    if (type === 'IEND') {
+      if (end === bytes.length) return;
+      break;
+    }
+    at = end;
+  }
+  fail('photo_invalid');
+}
+
+function checkWebp(bytes: Buffer): void {
+  // The size of the container does not count its own head.
+  if (bytes.readUInt32LE(4) + 8 !== bytes.length) fail('photo_invalid');
+}
+
+/**
+ * The form of a picture by its content. Errors: `file_empty`, `picture_type_invalid`, `picture_animated` of a PNG,
+ * `photo_invalid` of a PNG or WebP that ends too early or has something behind it. Behind a JPEG cameras put previews and
+ * clips: that is let be, since nothing but the pixels is kept.
+ */
+export function pictureForm(bytes: Buffer): PictureForm {
+  if (bytes.length === 0) fail('file_empty');
+  if (bytes.subarray(0, png_head_bytes).equals(pngHead)) {
+    checkPng(bytes);
+    return 'png';
+  }
+  if (bytes.length > 2 && bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return 'jpeg';
+  if (
+    bytes.length >= 12 &&
+    bytes.toString('latin1', 0, 4) === 'RIFF' &&
+    bytes.toString('latin1', 8, 12) === 'WEBP'
+  ) {
+    checkWebp(bytes);
+    return 'webp';
+  }
+  return fail('picture_type_invalid');
+}

@@ -1,0 +1,154 @@
+/**
+ * Makes the pictures of bots from what their owners send: decoded, turned upright, brought to size and written anew, so that
+ * nothing of the upload but its pixels is kept. Uploads come from anybody: only three decoders are let run, one picture at a
+ * time and on one thread, within bounds of pixels and time.
+ */
+import type Sharp from 'sharp';
+import { ApiError, fail } from '../errors.js';
+import { limits } from '../limits.js';
+import { pictureForm } from './picture_form.js';
+
+export type PictureKind = 'avatar' | 'start_picture';
+
+export interface MadePicture {
+  /** WebP */
+  readonly bytes: Buffer;
+  /** in pixels */
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Pictures {
+  /**
+   * An avatar in its two sizes, the larger first, cropped to a circle; or a start picture. Errors: `file_empty`,
+   * `picture_type_invalid`, `picture_animated`, `picture_too_large`, `picture_too_small`, `start_picture_size`,
+   * `photo_invalid` for what cannot be decoded, `too_many_requests` when too many wait, `unavailable`.
+   */
+  make(kind: PictureKind, bytes: Buffer): Promise<readonly MadePicture[]>;
+}
+
+type Library = typeof Sharp;
+
+const retry_after_s = 2;
+const edge_px = 0.5;
+
+async function loadLibrary(): Promise<Library> {
+  const { default: sharp } = await import('sharp');
+  sharp.cache(false);
+  sharp.concurrency(1);
+  sharp.block({ operation: ['VipsForeignLoad'] });
+  sharp.unblock({
+    operation: ['VipsForeignLoadPngBuffer', 'VipsForeignLoadJpegBuffer', 'VipsForeignLoadWebpBuffer'],
+  });
+  return sharp;
+}
+
+/** Opaque inside the circle that a square holds, with a soft edge of one pixel. */
+function circleOf(side: number): Buffer {
+  const pixels = Buffer.alloc(side * side * 4);
+  const radius = side / 2;
+  for (let y = 0; y < side; y++) {
+    for (let x = 0; x < side; x++) {
+      const inside = radius - Math.hypot(x + 0.5 - radius, y + 0.5 - radius) + edge_px;
+      pixels[(y * side + x) * 4 + 3] = Math.round(255 * Math.min(1, Math.max(0, inside)));
+    }
+  }
+  return pixels;
+}
+
+const circles = new Map<number, Buffer>();
+function circle(side: number): Buffer {
+  const known = circles.get(side) ?? circleOf(side);
+  circles.set(side, known);
+  return known;
+}
+
+const open = (sharp: Library, bytes: Buffer) =>
+  sharp(bytes, { limitInputPixels: limits.picture_pixels_max, failOn: 'error', autoOrient: true }).timeout({
+    seconds: limits.picture_make_ms_max / 1_000,
+  });
+
+/** The size of a picture as it is to be seen, read from its head alone. */
+async function sizeOf(sharp: Library, bytes: Buffer) {
+  const form = pictureForm(bytes);
+  const head = await sharp(bytes, { limitInputPixels: false }).metadata();
+  if (head.format !== form) fail('photo_invalid');
+  if ((head.pages ?? 1) > 1) fail('picture_animated');
+  const { width, height } = head.autoOrient;
+  if (width * height > limits.picture_pixels_max) fail('picture_too_large');
+  return { width, height };
+}
+
+async function makeAvatar(sharp: Library, bytes: Buffer): Promise<readonly MadePicture[]> {
+  const { width, height } = await sizeOf(sharp, bytes);
+  const [short, long] = [Math.min(width, height), Math.max(width, height)];
+  if (short < limits.avatar_given_side_px_min || long > short * limits.avatar_given_aspect_max)
+    fail('picture_too_small');
+  const side = limits.avatar_side_px;
+  const square = await open(sharp, bytes)
+    .resize(side, side, { fit: 'cover' })
+    .toColourspace('srgb')
+    .ensureAlpha()
+    .raw()
+    .toBuffer();
+  const raw = (size: number) => ({ raw: { width: size, height: size, channels: 4 as const } });
+  const cropped = (size: number) =>
+    sharp(square, raw(side))
+      .resize(size, size)
+      .composite([{ input: circle(size), ...raw(size), blend: 'dest-in' }])
+      .webp({ quality: 90 })
+      .toBuffer();
+  const made: MadePicture[] = [];
+  for (const size of [side, limits.avatar_small_side_px])
+    made.push({ bytes: await cropped(size), width: size, height: size });
+  return made;
+}
+
+async function makeStartPicture(sharp: Library, bytes: Buffer): Promise<readonly MadePicture[]> {
+  const { width, height } = await sizeOf(sharp, bytes);
+  if (width !== limits.start_picture_width_px || height !== limits.start_picture_height_px)
+    fail('start_picture_size');
+  const made = await open(sharp, bytes).toColourspace('srgb').webp({ quality: 90 }).toBuffer();
+  return [{ bytes: made, width, height }];
+}
+
+/** `onError` hears that the library does not run here. It is loaded with the first picture. */
+export function createPictures(onError: (error: unknown) => void): Pictures {
+  let library: Promise<Library> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+
+  async function makeNow(kind: PictureKind, bytes: Buffer): Promise<readonly MadePicture[]> {
+    library ??= loadLibrary();
+    const sharp = await library.catch((error: unknown) => {
+      library = undefined;
+      onError(error);
+      return fail('unavailable', { retry_after: retry_after_s });
+    });
+    try {
+      return await (kind === 'avatar' ? makeAvatar(sharp, bytes) : makeStartPicture(sharp, bytes));
+    } catch (error) {
+      // What the decoder says of a picture is for nobody.
+      throw error instanceof ApiError ? error : new ApiError('photo_invalid');
+    }
+  }
+
+  return {
+    make(kind, bytes) {
+      if (waiting >= limits.pictures_waiting_max) fail('too_many_requests', { retry_after: retry_after_s });
+      waiting++;
+      const since = performance.now();
+      const made = last.then(() => {
+        if (performance.now() - since > limits.picture_wait_ms_max)
+          fail('too_many_requests', { retry_after: retry_after_s });
+        return makeNow(kind, bytes);
+      });
+      last = made
+        .catch(() => undefined)
+        .finally(() => {
+          waiting--;
+        });
+      return made;
+    },
+  };
+}

@@ -1,0 +1,52 @@
+/** Whether a JWT is one of the identity provider for this service, and of whom it speaks. */
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { limits } from '../limits.js';
+import { isBlank, isLongerThan, isWellFormed } from '../rules/text.js';
+
+export interface Verified {
+  /** What the provider calls the person. */
+  readonly subject: string;
+  /** When the token ends, the leeway included: Unix time in milliseconds. */
+  readonly expiresAt: number;
+  readonly claims: JWTPayload;
+}
+
+export interface VerifyOptions {
+  readonly keys: JWTVerifyGetKey;
+  /** Settings JWT_ISSUER, JWT_AUDIENCE and JWT_SUBJECT_CLAIM. */
+  readonly issuer: string;
+  readonly audience: string;
+  readonly subjectClaim: string;
+}
+
+/** Signatures that a holder of the public keys alone cannot make. */
+const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+
+function subjectOf(value: unknown): string | null {
+  const subject = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
+  if (typeof subject !== 'string' || isBlank(subject) || !isWellFormed(subject)) return null;
+  return isLongerThan(subject, limits.external_subject_length_max) ? null : subject;
+}
+
+/** Null for whatever is no valid token at this moment. Error: `unavailable`. */
+export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyOptions) {
+  return async (token: string): Promise<Verified | null> => {
+    if (token.length > limits.jwt_length_max) return null;
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        algorithms,
+        issuer,
+        audience,
+        clockTolerance: limits.jwt_leeway_ms / 1_000,
+        requiredClaims: ['exp'],
+      });
+      const subject = subjectOf(payload[subjectClaim]);
+      if (subject === null) return null;
+      return { subject, expiresAt: (payload.exp as number) * 1_000 + limits.jwt_leeway_ms, claims: payload };
+    } catch (error) {
+      // A key that does not fit its algorithm is told by a TypeError.
+      if (error instanceof errors.JOSEError || error instanceof TypeError) return null;
+      throw error;
+    }
+  };
+}

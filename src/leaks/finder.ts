@@ -1,0 +1,34 @@
+/** Finds tokens in bytes that arrive in pieces, by their form and checksum: text, binary files, UTF-16 too. */
+import { escapedTokenLengthMax, findTokens, type TokenKind } from '../rules/token.js';
+
+export interface Found {
+  readonly token: string;
+  readonly kind: TokenKind;
+  readonly id: number;
+}
+
+export interface Finder {
+  /** The tokens that end in these bytes, each once in all. */
+  take(bytes: Buffer): Found[];
+}
+
+/** In UTF-16 a token has twice as many bytes. */
+const carriedMax = 2 * escapedTokenLengthMax;
+
+export function createFinder(): Finder {
+  const known = new Set<string>();
+  let carried = '';
+  return {
+    take(bytes) {
+      const text = carried + bytes.toString('latin1');
+      carried = text.slice(-carriedMax);
+      const found = findTokens(text);
+      if (text.includes('\0')) found.push(...findTokens(text.replaceAll('\0', '')));
+      return found.flatMap(({ token, kind, id }) => {
+        if (known.has(token)) return [];
+        known.add(token);
+        return [{ token, kind, id }];
+      });
+    },
+  };
+}

@@ -1,0 +1,143 @@
+/** Reads every object of a git repository as a stream, by git itself. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+
+export interface GitObject {
+  readonly id: string;
+  /** `blob`, `tree`, `commit` or `tag` */
+  readonly type: string;
+  /** as the history first names it, or the name of a tag; '' for commits */
+  readonly path: string;
+}
+
+export interface Piece {
+  readonly object: GitObject;
+  /** The first piece of its object. */
+  readonly first: boolean;
+  readonly bytes: Buffer;
+}
+
+/** Objects that are asked for and not read yet. */
+const askedMax = 1_000;
+const errorLengthMax = 500;
+
+/** What the repository's own settings could have git run is left out. */
+const safely = ['-c', 'core.fsmonitor=false', '--no-pager', '--no-replace-objects'];
+
+interface Git {
+  readonly process: ChildProcess;
+  /** Throws with what git said unless it ended well. */
+  ended(): Promise<void>;
+}
+
+function git(root: string, args: readonly string[]): Git {
+  const process = spawn('git', [...safely, '-C', root, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+  let said = '';
+  process.stderr.on('data', (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(0, errorLengthMax);
+  });
+  const closed = new Promise<number | null | Error>((resolve) => {
+    process.once('close', resolve);
+    process.once('error', resolve);
+  });
+  return {
+    process,
+    async ended() {
+      const code = await closed;
+      if (code instanceof Error) throw new Error(`git cannot be run: ${code.message}`);
+      if (code !== 0) throw new Error(`git failed: ${said.trim()}`);
+    },
+  };
+}
+
+/** All objects that branches, tags, the stash, the reflog and the index hold, each once. */
+export async function* readObjects(root: string): AsyncGenerator<Piece> {
+  const list = git(root, ['rev-list', '--objects', '--all', '--reflog', '--indexed-objects']);
+  const cat = git(root, ['cat-file', '--batch']);
+  const paths: string[] = [];
+  let wake = () => {};
+  cat.process.stdin?.on('error', () => undefined);
+
+  async function ask(): Promise<void> {
+    const { stdout } = list.process;
+    const { stdin } = cat.process;
+    if (!stdout || !stdin) return;
+    for await (const line of createInterface({ input: stdout })) {
+      const space = line.indexOf(' ');
+      paths.push(space < 0 ? '' : line.slice(space + 1));
+      if (!stdin.write(`${space < 0 ? line : line.slice(0, space)}\n`))
+        await Promise.race([once(stdin, 'drain'), once(stdin, 'close')]);
+      while (paths.length >= askedMax && !stdin.destroyed)
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+    }
+    await list.ended();
+    stdin.end();
+  }
+
+  const asking = ask();
+  asking.catch(() => cat.process.kill());
+  try {
+    yield* parts(cat.process.stdout as AsyncIterable<Buffer>, () => {
+      const path = paths.shift() ?? '';
+      wake();
+      return path;
+    });
+    await asking;
+    await cat.ended();
+  } finally {
+    list.process.kill();
+    cat.process.kill();
+    wake();
+  }
+}
+
+/** Takes apart what `cat-file --batch` writes: a line `<id> <type> <size>`, so many bytes, a line end. */
+async function* parts(output: AsyncIterable<Buffer>, nextPath: () => string): AsyncGenerator<Piece> {
+  let head = '';
+  let object: GitObject | null = null;
+  let left = 0;
+  let first = false;
+  for await (const chunk of output) {
+    for (let at = 0; at < chunk.length; ) {
+      if (object === null) {
+        const end = chunk.indexOf(10, at);
+        head += chunk.toString('latin1', at, end < 0 ? chunk.length : end);
+        at = end < 0 ? chunk.length : end + 1;
+        if (end < 0) continue;
+        const [id = '', type = '', size = ''] = head.split(' ');
+        head = '';
+        const path = nextPath();
+        // Of an object that is missing there is no content.
+        if (!/^\d+$/.test(size)) continue;
+        object = { id, type, path };
+        left = Number(size);
+        first = true;
+      } else if (left > 0) {
+        const bytes = chunk.subarray(at, at + left);
+        yield { object, first, bytes };
+        first = false;
+        at += bytes.length;
+        left -= bytes.length;
+      } else {
+        // The line end behind the content.
+        at++;
+        object = null;
+      }
+    }
+  }
+}
+
+/** The oldest commit that has a file of this content; the id of the content where none has. */
+export async function commitOf(root: string, blob: string): Promise<string> {
+  const args = ['log', '--all', '--reflog', '--topo-order', '--no-textconv', '--no-ext-diff', '--format=%H'];
+  const { stdout } = await promisify(execFile)(
+    'git',
+    [...safely, '-C', root, ...args, `--find-object=${blob}`],
+    { maxBuffer: 64 * 1024 * 1024 },
+  );
+  return stdout.trim().split('\n').at(-1) || blob;
+}

@@ -1,0 +1,86 @@
+/** Verifies reports of leaked tokens: ECDSA P-256 over the raw body, under the keys that a partner publishes. */
+import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { request } from 'undici';
+import type { LeakKeys } from '../api/endpoint.js';
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+
+export interface LeakKeysOptions {
+  /** `https:` URL, or path of a file: `{"public_keys": [{"key_identifier", "key"}]}` with keys in PEM. */
+  readonly source: string;
+  readonly onError: (error: unknown) => void;
+}
+
+async function download(url: string): Promise<string> {
+  const { statusCode, body } = await request(url, {
+    signal: AbortSignal.timeout(limits.leak_keys_ms_max),
+    headersTimeout: limits.leak_keys_ms_max,
+    headers: { accept: 'application/json', 'user-agent': 'petrel' },
+  });
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > limits.leak_keys_bytes_max) throw new Error('the list of keys is too long');
+    chunks.push(chunk);
+  }
+  if (statusCode !== 200) throw new Error(`the list of keys was answered with ${statusCode}`);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Keys of other kinds are passed over: one of them verifies nothing here. */
+function keysIn(text: string): Map<string, KeyObject> {
+  const { public_keys: listed } = JSON.parse(text) as { public_keys?: unknown };
+  if (!Array.isArray(listed)) throw new Error('the list of keys has no public_keys');
+  const keys = new Map<string, KeyObject>();
+  for (const { key_identifier: id, key } of listed as Array<Record<string, unknown>>) {
+    if (typeof id !== 'string' || typeof key !== 'string') continue;
+    const parsed = createPublicKey(key);
+    if (parsed.asymmetricKeyDetails?.namedCurve === 'prime256v1') keys.set(id, parsed);
+  }
+  return keys;
+}
+
+/** Keys are read when they are first needed, and again when they are old or one is asked for that is not known. */
+export function createLeakKeys({ source, onError }: LeakKeysOptions): LeakKeys {
+  let keys = new Map<string, KeyObject>();
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | undefined;
+
+  async function readOnce(): Promise<void> {
+    try {
+      keys = keysIn(await (source.startsWith('https:') ? download(source) : readFile(source, 'utf8')));
+    } catch (error) {
+      // Keys that were read before go on being good.
+      onError(error);
+    }
+    readAt = performance.now();
+  }
+
+  async function find(id: string): Promise<KeyObject | undefined> {
+    const age = performance.now() - readAt;
+    const wanted = keys.has(id) ? limits.leak_keys_age_ms_max : limits.leak_keys_interval_ms_min;
+    if (age > wanted) {
+      reading ??= readOnce().finally(() => {
+        reading = undefined;
+      });
+      await reading;
+    }
+    // Whoever reports tries again later: nothing is lost.
+    if (keys.size === 0) fail('unavailable', { retry_after: limits.leak_keys_interval_ms_min / 1_000 });
+    return keys.get(id);
+  }
+
+  return {
+    async verify(body, keyId, signature) {
+      if (keyId === '' || signature === '') return false;
+      const key = await find(keyId);
+      if (key === undefined) return false;
+      const signed = Buffer.from(signature, 'base64');
+      // The one text of these bytes: base64 is read loosely.
+      if (signed.toString('base64') !== signature) return false;
+      return verify('sha256', body, { key, dsaEncoding: 'der' }, signed);
+    },
+  };
+}

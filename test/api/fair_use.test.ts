@@ -1,0 +1,126 @@
+/** Token buckets of bots, owners, chats and client addresses: exact over nodes (behaviour §14). */
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../src/local/processes.js';
+import {
+  type Answer,
+  createRole,
+  type RoleProcess,
+  resultOf,
+  type Service,
+  startService,
+} from '../support/service.js';
+
+// Nothing comes back while a test runs, however slow it is.
+const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
+let service: Service;
+/** Fronts that count addresses. */
+const counting: RoleProcess[] = [];
+const ports: number[] = [];
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2, frontEnv: rates });
+  for (const _ of [1, 2]) {
+    const port = await freePort();
+    ports.push(port);
+    const more = { RATE_PER_ADDRESS: '10/86400', TRUSTED_PROXIES: '127.0.0.1/32', PORT: String(port) };
+    const front = createRole('front', async () => ({ ...service.env, ...more }));
+    counting.push(front);
+    await front.start();
+  }
+});
+afterAll(async () => {
+  await Promise.all(counting.map((front) => front.stop()));
+  await service?.stop();
+});
+
+/** Half of them on each front, all at once. */
+const many = (count: number, call: (front: number, n: number) => Promise<Answer>) =>
+  Promise.all(Array.from({ length: count }, (_, n) => call(n % 2, n)));
+const taken = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
+
+function expectWait(answer: Answer, seconds: number): void {
+  const { retry_after } = answer.body.parameters;
+  expect(answer.body).toEqual({
+    ok: false,
+    error_code: 429,
+    description: `Too Many Requests: retry after ${retry_after}`,
+    parameters: { retry_after },
+  });
+  expect([answer.status, answer.headers['retry-after']]).toEqual([429, String(retry_after)]);
+  expect(retry_after).toBeGreaterThan(0);
+  expect(retry_after).toBeLessThanOrEqual(seconds);
+}
+
+test('behaviour §14: a bot has so many calls on all nodes together, polls apart', async () => {
+  const owner = await service.newUser('olga');
+  const [bot, other] = [await service.newBot(owner, 'noisy'), await service.newBot(owner, 'calm')];
+  const answers = await many(20, (front) => service.bot(bot, 'getMe', {}, front));
+  expect(taken(answers)).toBe(8);
+  for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 8);
+  for (const front of [0, 1]) {
+    expectWait(await service.bot(bot, 'setMyName', { name: 'x' }, front), 86_400 / 8);
+    expect((await service.bot(bot, 'getUpdates', {}, front)).status).toBe(200);
+    expect((await service.bot(other, 'getMe', {}, front)).status).toBe(200);
+  }
+  expect((await service.bot(bot, 'nothing')).status).toBe(404);
+  expect((await resultOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
+});
+
+test('behaviour §14: the bots of one owner have so many together', async () => {
+  const [owner, other] = [await service.newUser('pia'), await service.newUser('rob')];
+  const bots = [
+    await service.newBot(owner, 'one'),
+    await service.newBot(owner, 'two'),
+    await service.newBot(owner, 'three'),
+  ];
+  const answers = await many(18, (front, n) =>
+    service.bot(bots[n % 3] as { token: string }, 'getMe', {}, front),
+  );
+  expect(taken(answers)).toBe(12);
+  for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 12);
+  expect((await service.bot(await service.newBot(other, 'alone'), 'getMe')).status).toBe(200);
+});
+
+test('behaviour §14: a chat takes so many changes, whichever bot makes them, and what is refused is not done', async () => {
+  const [ann, ben] = [await service.newUser('ann'), await service.newUser('ben')];
+  const bots = [await service.newBot(ann, 'left'), await service.newBot(ben, 'right')];
+  const chat_id = await service.newGroup(ann, 'Busy', bots);
+  const send = (front: number, n: number) =>
+    service.bot(
+      bots[n % 4 < 2 ? 0 : 1] as { token: string },
+      'sendMessage',
+      { chat_id, text: `${n}` },
+      front,
+    );
+  const answers = await many(10, send);
+  expect(taken(answers)).toBe(5);
+  for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
+  const kept = await resultOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
+  expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
+  // Looking changes nothing, and people write on.
+  expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
+  expect((await service.app(ann, 'POST', `/api/chats/${chat_id}/messages`, { text: 'still' })).status).toBe(
+    200,
+  );
+});
+
+test('behaviour §14: a client address has so many requests, as the trusted proxy tells it', async () => {
+  const owner = await service.newUser('sue');
+  const bot = await service.newBot(owner, 'seen');
+  const from = async (address: string, n: number, path = `/bot${bot.token}/getMe`): Promise<Answer> => {
+    const answer = await request(`http://127.0.0.1:${ports[n % 2]}${path}`, {
+      headers: { 'x-forwarded-for': address, authorization: `Bearer ${owner.token}` },
+    });
+    return { status: answer.statusCode, headers: answer.headers, body: await answer.body.json() };
+  };
+  const paths = [undefined, '/api/me', '/bot1:wrong/getMe'];
+  const answers = await many(30, (_, n) => from('192.0.2.7', n, paths[n % 3]));
+  const refused = answers.filter(({ status }) => status === 429);
+  expect(refused).toHaveLength(20);
+  for (const answer of refused) expectWait(answer, 86_400 / 10);
+  for (const n of [0, 1]) {
+    expect((await from('192.0.2.7', n, '/healthz')).status).toBe(200);
+    expect((await from('192.0.2.8', n)).status).toBe(200);
+  }
+});

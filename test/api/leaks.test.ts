@@ -1,0 +1,184 @@
+/** Reports of leaked tokens: what is signed kills tokens at once, everything else changes nothing (behaviour §13). */
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { report as figures } from '../faults/report.js';
+import { eventually } from '../faults/world.js';
+import { makeCertificate } from '../support/certificates.js';
+import { petrel } from '../support/command.js';
+import { startReceiver } from '../support/receivers.js';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { type LeaksWorld, makePartner, type Partner, signatureOf, startLeaksWorld } from './leaks_world.js';
+
+let world: LeaksWorld;
+let owner: TestUser;
+const [partner, other] = [makePartner('first'), makePartner('second')] as [Partner, Partner];
+const place = 'https://code.example/some/repository/file.txt?raw=1';
+const item = (token: string, url: string = place) => ({
+  ...{ token, type: 'petrel_bot_token', url, source: 'content' },
+});
+const label = (token: string, good: boolean) => ({
+  token_hash: createHash('sha256').update(token).digest('hex'),
+  token_type: 'petrel_bot_token',
+  label: good ? 'true_positive' : 'false_positive',
+});
+const statusOf = async (bot: TestBot | { readonly token: string }, front = 0) =>
+  (await world.service.bot(bot.token, 'getMe', {}, front)).status;
+
+beforeAll(async () => {
+  world = await startLeaksWorld();
+  world.show(partner, other, makePartner('of another kind', 'P-384'));
+  owner = await world.service.newUser('owner');
+});
+afterAll(() => world?.close());
+
+test('a leaked token is dead until the owner issues a new one', async () => {
+  const { service } = world;
+  const bot = await service.newBot(owner, 'leaked');
+  expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
+  const answer = await world.report(partner, [item(bot.token), item(bot.token), item('no token')]);
+  expect(answer.status).toBe(200);
+  expect(answer.body).toEqual([label(bot.token, true), label(bot.token, true), label('no token', false)]);
+  expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([401, 401]);
+  const shown = await service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`);
+  expect([shown.status, shown.body.description]).toEqual([
+    403,
+    'Forbidden: the token was found in public and is blocked; issue a new one',
+  ]);
+  // Again, and over another node: the same, noted once.
+  expect((await world.report(other, [item(bot.token)], 1)).body).toEqual([label(bot.token, true)]);
+  const noted = await world.query('select bot_id::int, reported_by, place from leaks where bot_id = $1', [
+    bot.id,
+  ]);
+  expect(noted).toEqual([
+    { bot_id: bot.id, reported_by: 'report', place: 'code.example/some/repository/file.txt' },
+  ]);
+  const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
+  expect([await statusOf(fresh), await statusOf(fresh, 1), await statusOf(bot)]).toEqual([200, 200, 401]);
+  expect(await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/token`))).toEqual({
+    token: fresh.token,
+  });
+  // The former token leaks once more: the new one stays.
+  expect((await world.report(partner, [item(bot.token)])).body).toEqual([label(bot.token, true)]);
+  expect(await statusOf(fresh)).toBe(200);
+});
+
+test('a leaked token of a person is removed, and operators see where both lay', async () => {
+  const { service } = world;
+  const person = await service.newUser('person');
+  const bot = await service.newBot(owner, 'listed');
+  expect((await service.app(person, 'GET', '/api/me', undefined, 1)).status).toBe(200);
+  const url = `https://code.example/${bot.token}/x`;
+  await world.report(partner, [item(person.token), item(bot.token, url)]);
+  expect((await service.app(person, 'GET', '/api/me', undefined, 1)).status).toBe(401);
+  const { out, code } = await petrel(service.env, 'tokens', 'leaks');
+  expect(code).toBe(0);
+  expect(out).toMatch(
+    new RegExp(`bot ${bot.id} @${bot.username} +blocked +report +code.example/${bot.id}:…/x`),
+  );
+  expect(out).toMatch(new RegExp(`person ${person.id} +removed +report +code.example/some`));
+  expect(out).not.toContain(bot.token.slice(-30));
+});
+
+test('deliveries of a bot whose token leaked rest until there is a new one', async () => {
+  const { service } = world;
+  const person = await service.newUser('sender');
+  const bot = await service.newBot(owner, 'hooked');
+  await service.openChat(person, bot);
+  const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
+  const heard: string[] = [];
+  // Who set the webhook acts as the bot, if its answers are run.
+  const call = { method: 'sendMessage', chat_id: person.id, text: 'by the thief' };
+  const receiver = await startReceiver(certificate, (_, response, body) => {
+    heard.push(JSON.parse(body.toString()).message.text);
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(call));
+  });
+  const url = `https://127.0.0.1:${receiver.port}/`;
+  const write = (text: string) =>
+    resultOf(service.app(person, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+  try {
+    const settings = { url, certificate: certificate.cert, drop_pending_updates: true };
+    await resultOf(service.bot(bot, 'setWebhook', settings));
+    await write('one');
+    await eventually('a delivery', () => heard.includes('one'));
+    await world.report(partner, [item(bot.token)]);
+    await write('two');
+    await write('three');
+    const fresh = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`));
+    expect(heard).toEqual(['one']);
+    await eventually('all deliveries', () => heard.length === 3);
+    expect(heard).toEqual(['one', 'two', 'three']);
+    expect((await resultOf(service.bot(fresh, 'getWebhookInfo'))).url).toBe(url);
+    const [noted] = (await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`))).items.filter(
+      ({ event }: { event: string }) => event === 'leak_found',
+    );
+    expect(noted.details).toEqual({ where: 'code.example/some/repository/file.txt' });
+  } finally {
+    await receiver.close();
+  }
+});
+
+test('what is not signed as it is sent changes nothing', async () => {
+  const { service, post } = world;
+  const bot = await service.newBot(owner, 'kept');
+  const body = JSON.stringify([item(bot.token)]);
+  const good = signatureOf(partner, body);
+  const stranger = makePartner('first');
+  const refused = [
+    ['under another key', () => post(body, 'second', good)],
+    ['under a key that is not known', () => post(body, 'third', good)],
+    ['forged', () => post(body, 'first', signatureOf(stranger, body))],
+    ['without a signature', () => post(body, 'first', '')],
+    ['without a key', () => post(body, '', good)],
+    ['with another space', () => post(body.replace('[', '[ '), 'first', good)],
+    ['with a line end behind', () => post(`${body}\n`, 'first', good)],
+    ['with the signature of another body', () => post(body, 'first', signatureOf(partner, '[]'))],
+    ['in other letters', () => post(body, 'first', good.replaceAll('=', '').replace(/$/, '!'))],
+    ['of a curve that is not taken', () => post(body, 'of another kind', good)],
+  ] as const;
+  for (const [what, send] of refused) {
+    const answer = await send();
+    expect([what, answer.status, answer.body.description]).toEqual([what, 401, 'Unauthorized']);
+  }
+  expect(await statusOf(bot)).toBe(200);
+  expect(await world.query('select 1 from leaks where bot_id = $1', [bot.id])).toEqual([]);
+  // Signed, and no list of tokens.
+  for (const text of ['{"a":1}', '[{"type":"x"}]', '[[]]', 'x']) {
+    const answer = await post(text, 'first', signatureOf(partner, text));
+    expect([text, answer.status]).toEqual([text, 400]);
+  }
+  expect(world.fetched()).toBeLessThanOrEqual(4);
+});
+
+test(`${limits.leak_reports_max} tokens of a report are dead when it is answered`, async () => {
+  const { service } = world;
+  const bots = await world.manyBots(owner.id, limits.leak_reports_max);
+  const used = bots.filter((_, i) => i % 100 === 0);
+  // Nodes remember some of them.
+  for (const bot of used) expect([await statusOf(bot), await statusOf(bot, 1)]).toEqual([200, 200]);
+  const began = performance.now();
+  const answer = await world.report(
+    partner,
+    bots.map(({ token }) => item(token)),
+  );
+  const ms = Math.round(performance.now() - began);
+  expect(answer.status).toBe(200);
+  expect(new Set(answer.body.map((each: { label: string }) => each.label))).toEqual(
+    new Set(['true_positive']),
+  );
+  const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
+  expect(new Set(after)).toEqual(new Set([401]));
+  figures('R16', 'leaked tokens blocked', { tokens: bots.length, ms });
+  const copies = await world.query("select count(*)::int as left from control_outbox where subject = 'bot'");
+  expect(copies).toEqual([{ left: 0 }]);
+  const [{ blocked } = {}] = await world.query(
+    "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
+  );
+  expect(blocked).toBe(bots.length);
+  const one = await world.report(
+    partner,
+    [...bots, bots[0]].map((bot) => item(bot?.token ?? '')),
+  );
+  expect(one.status).toBe(400);
+  expect(service.fronts[0].log()).not.toContain(bots[0]?.token);
+}, 60_000);

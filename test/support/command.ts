@@ -1,0 +1,26 @@
+/** Runs tasks of the built program, `petrel <task>`, as a person would. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  /** what it said of a refusal, as a line of log */
+  readonly log: string;
+}
+
+/** Runs a task to its end. */
+export function petrel(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ran> {
+  return new Promise((resolve) => {
+    const options = { env: { ...env }, maxBuffer: 64 * 1024 * 1024 };
+    execFile(process.execPath, ['--enable-source-maps', main, ...args], options, (error, stdout, stderr) => {
+      const lines = stdout.split('\n');
+      const logged = lines.filter((line) => line.startsWith('{'));
+      const out = lines.filter((line) => !line.startsWith('{')).join('\n');
+      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+      resolve({ code, out, log: logged.join('\n') + stderr });
+    });
+  });
+}

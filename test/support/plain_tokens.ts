@@ -1,0 +1,61 @@
+/** Looks for tokens in plain text in all that a service has written: its logs, Redis' append-only file, every row of Postgres. */
+import pg from 'pg';
+import { createFinder } from '../../src/leaks/finder.js';
+import { scan } from '../../src/leaks/scan.js';
+
+/** Of each table; what is there in numbers is of one kind. */
+const rowsMax = 20_000;
+
+/** The tokens that stand in the rows of a database, with their tables. */
+async function inPostgres(url: string): Promise<Array<readonly [place: string, token: string]>> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const { rows: tables } = await client.query<{ name: string }>(
+      `select quote_ident(relname) as name from pg_stat_user_tables where schemaname = 'public'`,
+    );
+    const found: Array<readonly [string, string]> = [];
+    for (const { name } of tables) {
+      const finder = createFinder();
+      const { rows } = await client.query({
+        text: `select * from ${name} limit ${rowsMax}`,
+        rowMode: 'array',
+      });
+      for (const row of rows as unknown[][]) {
+        for (const value of row) {
+          if (value === null || typeof value === 'number' || typeof value === 'boolean') continue;
+          const bytes = Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value) ?? '');
+          for (const { token } of finder.take(bytes)) found.push([`table ${name}`, token]);
+        }
+      }
+    }
+    return found;
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * Places in which tokens stand that were issued, without their secret part. `folder` is Redis', if it is ours to read; what cannot
+ * be read by now is passed over.
+ */
+export async function findPlainTokens(
+  databaseUrl: string,
+  folder: string | undefined,
+  roles: ReadonlyArray<{ readonly role: string; readonly leaked: readonly string[] }>,
+  issued: ReadonlySet<string>,
+): Promise<string[]> {
+  const found: Array<readonly [place: string, token: string]> = [];
+  for (const { role, leaked } of roles) for (const token of leaked) found.push([`log of ${role}`, token]);
+  found.push(...(await inPostgres(databaseUrl).catch(() => [])));
+  try {
+    for await (const { place, token } of folder === undefined
+      ? []
+      : scan(folder, { onUnread: () => undefined }))
+      found.push([`file ${place}`, token]);
+  } catch {
+    // Its test has removed it.
+  }
+  const plain = found.filter(([, token]) => issued.has(token));
+  return [...new Set(plain.map(([place, token]) => `${place}: ${token.slice(0, token.indexOf(':'))}:…`))];
+}

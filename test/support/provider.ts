@@ -1,0 +1,6 @@
+/** Settings of an identity provider whom nobody asks: enough to map people. */
+export const providerSettings = {
+  JWT_JWKS_FILE: '/nowhere/keys.json',
+  JWT_ISSUER: 'https://id.example/',
+  JWT_AUDIENCE: 'petrel',
+} as const;
