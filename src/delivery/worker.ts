@@ -77,9 +77,9 @@ export function createDeliveryWorker({
     const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // It was deleted this very moment, or its lease has run out and is another's here: this one ends by itself.
     // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
     const blocked = (await store.auth.botById(bot))?.token === '';
+    // It was deleted this very moment, or its lease has run out and is another's here: this one ends by itself.
     if (webhook === null || drains.has(bot)) return null;
     const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
     drains.set(bot, drain);
