@@ -8,6 +8,7 @@
  * open is aborted, and what was not acknowledged is delivered again by whoever comes next.
  */
 import { limits } from '../limits.js';
+import { isBlocked } from '../store/control.js';
 import type { Advanced, DeadReason, Lease, Step } from '../store/deliveries.js';
 import type { Webhook } from '../store/webhooks.js';
 import { createAlarm } from './alarm.js';
@@ -274,7 +275,7 @@ export function startDrain(
     if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
-    blocked = (await store.auth.botById(bot))?.token === '';
+    blocked = isBlocked(await store.auth.botById(bot));
     const leave = leaving();
     const asked = wanted();
     const told = report.take();

@@ -1,6 +1,7 @@
 /** Delivers webhooks in one process: answers the doorbell, keeps the drains that run here, and sweeps for lost rings. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import { isBlocked } from '../store/control.js';
 import type { DrainContext } from './context.js';
 import type { Doorbell, DoorbellListener } from './doorbell.js';
 import { type Drain, startDrain } from './drain.js';
@@ -83,7 +84,7 @@ export function createDeliveryWorker({
     // It was deleted this very moment: the lease ends by itself.
     if (webhook === null) return;
     // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
-    const blocked = (await store.auth.botById(bot))?.token === '';
+    const blocked = isBlocked(await store.auth.botById(bot));
     const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
     drains.set(bot, drain);
     const ended = drain.done.then((again) => {

@@ -116,6 +116,9 @@ function botImage(row: BotRow): Image {
   return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
 }
 
+/** Whether the token of a bot leaked: it rests until it gets another. The management bot has none and needs none. */
+export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
+
 const bot: Kind<Bot> = {
   key: (keys, id) => keys.bot(id),
   async load(sql, id) {
