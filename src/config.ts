@@ -156,6 +156,9 @@ export const settings = {
     .describe(
       '1: who comes with a valid token for the first time becomes a person here; 0: operators map subjects',
     ),
+  BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
+    'How many bots a person may have, transferred ones included',
+  ),
   RATE_PER_BOT: rate.optional().describe('Calls of a bot, `getUpdates` apart'),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
   RATE_PER_CHAT: rate.optional().describe('Calls of bots that change something in one chat'),

@@ -8,7 +8,7 @@
 @ok      wait         int   ms until there is one; 0 when one was taken
 ]]
 local time = redis.call('TIME')
-local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local us = tonumber(time[1]) * 1000 * 1000 + tonumber(time[2])
 local interval = tonumber(interval_us)
 local full = math.max(tonumber(redis.call('GET', bucket_key) or 0), us)
 local wait = full + interval - tonumber(calls) * interval - us

@@ -88,8 +88,8 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
     const bot = await store.auth.botById(id);
-    // Who has a token that leaked may have set the webhook.
-    if (bot === null || bot.token === '' || method.params === null) return false;
+    // Who has a token that leaked may have set the webhook; what a bot was sent before it was suspended may be answered later.
+    if (bot === null || bot.token === '' || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(
       { ...method, params: method.params },

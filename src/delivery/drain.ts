@@ -39,6 +39,7 @@ const listenAfterMs = 20;
 const restMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
+const unanswered = { status: undefined, retryAfterMs: undefined };
 
 /** `again`: the bot was served a moment ago, so more is likely to come soon. */
 export function startDrain(
@@ -154,7 +155,7 @@ export function startDrain(
 
   async function delivered({ delivery, tries }: Opened, outcome: Answered, to: Destination): Promise<void> {
     breaker.success();
-    if (gone !== null) report.notGone();
+    report.notGone(gone !== null);
     context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries));
     const asked = context.onAnswer?.(bot, delivery, outcome);
     if (asked) await asked.catch(context.onError);
@@ -175,8 +176,7 @@ export function startDrain(
       giveBack(delivery.chat, 0);
       return;
     }
-    const [status, retryAfterMs] =
-      outcome.kind === 'answered' ? [outcome.status, outcome.retryAfterMs] : [undefined, undefined];
+    const { status, retryAfterMs } = outcome.kind === 'answered' ? outcome : unanswered;
     breaker.failure(probe, retryAfterMs, Math.random());
     pauseEnd = performance.now() + breaker.pauseMs;
     report.error(errorMessageOf(outcome), status);
@@ -217,12 +217,11 @@ export function startDrain(
     const renewal = renewedAt + limits.webhook_renew_ms - now;
     const telling = report.acked > 0 ? report.ackedSince + gatherMs - now : renewal;
     if (pause > 0) return Math.min(renewal, telling, pause);
-    if (held.count === 0 && !lingering(now)) {
-      if (!staying(now)) return 0;
-      hush();
-      return Math.min(renewal, telling, busyAt + limits.webhook_stay_ms - now);
-    }
-    return Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
+    const soonest = Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
+    if (held.count > 0 || lingering(now)) return soonest;
+    if (!staying(now)) return 0;
+    hush();
+    return Math.min(soonest, busyAt + limits.webhook_stay_ms - now);
   }
 
   /** True while the next retry is so close that giving the lease back would only delay it. */

@@ -13,8 +13,8 @@ export interface Report {
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void;
   /** The receiver failed so, and with this status if it answered. */
   error(message: string, status: number | undefined): void;
-  /** The receiver answered something else than 410. */
-  notGone(): void;
+  /** The receiver answered something else than 410; `known`: Redis says that it had answered nothing else. */
+  notGone(known: boolean): void;
   /** The chat is to be parked: an update that came meanwhile goes with it. False when it is not. */
   parkWith(delivery: Delivery): boolean;
   /** What Redis says of the chat is older than what is to be told of it. */
@@ -36,6 +36,8 @@ export function createReport(): Report {
   let failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   let error = '';
   let gone: Step['gone'] = '';
+  /** A 410 was reported, told or not, and no other answer since. */
+  let saidGone = false;
   let ackedSince = 0;
   return {
     get acked() {
@@ -57,10 +59,14 @@ export function createReport(): Report {
     },
     error(message, status) {
       error = message;
-      if (status !== undefined) gone = status === 410 ? 'set' : 'clear';
+      if (status === undefined) return;
+      saidGone = status === 410;
+      gone = saidGone ? 'set' : 'clear';
     },
-    notGone() {
+    notGone(known) {
+      if (!known && !saidGone) return;
       gone = 'clear';
+      saidGone = false;
     },
     parkWith({ chat, id }) {
       const parking = failed.get(chat);

@@ -6,6 +6,7 @@ import type { DrainContext } from './context.js';
 import type { Doorbell, DoorbellListener } from './doorbell.js';
 import { type Drain, startDrain } from './drain.js';
 import { isDelivered } from './outcome.js';
+import { createPlaces } from './places.js';
 import { createSlots } from './slots.js';
 
 export interface DeliveryWorker {
@@ -27,6 +28,8 @@ export interface DeliveryStats {
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly doorbell: Doorbell;
   readonly partitions: number;
+  /** Bots at a time; tests lower it. */
+  readonly drainsMax?: number;
 }
 
 const sweepMs = 500;
@@ -39,6 +42,7 @@ const unheardMax = 64;
 export function createDeliveryWorker({
   doorbell,
   partitions,
+  drainsMax = limits.webhook_drains_max,
   ...context
 }: DeliveryWorkerOptions): DeliveryWorker {
   const { store, onError } = context;
@@ -50,15 +54,17 @@ export function createDeliveryWorker({
   /** Bots whose drain has ended here lately, and when by the monotonic clock; the oldest first. */
   const served = new Map<number, number>();
   const stopping = new AbortController();
+  const places = createPlaces(drainsMax);
+  /** Those of sweeps. */
+  const looks = new Set<Promise<void>>();
   let listener: DoorbellListener | undefined;
   let sweeping: Promise<void> | undefined;
-  let unheardLooks = 0;
 
   const counting: DrainContext = {
     ...context,
     slots,
     // The other half is for bots that are rung for.
-    mayStay: () => drains.size < limits.webhook_drains_max / 2,
+    mayStay: () => drains.size < drainsMax / 2,
     onOutcome(bot, delivery, outcome, dead, facts) {
       if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
       if (dead !== null) counts.dead++;
@@ -66,40 +72,60 @@ export function createDeliveryWorker({
     },
   };
 
-  /** Takes the lease on a bot if it is due and free. Returns once its drain has nothing left to do or has run for a slice. */
-  async function look(bot: number): Promise<void> {
-    if (stopping.signal.aborted) return;
-    if (drains.has(bot)) {
+  /** Takes the lease on a bot if it is free, with the place that its drain gives when it ends. */
+  async function begin(bot: number): Promise<Drain | null> {
+    const sentAt = performance.now();
+    const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
+    if (typeof lease === 'string') return null;
+    const webhook = await store.webhooks.find(bot);
+    // It was deleted this very moment: the lease ends by itself.
+    if (webhook === null) return null;
+    // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
+    const blocked = isBlocked(await store.auth.botById(bot));
+    // Its lease has run out and is another's here.
+    if (drains.has(bot)) return null;
+    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
+    drains.set(bot, drain);
+    drain.done.then((again) => {
+      drains.delete(bot);
+      places.give();
+      served.set(bot, performance.now());
+      if (rungAgain.delete(bot) || again) doorbell.ring(bot);
+    });
+    return drain;
+  }
+
+  /**
+   * Looks at a bot that is due. Returns once its drain has nothing left to do or has run for a slice. So many bots at a time: the
+   * doorbell waits, others may answer it; what a sweep has found it finds again.
+   */
+  async function look(bot: number, by: 'doorbell' | 'sweep'): Promise<void> {
+    if (by === 'sweep' && places.full) return;
+    if (!drains.has(bot)) await places.take();
+    else {
       // A bot is rung only when nobody has its lease. Forgotten, it would wait for the sweep, and so would all that comes meanwhile.
       rungAgain.add(bot);
       return;
     }
-    // So many drains at a time: the doorbell waits, others may answer it.
-    while (drains.size >= limits.webhook_drains_max)
-      await Promise.race([...drains.values()].map(({ done }) => done));
-    const sentAt = performance.now();
-    const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
-    if (typeof lease === 'string') return;
-    const webhook = await store.webhooks.find(bot);
-    // It was deleted this very moment: the lease ends by itself.
-    if (webhook === null) return;
-    // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
-    const blocked = isBlocked(await store.auth.botById(bot));
-    const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
-    drains.set(bot, drain);
-    const ended = drain.done.then((again) => {
-      drains.delete(bot);
-      served.set(bot, performance.now());
-      if (rungAgain.delete(bot) || again) doorbell.ring(bot);
-    });
-    await Promise.race([ended, drain.quiet, sleep(limits.webhook_slice_ms, undefined, { ref: false })]);
+    let drain: Drain | null = null;
+    try {
+      if (!stopping.signal.aborted && !drains.has(bot)) drain = await begin(bot);
+    } finally {
+      if (drain === null) places.give();
+    }
+    if (stopping.signal.aborted) await drain?.stop(limits.webhook_stop_ms_max);
+    else if (drain !== null)
+      await Promise.race([
+        ...[drain.done, drain.quiet],
+        sleep(limits.webhook_slice_ms, undefined, { ref: false }),
+      ]);
   }
 
-  async function lookUnheard(bot: number): Promise<void> {
-    unheardLooks++;
-    await look(bot)
+  function lookUnheard(bot: number): void {
+    const looked: Promise<void> = look(bot, 'sweep')
       .catch(onError)
-      .finally(() => unheardLooks--);
+      .finally(() => looks.delete(looked));
+    looks.add(looked);
   }
 
   async function sweepPartition(partition: number): Promise<void> {
@@ -108,7 +134,7 @@ export function createDeliveryWorker({
       more = due.more;
       for (const bot of due.bots) doorbell.ring(bot);
       for (const bot of due.unheard)
-        if (unheardLooks < unheardMax) void lookUnheard(bot);
+        if (looks.size < unheardMax) lookUnheard(bot);
         else doorbell.ring(bot);
     }
   }
@@ -135,7 +161,7 @@ export function createDeliveryWorker({
 
   return {
     start() {
-      listener = doorbell.listen((bot) => look(bot).catch(onError), looksMax);
+      listener = doorbell.listen((bot) => look(bot, 'doorbell').catch(onError), looksMax);
       sweeping = sweep();
     },
     async stop() {
@@ -143,6 +169,7 @@ export function createDeliveryWorker({
       const ended = listener?.close();
       await Promise.all([...drains.values()].map((drain) => drain.stop(limits.webhook_stop_ms_max)));
       await Promise.all([ended, sweeping]);
+      await Promise.all(looks);
     },
     stats: () => ({ drains: drains.size, open: slots.taken, ...counts }),
   };

@@ -33,26 +33,35 @@ export interface StoredToken {
 export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
   suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
 
-/** Refuses another bot to one who has limits.bots_per_owner_max, and holds off others until the transaction ends. Error:
- * `too_many_bots`. */
-export async function roomForBot(sql: Sql, owner: number): Promise<void> {
+/** Refuses another bot to one who has `max`, and holds off others until the transaction ends. Error: `too_many_bots`. */
+export async function roomForBot(
+  sql: Sql,
+  owner: number,
+  max: number = limits.bots_per_owner_max,
+): Promise<void> {
   await sql.query('select 1 from users where id = $1 for no key update', [owner]);
   const { count } = await one<{ count: number }>(
     sql,
     'select count(*) as count from bots where owner_id = $1',
     [owner],
   );
-  if (Number(count) >= limits.bots_per_owner_max) fail('too_many_bots');
+  if (Number(count) >= max) fail('too_many_bots');
 }
 
 /** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
 export function createBot(
   db: Database,
-  bot: { readonly owner: number; readonly username: string; readonly name: string },
+  bot: {
+    readonly owner: number;
+    readonly username: string;
+    readonly name: string;
+    /** how many an owner may have */
+    readonly max?: number | undefined;
+  },
   tokenFor: (id: number) => StoredToken,
 ): Promise<number> {
   return db.transaction(async (sql) => {
-    await roomForBot(sql, bot.owner);
+    await roomForBot(sql, bot.owner, bot.max);
     const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
     await takeName(sql, bot.username, id);
     const token = tokenFor(id);

@@ -13,6 +13,8 @@ export interface Anew {
   /** sealed signing secret of the webhook; the former one signs until `overlapMs` later */
   readonly signing: Buffer;
   readonly overlapMs: number;
+  /** how many bots an owner may have */
+  readonly botsMax?: number | undefined;
 }
 
 function checkOwner(row: { readonly owner_id: number | null } | undefined, owner: number): void {
@@ -49,7 +51,7 @@ async function findRecipient(sql: Sql, owner: number, username: string): Promise
  * token at once, the signing secret as after a rotation.
  */
 async function handOver(sql: Sql, bot: number, from: number, to: number, anew: Anew): Promise<void> {
-  await roomForBot(sql, to);
+  await roomForBot(sql, to, anew.botsMax);
   await lockOwned(sql, bot, from);
   await sql.query(
     `update bots set owner_id = $2, owned_since = now(), token_hmac = $3, token_box = $4,

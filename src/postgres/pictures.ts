@@ -1,4 +1,5 @@
 /** Statements on the pictures of bots, and on stored files that nothing refers to. */
+import { noteAudit } from './audit.js';
 import { type Database, noteStale, type Sql } from './sql.js';
 
 /** One size of a picture. */
@@ -55,6 +56,7 @@ export function setPicture(
       sql,
       (former ?? []).map(({ key }) => key),
     );
+    await noteAudit(sql, id, { type: 'user', id: owner }, 'picture_changed', { picture: kind });
     await noteStale(sql, [['descriptions', id]]);
     return { present: picture, former };
   });

@@ -181,6 +181,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     ring: doorbell.ring,
     reactorsListed: config.REACTORS_LISTED,
     issuer: providerOf(config)?.issuer,
+    botsPerOwner: config.BOTS_PER_OWNER,
     rates: {
       bot: config.RATE_PER_BOT,
       owner: config.RATE_PER_OWNER,

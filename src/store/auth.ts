@@ -36,8 +36,6 @@ export interface Auth {
   revoke(...subjects: readonly Subject[]): Promise<void>;
   /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
   onForgotten(subject: Subject, listener: () => void): () => void;
-  /** Hears of subjects that were revoked as this node learns of it, `*` for all. */
-  watch(listener: (subjects: readonly string[]) => void): void;
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -77,13 +75,11 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
   let unlisten: (() => void) | undefined;
-  const watchers: Array<(subjects: readonly string[]) => void> = [];
 
   function forget(revoked: readonly string[]): void {
     forgotten++;
     // What was revoked together stands in one text.
     const subjects = revoked.flatMap((text) => text.split(' '));
-    for (const listener of watchers) listener(subjects);
     if (subjects.includes('*')) {
       memories.clear();
       tokensOf.clear();
@@ -260,7 +256,6 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         if (those.size === 0 && listeners.get(subject) === those) listeners.delete(subject);
       };
     },
-    watch: (listener) => void watchers.push(listener),
     async start() {
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());

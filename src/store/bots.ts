@@ -162,7 +162,7 @@ export function createBots(
     },
     async create(owner, username, name) {
       let token = '';
-      const id = await rows.createBot(db, { owner, username, name }, (made) => {
+      const id = await rows.createBot(db, { owner, username, name, max: context.botsPerOwner }, (made) => {
         token = newToken(made);
         return stored(made, token);
       });

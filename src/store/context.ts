@@ -16,6 +16,8 @@ export interface StoreContext {
   readonly transferConsent: boolean;
   /** How many of those who set an emoji are told with it, at most limits.reactors_listed_max. */
   readonly reactorsListed: number;
+  /** Setting BOTS_PER_OWNER; limits.bots_per_owner_max if absent. */
+  readonly botsPerOwner?: number | undefined;
   /** Setting JWT_ISSUER; undefined where no identity provider is set. */
   readonly issuer?: string | undefined;
   /**

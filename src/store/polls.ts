@@ -45,16 +45,11 @@ export function createPolls(
   context: StoreContext,
   hints: Hints,
   queues: Queues,
-  auth: Pick<Auth, 'watch'>,
+  auth: Pick<Auth, 'onForgotten'>,
 ): Polls {
   const { scripts, keys } = context;
   const waiters = new Map<string, Waiter>();
   let closing = false;
-  auth.watch((subjects) => {
-    for (const waiter of waiters.values()) {
-      if (subjects.includes('*') || subjects.includes(`bot:${waiter.bot}`)) waiter.rouse();
-    }
-  });
 
   async function look(
     bot: number,
@@ -143,6 +138,7 @@ export function createPolls(
       waiter.wake();
     });
     waiters.set(name, waiter);
+    const forget = auth.onForgotten(`bot:${bot}`, rouse);
     // What came before the subscription stood gave no hint: its completion is one. It may be long in coming while Redis
     // is away, and the poll does not wait for it.
     const listening = hints.listen(keys.botChannel(bot), rouse);
@@ -171,6 +167,7 @@ export function createPolls(
       }
     } finally {
       waiters.delete(name);
+      forget();
       listening.then(
         (unlisten) => unlisten(),
         () => undefined,

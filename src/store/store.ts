@@ -105,6 +105,8 @@ export interface StoreOptions {
   readonly reactorsListed: number;
   /** Setting JWT_ISSUER. */
   readonly issuer?: string | undefined;
+  /** Setting BOTS_PER_OWNER; limits.bots_per_owner_max if absent. */
+  readonly botsPerOwner?: number | undefined;
   /** Settings RATE_PER_…; what is absent has no bound. */
   readonly rates?: Rates;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */

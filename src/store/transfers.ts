@@ -29,7 +29,7 @@ export interface Transfers {
 }
 
 export function createTransfers(
-  { db, secrets, transferConsent }: StoreContext,
+  { db, secrets, transferConsent, botsPerOwner }: StoreContext,
   parts: {
     readonly control: ControlCopies;
     readonly auth: Auth;
@@ -45,6 +45,7 @@ export function createTransfers(
       token: { lookup: secrets.lookup(token), box: secrets.seal(token, `bot:${id}`) },
       signing: secrets.seal(makeSigningSecret(), sealedFor(id, 'signing')),
       overlapMs: limits.webhook_secret_rotation_ms,
+      botsMax: botsPerOwner,
     };
   }
 

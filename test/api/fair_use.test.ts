@@ -13,13 +13,14 @@ import {
 
 // Nothing comes back while a test runs, however slow it is.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
+const bounds = { ...rates, BOTS_PER_OWNER: '3' };
 let service: Service;
 /** Fronts that count addresses. */
 const counting: RoleProcess[] = [];
 const ports: number[] = [];
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2, frontEnv: rates });
+  service = await startService({ fronts: 2, frontEnv: bounds });
   for (const _ of [1, 2]) {
     const port = await freePort();
     ports.push(port);
@@ -123,4 +124,21 @@ test('behaviour §14: a client address has so many requests, as the trusted prox
     expect((await from('192.0.2.7', n, '/healthz')).status).toBe(200);
     expect((await from('192.0.2.8', n)).status).toBe(200);
   }
+});
+
+test('behaviour §14: a person has so many bots, those that are handed over included', async () => {
+  const [owner, giver] = [await service.newUser('tim'), await service.newUser('uma')];
+  const given = await service.newBot(giver, 'given');
+  for (const name of ['one', 'two', 'three']) await service.newBot(owner, name);
+  const one_more = { username: 'one_too_many_bot', name: 'x' };
+  const created = await service.app(owner, 'POST', '/api/me/bots', one_more, 1);
+  expect([created.status, created.body.description]).toEqual([400, 'Bad Request: too many bots']);
+  const path = `/api/me/bots/${given.id}/transfer`;
+  const moved = await service.app(giver, 'POST', path, { username: owner.username, confirm: true });
+  expect([moved.status, moved.body.description]).toEqual([
+    400,
+    'Bad Request: the new owner has too many bots',
+  ]);
+  expect(await resultOf(service.app(owner, 'GET', '/api/me/bots'))).toHaveLength(3);
+  expect((await service.bot(given, 'getMe')).status).toBe(200);
 });

@@ -81,3 +81,18 @@ function haltingAnswers(run: OnAnswer): { readonly onAnswer: OnAnswer; readonly 
     },
   };
 }
+
+test('what an answer asks for in the name of a bot that was suspended meanwhile is not done', async () => {
+  const { store, errors } = world.front;
+  const { bot, users } = await makeChats(world.front, 1);
+  const body = Buffer.from(JSON.stringify({ method: 'sendMessage', chat_id: users[0]?.id, text: 'a' }));
+  const calls = createAnswerCalls({
+    ...{ store, files: {} as Files, receivers: createReceivers([]) },
+    onError: (error) => errors.push(error),
+  });
+  await calls.run(bot.id, '1', body);
+  expect(calls.stats).toEqual({ done: 1, failed: 0 });
+  await store.oversight.suspendBot(bot.id, true);
+  await calls.run(bot.id, '2', body);
+  expect(calls.stats).toEqual({ done: 1, failed: 1 });
+});

@@ -126,3 +126,28 @@ test('a receiver that is down is asked by one request at a time, and given all w
       'second',
     ]);
 });
+
+test('a retry is not put off by what others were sent meanwhile', { timeout: 20_000 }, async ({
+  onTestFinished,
+}) => {
+  const tries: number[] = [];
+  const books = await keepBooks(({ text }) => {
+    if (text !== 'sick') return 200;
+    tries.push(performance.now());
+    return tries.length % 3 === 0 ? 200 : 500;
+  });
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 2);
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  const waits: number[] = [];
+  for (let n = 1; n <= 3; n++) {
+    await say(0, 'sick');
+    await expect.poll(() => tries.length, { timeout: 5_000 }).toBe(3 * n - 1);
+    await sleep(700);
+    await say(1, 'well');
+    await books.tookIn(2 * n, 5_000);
+    waits.push((tries.at(-1) as number) - (tries.at(-2) as number));
+  }
+  // The worker stays for a second after what came last; a second is what the retry had to wait for.
+  expect(Math.min(...waits)).toBeLessThan(1_500);
+});

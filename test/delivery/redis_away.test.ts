@@ -1,4 +1,4 @@
-/** Redis does not answer in the middle of a step: what a worker had to tell is told later, whatever has happened since. */
+/** A step with Redis fails or takes long: what a worker had to tell is told later, whatever has happened meanwhile. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 test('what is parked in a step that fails is not lost when its chat fails meanwhile', {
-  timeout: 30_000,
+  timeout: 45_000,
 }, async ({ onTestFinished }) => {
   let refuse = (_: number) => {};
   const refused = new Promise<number>((resolve) => {
@@ -37,7 +37,52 @@ test('what is parked in a step that fails is not lost when its chat fails meanwh
     throw new Error('Redis is away');
   };
   await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
-  await books.tookIn(said, 15_000);
+  await books.tookIn(said, 30_000);
   expect(node.errors.map(String)).toContain('Error: Redis is away');
   expect(books.taken.map(({ text }) => text)).toEqual(Array.from({ length: said }, (_, n) => `${n}`));
+});
+
+test('a receiver that answers once more while it is told that it is gone is not gone', async ({
+  onTestFinished,
+}) => {
+  let accept = (_: number) => {};
+  const accepted = new Promise<number>((resolve) => {
+    accept = resolve;
+  });
+  let take = () => {};
+  const taken = new Promise<void>((resolve) => {
+    take = resolve;
+  });
+  let telling = false;
+  const { node, worker } = await world.worker({
+    onOutcome(_, __, outcome) {
+      if (outcome?.kind === 'answered' && outcome.status === 200) take();
+      else telling = true;
+    },
+  });
+  onTestFinished(() => worker.stop());
+  const answers = [410];
+  // What is tried again gets no answer, which says nothing.
+  const books = await keepBooks(({ text }) =>
+    text === 'well' ? accepted : (answers.shift() ?? new Promise<number>(() => undefined)),
+  );
+  onTestFinished(() => books.close());
+  const { bot, say } = await makeChats(world.front, 2);
+  node.hooks.call = async (name, run) => {
+    if (name === 'webhooks/advance' && telling) {
+      accept(200);
+      await taken;
+    }
+    return run();
+  };
+  await say(0, 'well');
+  await say(1, 'gone');
+  await world.front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+  await books.tookIn(1, 5_000);
+  const { client } = world.front.connection;
+  const { keys } = world.cluster;
+  // The acknowledgement is told behind the 410.
+  await expect.poll(() => client.xlen(keys.queue(bot.id))).toBe(1);
+  const gone = async () => Number(await client.hget(keys.queueState(bot.id), 'gone'));
+  expect(await gone()).toBe(0);
 });

@@ -140,6 +140,14 @@ test('what a process that died after the commit left undone is done by another',
   await consistent(ben);
 });
 
+test('the audit log tells of pictures', async () => {
+  await a.store.pictures.set(owner.id, bot.id, 'avatar', null);
+  const { items } = await a.store.audit.list(bot.id, null, 1);
+  expect(items).toMatchObject([
+    { event: 'picture_changed', actor_type: 'user', actor_id: owner.id, details: { picture: 'avatar' } },
+  ]);
+});
+
 test('the username of a deleted bot is free again when its time is over', async () => {
   const username = (await a.store.bots.find(bot.id))?.username as string;
   await a.store.bots.remove(owner.id, bot.id);
