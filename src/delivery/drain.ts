@@ -274,8 +274,7 @@ export function startDrain(
     if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
     if (crowded())
       for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
-    const own = await store.auth.botById(bot);
-    blocked = own !== null && isBlocked(own);
+    blocked = isBlocked(await store.auth.botById(bot));
     const leave = leaving();
     const asked = wanted();
     const told = report.take();

@@ -81,8 +81,7 @@ export function createDeliveryWorker({
     // It was deleted this very moment: the lease ends by itself.
     if (webhook === null) return null;
     // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
-    const known = await store.auth.botById(bot);
-    const blocked = known !== null && isBlocked(known);
+    const blocked = isBlocked(await store.auth.botById(bot));
     // Its lease has run out and is another's here.
     if (drains.has(bot)) return null;
     const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);

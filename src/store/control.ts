@@ -99,10 +99,6 @@ export type Commands = Readonly<
   Record<string, ReadonlyArray<{ readonly command: string; readonly description: string }>>
 >;
 
-/** A bot whose token leaked and was not replaced yet. The management bot, which nobody owns, never had one. */
-export const isBlocked = ({ token, owner }: Pick<Bot, 'token' | 'owner'>): boolean =>
-  token === '' && owner !== 0;
-
 /** What deleted bots are called. */
 const deletedName = 'Deleted bot';
 
@@ -119,6 +115,9 @@ function botImage(row: BotRow): Image {
   const { owner, username, name, token, names, state } = botOf(row);
   return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
 }
+
+/** Whether the token of a bot leaked: it rests until it gets another. The management bot has none and needs none. */
+export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
 const bot: Kind<Bot> = {
   key: (keys, id) => keys.bot(id),

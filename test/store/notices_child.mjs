@@ -24,7 +24,7 @@ const store = createStore({
   },
   hints: { listen: async () => () => undefined, close: () => undefined },
   keys: makeKeys(4),
-  secrets: createSecrets('p'.repeat(32), [{ id: 'k', key: Buffer.alloc(32) }]),
+  secrets: createSecrets(['p'.repeat(32)], [{ id: 'k', key: Buffer.alloc(32) }]),
   hotTtlMs: 3_600_000,
   reactorsListed: 100,
   onError: () => undefined,
