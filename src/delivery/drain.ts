@@ -113,7 +113,7 @@ export function startDrain(
   function open(): void {
     const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
     if (!sending() || !fresh || pauseLeft() > 0) return;
-    while (held.ready && held.open < breaker.allowed(maxConnections) && slots.take(pump)) {
+    while (held.ready && held.open < breaker.allowed(maxConnections) && slots.take(held.open, pump)) {
       const opened = held.next();
       if (opened === null) slots.give();
       else void deliver(opened, breaker.down);

@@ -1,10 +1,7 @@
 /** The headers by which a receiver knows that an update is from here and unchanged. */
-import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
-
-/** A new signing secret as owners see it: `whsec_` and base64 of 32 bytes (Standard Webhooks). */
-export const makeSigningSecret = (): string => `${prefix}${randomBytes(32).toString('base64')}`;
 
 /** What keys the signatures of a bot. */
 export interface SigningKeys {
