@@ -32,7 +32,7 @@ export function holdMethod<A extends Answer>(name: string, answer: A): A {
 export function holdEndpoint<A extends Answer>(verb: string, path: string, answer: A): A {
   const match = find(verb, path.split('?')[0] ?? '');
   const { body } = answer;
-  if (match === null || match === 'other_verb' || body?.ok !== true) return answer;
+  if (match === null || match === 'other_verb' || (body?.ok !== true && !Array.isArray(body))) return answer;
   const { endpoint } = match;
   const name = `${endpoint.verb} ${endpoint.path}`;
   if (endpoint.body) hold(name, endpoint.body, body);
