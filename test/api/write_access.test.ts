@@ -166,7 +166,7 @@ test('what Redis lost is read back', async () => {
     () => redis.hdel(state, 'wi', 'wv', 'wp'),
     () => redis.hdel(keys.chat({ id: bot.id, user: friend.id }), 'w'),
     () => redis.hdel(keys.chat({ id: bot.id, user: other.id }), 'w'),
-    () => redis.del(state),
+    () => redis.del(state, keys.queue(bot.id)),
   ]) {
     await lost();
     expect((await say(friend)).status).toBe(200);
