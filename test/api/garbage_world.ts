@@ -117,8 +117,9 @@ export interface GarbageWorld {
 export async function openGarbageWorld(service: Service): Promise<GarbageWorld> {
   const own = await furnish(service, 'ann');
   const foreign = await furnish(service, 'olga');
-  // Whose token may be taken away: not that of a caller.
+  // Whose token may be taken away, and which may be deleted: not that of a caller.
   const spare = await service.newBot(own.owner, 'spare');
+  const doomed = await service.newBot(own.owner, 'doomed');
   const victim = await service.newUser('vic');
   const givePictures = async () => {
     const headers = { authorization: `Bearer ${own.owner.token}` };
@@ -140,7 +141,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     ...(of === 'both' ? pick(foreign) : []),
   ];
 
-  function hints({ caller }: Target, of: 'both' | 'own' = 'both'): Hints {
+  function hints({ caller, name }: Target, of: 'both' | 'own' = 'both'): Hints {
     // Operators could take the tokens of the callers away, and whoever manages a chat may bring anyone in.
     const people =
       caller === 'admin'
@@ -156,7 +157,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messageIds, reply_to_message_id: messageIds },
       ...{ user_id: people, member_id: people, id: people },
-      bot_id: [spare.id, foreign.bot.id],
+      bot_id: [name === 'DELETE /api/me/bots/{bot_id}' ? doomed.id : spare.id, foreign.bot.id],
       // Starting a bot or blocking it is anyone's right.
       username: [...newNames.map(() => own.bot.username), ...newNames],
       ...{ post: posts, post_id: posts, external_id: posts },
