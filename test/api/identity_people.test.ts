@@ -41,7 +41,7 @@ describe('people read in their language', () => {
     const user = await speaker(language);
     const page = await app(user, 'GET', `/api/bots/${bot.username.toUpperCase()}`);
     const texts = { name, description: `${name} d`, short_description: `${name} s` };
-    expect(page).toEqual({ id: bot.id, username: bot.username, ...texts });
+    expect(page).toEqual({ id: bot.id, username: bot.username, ...texts, can_write: true });
     const started = await app(user, 'POST', `/api/bots/${bot.username}/start`, {});
     expect(started.chat.first_name).toBe(name);
     const events = await openEvents(world.url, user.token);
@@ -72,7 +72,7 @@ describe('people read in their language', () => {
     const plain = await newBot();
     const user = await speaker('ru');
     const path = `/api/bots/@${plain.username}`;
-    const page = { id: plain.id, username: plain.username, name: 'named' };
+    const page = { id: plain.id, username: plain.username, name: 'named', can_write: true };
     const empty = { description: '', short_description: '' };
     expect(await app(user, 'GET', path)).toEqual({ ...page, ...empty });
     const list = (command: string) => [{ command, description: 'd' }];
@@ -99,7 +99,8 @@ describe('behaviour §11: texts by language in the hands of the owner', () => {
 
   test('PATCH sets and removes; languages and kinds that are not named stay', async () => {
     const bot = await newBot();
-    const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named' };
+    const settings = { write_access: { policy: 'all' } };
+    const bare = { id: bot.id, is_bot: true, username: bot.username, name: 'named', ...settings };
     expect(await app(world.owner, 'GET', own(bot))).toEqual({
       ...bare,
       texts: { name: {}, description: {}, short_description: {} },
