@@ -50,6 +50,8 @@ const refusals = new Set([
   'button_not_found',
   'message_not_found',
   'post_not_found',
+  // What it needs was evicted at each of its attempts, and it has changed nothing.
+  'unavailable',
 ]);
 
 /** What a call answered, or null for a refusal that this workload runs into. */
