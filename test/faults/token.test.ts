@@ -208,7 +208,8 @@ test('R17: no token lies in plain text in Redis, in Postgres or in a log', async
   const lines = service.fronts[0]
     .log()
     .split('\n')
-    .filter((line) => line.includes('"msg":"request"'))
+    // Of a long log only the end is kept, so the first line may be a part of one.
+    .filter((line) => line.startsWith('{"level"') && line.includes('"msg":"request"'))
     .map((line) => JSON.parse(line));
   const own = lines.filter((line) => line.bot === bot.id && line.call === 'getMe').at(-1);
   expect(own).toEqual({
