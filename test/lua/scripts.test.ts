@@ -10,12 +10,19 @@ import { idempotencyCases } from './idempotency.cases.js';
 import { journalCases } from './journal.cases.js';
 import { limitCases } from './limits.cases.js';
 import { messageBatchCases } from './message_batches.cases.js';
+import { editCases } from './message_edits.cases.js';
+import { removalCases } from './message_removals.cases.js';
+import { sendCases } from './message_sends.cases.js';
 import { messageCases } from './messages.cases.js';
 import { pinCases } from './pins.cases.js';
 import { postCountCases } from './post_counts.cases.js';
 import { postCases } from './posts.cases.js';
+import { pollCases } from './update_polls.cases.js';
+import { pressCases } from './update_presses.cases.js';
 import { updateCases } from './updates.cases.js';
 import { webhookReplayCases } from './webhook_replays.cases.js';
+import { stepCases } from './webhook_steps.cases.js';
+import { switchCases } from './webhook_switches.cases.js';
 import { webhookCases } from './webhooks.cases.js';
 import { callScript, changed, dump, keys, scripts, startClusterNode } from './world.js';
 import { writeAccessCases } from './write_access.cases.js';
@@ -24,9 +31,14 @@ let node: Awaited<ReturnType<typeof startClusterNode>>;
 let client: Redis;
 const cases: readonly Case[] = [
   ...messageCases,
+  ...sendCases,
+  ...editCases,
+  ...removalCases,
   ...messageBatchCases,
   ...pinCases,
   ...updateCases,
+  ...pollCases,
+  ...pressCases,
   ...authCases,
   ...chatCases,
   ...controlCases,
@@ -35,6 +47,8 @@ const cases: readonly Case[] = [
   ...idempotencyCases,
   ...postCases,
   ...webhookCases,
+  ...stepCases,
+  ...switchCases,
   ...postCountCases,
   ...webhookReplayCases,
   ...writeAccessCases,

@@ -1,0 +1,255 @@
+/** Calls of the scripts that send a message, and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { unpackMessage } from '../../src/store/codec.js';
+import { chatText } from '../../src/store/keys.js';
+import type { Case } from './cases.js';
+import {
+  asDirect,
+  asGroup,
+  at,
+  deleted,
+  full,
+  groupReady,
+  inChannel,
+  inQueue,
+  member,
+  open,
+  outboxFull,
+  post,
+  poster,
+  ready,
+  sendDirect,
+  sendShared,
+} from './message_world.js';
+import { base, bot, direct, group, keys, partitionOf, seeds, user } from './world.js';
+
+const channelSends: Case[] = [
+  sendShared('a message of a channel is a post', {
+    seeds: [...inChannel, poster],
+    answer: ['ok', 8, expect.anything(), expect.anything(), null, 1, `${post}`],
+    changes: [...asGroup, 'msg:-100777:8', 'outbox', `post:${post}`],
+    async after(client) {
+      const stored = unpackMessage((await client.getBuffer(keys.message(group, 8))) as Buffer);
+      expect(stored).toMatchObject({ version: base + 1, post, origin: {} });
+      expect(await client.hgetall(keys.post(post))).toEqual({
+        c: '-100777',
+        m: '8',
+        v: `${base + 2}`,
+        u: '0',
+      });
+      const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
+      const names = journal.map(([, [, name, , , , state]]) => [name, state]);
+      expect(names).toEqual([
+        ['msg:-100777:8', undefined],
+        [`post:${partitionOf(group)}:10001`, keys.post(post)],
+      ]);
+      const [update] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      expect(update?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
+    },
+  }),
+  sendShared('numbers of posts count up within an incarnation', {
+    seeds: [...inChannel, seeds.hash(at(group).meta, { post: 41, post_inc: 95 }), poster],
+    answer: ['ok', 8],
+    changes: [
+      ...asGroup,
+      'msg:-100777:8',
+      'outbox',
+      `post:${42 * limits.partitions_max + partitionOf(group)}`,
+    ],
+  }),
+  sendShared('a member of a channel who may not post', {
+    seeds: [...inChannel, member('administrator', { can_pin_messages: true })],
+    answer: ['not_allowed'],
+  }),
+];
+
+const sends: Case[] = [
+  sendDirect('a user writes', {
+    seeds: ready,
+    answer: ['ok', 8],
+    changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
+    async after(client) {
+      const stored = await client.getBuffer(keys.message(direct, 8));
+      expect(unpackMessage(stored as Buffer)).toMatchObject({
+        version: base + 1,
+        sender: user,
+        content: { text: 'new' },
+      });
+      const [entry] = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
+      // Above 10^14, where plain concatenation would round.
+      expect(entry?.[0]).toBe(`${base + 1}-0`);
+      expect(entry?.[1].slice(0, 2)).toEqual(['k', `msg:${chatText(direct)}:8`]);
+      expect(await client.hget(keys.chat(direct), 'v')).toBe(`${base + 1}`);
+      const [update] = await client.xrange(keys.queue(bot), '-', '+');
+      expect(update?.[0]).toBe('42-0');
+      const size = (update?.[1] ?? []).filter((_, i) => i % 2 === 1);
+      const bytes = await client.hget(keys.queueState(bot), 'bytes');
+      const raw = (await client.callBuffer('XRANGE', keys.queue(bot), '-', '+')) as [Buffer, Buffer[]][];
+      const counted = (raw[0]?.[1] ?? [])
+        .filter((_, i) => i % 2 === 1)
+        .reduce((sum, part) => sum + part.length, 0);
+      expect([size.length, Number(bytes)]).toEqual([9, counted]);
+    },
+  }),
+  sendDirect(
+    'a bot writes: its own queue hears nothing',
+    {
+      seeds: [open(direct), seeds.chat(direct)],
+      answer: ['ok', 8],
+      changes: [...asDirect, `msg:${chatText(direct)}:8`],
+    },
+    { from: '' },
+  ),
+  sendDirect(
+    'a bot that the user blocked',
+    { seeds: [open(direct), seeds.chat(direct, { t: 'blocked' })], answer: ['blocked'] },
+    { from: '' },
+  ),
+  sendDirect('a user who blocked the bot', {
+    seeds: [...ready, seeds.chat(direct, { t: 'blocked' })],
+    answer: ['blocked'],
+  }),
+  sendDirect('the first message of a fresh chat skips nothing', {
+    seeds: [open(direct), seeds.chat(direct, { s: 0 }), seeds.queue()],
+    answer: ['ok', 1],
+    changes: [...asDirect, `msg:${chatText(direct)}:1`, ...inQueue],
+  }),
+  sendDirect('under a new incarnation both sequences skip', {
+    seeds: [open(direct), seeds.chat(direct, { i: 94 }), seeds.queue({ inc: 94 })],
+    answer: ['ok', 7 + 10_001],
+    changes: [...asDirect, `msg:${chatText(direct)}:10008`, ...inQueue],
+    after: async (client) => expect((await client.xrange(keys.queue(bot), '-', '+'))[0]?.[0]).toBe('10042-0'),
+  }),
+  sendDirect('a kind that the mask leaves out', {
+    seeds: [open(direct), seeds.chat(direct), seeds.queue({ mask: 62 })],
+    answer: ['ok', 8],
+    changes: [...asDirect, `msg:${chatText(direct)}:8`],
+  }),
+  sendDirect('a full queue buries its oldest', {
+    seeds: [...ready, seeds.entry(30), seeds.queue({ bytes: limits.queue_bytes_max })],
+    answer: ['ok', 8],
+    changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
+    async after(client) {
+      const journal = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
+      expect(journal.map(([, fields]) => fields[1])).toEqual([`msg:${chatText(direct)}:8`, `dead:${bot}:30`]);
+      expect((await client.xrange(keys.queue(bot), '-', '+')).map(([name]) => name)).toEqual(['42-0']);
+    },
+  }),
+  sendDirect('a request that was applied', {
+    seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
+    answer: ['ok', '6', '1700000000'],
+    changes: [],
+  }),
+  sendDirect(
+    'an answer to a message',
+    {
+      seeds: [...ready, seeds.message(direct, 5)],
+      answer: ['ok', 8],
+      changes: [...asDirect, `msg:${chatText(direct)}:8`, ...inQueue],
+    },
+    { reply_to: '5' },
+  ),
+  sendDirect(
+    'a request that was applied, though what it answers was deleted and the user blocked the bot since',
+    {
+      seeds: [
+        ...ready,
+        seeds.chat(direct, { t: 'blocked' }),
+        seeds.message(direct, 5, deleted),
+        seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000'),
+      ],
+      answer: ['ok', '6', '1700000000'],
+      changes: [],
+    },
+    { reply_to: '5', from: '' },
+  ),
+  sendDirect(
+    'a request that was applied, and whose reply is cold',
+    {
+      seeds: [...ready, seeds.text(keys.request(partitionOf(direct), 'r'), '6 1700000000')],
+      answer: ['ok', '6', '1700000000', expect.anything()],
+      changes: [],
+    },
+    { reply_to: '5' },
+  ),
+  sendDirect('another run', { seeds: ready, answer: ['stale_run'] }, { run: 'other' }),
+  sendDirect('a full journal', { seeds: [...ready, ...full(direct)], answer: ['journal_full'] }),
+  sendDirect('a cold chat', { seeds: [open(direct)], answer: ['chat_missing', 'T'] }),
+  sendDirect('copies of an older incarnation', {
+    seeds: [open(direct), seeds.chat(direct, { pi: 94 })],
+    answer: ['chat_missing', 'T'],
+  }),
+  sendDirect('a ticket that another left', {
+    seeds: [open(direct), seeds.text(keys.ticket(keys.chat(direct)), 'first', 5_000)],
+    answer: ['chat_missing', 'first'],
+  }),
+  sendDirect('a cold reply', { seeds: ready, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
+  sendDirect(
+    'an answer to what is not yet there',
+    { seeds: ready, answer: ['reply_not_found'] },
+    { reply_to: '8' },
+  ),
+  sendDirect(
+    'an answer to what was deleted',
+    { seeds: [...ready, seeds.message(direct, 5, deleted)], answer: ['reply_not_found'] },
+    { reply_to: '5' },
+  ),
+  sendDirect('no queue', { seeds: [open(direct), seeds.chat(direct)], answer: ['queue_missing'] }),
+
+  sendShared('a member writes', {
+    seeds: groupReady,
+    answer: ['ok', 8],
+    changes: [...asGroup, 'msg:-100777:8', 'outbox'],
+    async after(client) {
+      const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      // The sender itself hears nothing.
+      expect([entry?.[0], entry?.[1][1]]).toEqual([`${base + 1}-0`, `${bot}`]);
+    },
+  }),
+  sendShared('nobody listens', {
+    seeds: [open(group), seeds.chat(group), member()],
+    answer: ['ok', 8],
+    changes: [...asGroup, 'msg:-100777:8'],
+  }),
+  sendShared('a request that was applied', {
+    seeds: [...groupReady, seeds.text(keys.request(partitionOf(group), 'r'), '6 1700000000 0')],
+    answer: ['ok', '6', '1700000000'],
+    changes: [],
+  }),
+  sendShared(
+    'a request that was applied, by one who left since',
+    {
+      seeds: [
+        ...groupReady,
+        member('left'),
+        seeds.text(keys.request(partitionOf(group), 'r'), '6 1700000000 0'),
+      ],
+      answer: ['ok', '6', '1700000000'],
+      changes: [],
+    },
+    { reply_to: '5' },
+  ),
+  ...channelSends,
+  sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
+  sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
+  sendShared('a full outbox', { seeds: [...groupReady, outboxFull], answer: ['outbox_full'] }),
+  sendShared('a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
+  sendShared('a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
+  sendShared('a member copied under an older incarnation', {
+    seeds: [open(group), seeds.chat(group), seeds.member(user, 'member', {}, 94)],
+    answer: ['member_missing', 'T'],
+  }),
+  sendShared('who left', {
+    seeds: [open(group), seeds.chat(group), member('left')],
+    answer: ['not_member', 'group'],
+  }),
+  sendShared('a cold reply', { seeds: groupReady, answer: ['reply_missing', 'T'] }, { reply_to: '5' }),
+  sendShared(
+    'an answer to what was deleted',
+    { seeds: [...groupReady, seeds.message(group, 5, deleted)], answer: ['reply_not_found'] },
+    { reply_to: '5' },
+  ),
+];
+
+export const sendCases: readonly Case[] = sends;

@@ -1,0 +1,109 @@
+/** Calls of the scripts that press a button, and every status they can end in. */
+import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { messageKinds, pack } from '../../src/store/codec.js';
+import { type ChatRef, chatText } from '../../src/store/keys.js';
+import type { Case } from './cases.js';
+import { full, home, type More, open, state, stream } from './update_world.js';
+import { base, bot, direct, group, keyboard, keys, partitionOf, seeds, user } from './world.js';
+
+const pressKeys = (chat: ChatRef) => {
+  const partition = partitionOf(chat);
+  const [message, member] = [keys.message(chat, 7), keys.member(chat.id, user)];
+  return {
+    ...{ meta: keys.meta(partition), journal: keys.journal(partition), outbox: keys.outbox(partition) },
+    ...{
+      chat: keys.chat(chat),
+      ticket: keys.ticket(keys.chat(chat)),
+      message,
+      message_ticket: keys.ticket(message),
+    },
+    ...{ request: keys.request(partition, 'r'), queue_state: keys.queueState(bot), queue: keys.queue(bot) },
+    ...{
+      bot_channel: keys.botChannel(bot),
+      due: keys.webhooksDue(home),
+      query: keys.callbackQueries(partition),
+      member,
+      member_ticket: keys.ticket(member),
+    },
+  };
+};
+function presses(script: 'updates/press_direct' | 'updates/press_shared'): Case[] {
+  const chat = script === 'updates/press_direct' ? direct : group;
+  const [isDirect, partition] = [chat === direct, partitionOf(chat)];
+  const digits = String(partition).padStart(3, '0');
+  const press = (what: string, more: More, args = {}, id = 7): Case => ({
+    ...{ script, what, keys: pressKeys(chat) },
+    args: {
+      press: pack([chatText(chat), `${id}`, `${user}`, 'go', digits, 'T']),
+      from: 'f',
+      extra: 'x',
+      ...args,
+    },
+    ...more,
+  });
+  const chatSeed = seeds.chat(chat, isDirect ? {} : { b: `${bot}` });
+  const ready = [open(partition), chatSeed, isDirect ? seeds.queue() : seeds.member(user, 'member')];
+  const on = (given = {}) => [...ready, seeds.message(chat, 7, { markup: keyboard('go'), ...given })];
+  const query = `${base + 1}${digits}`;
+  return [
+    press('a button', {
+      seeds: on(),
+      answer: ['ok', query],
+      changes: ['meta', `callback_query:${query}`, 'req:r', ...(isDirect ? [stream, state] : ['outbox'])],
+      async after(client) {
+        expect(await client.get(keys.callbackQueries(partition) + query)).toBe(
+          `${chatText(chat)} ${user} ${bot}`,
+        );
+        expect(await client.pttl(keys.callbackQueries(partition) + query)).toBeGreaterThan(
+          limits.callback_query_age_ms_max - 5_000,
+        );
+      },
+    }),
+    press('a request that was applied', {
+      seeds: [...on(), seeds.text(keys.request(partition, 'r'), '123')],
+      answer: ['ok', '123'],
+      changes: [],
+    }),
+    press('another run', { seeds: on(), answer: ['stale_run'] }, { run: 'other' }),
+    press('a full journal', { seeds: [...on(), ...full(partition)], answer: ['journal_full'] }),
+    press('a cold chat', { seeds: [open(partition)], answer: ['chat_missing', 'T'] }),
+    press('a cold message', { seeds: ready, answer: ['message_missing', 'T'] }),
+    press('what is not yet there', { seeds: on(), answer: ['not_found'] }, {}, 8),
+    press('a deleted message', { seeds: on({ kind: messageKinds.deleted }), answer: ['not_found'] }),
+    press('another button', { seeds: on({ markup: keyboard('stop') }), answer: ['no_button'] }),
+    press('no keyboard', { seeds: on({ markup: null }), answer: ['no_button'] }),
+    press("a person's message", { seeds: on({ sender: user }), answer: ['no_button'] }),
+    ...(isDirect
+      ? [
+          press('a user who blocked the bot', {
+            seeds: [...on(), seeds.chat(chat, { t: 'blocked' })],
+            answer: ['blocked'],
+          }),
+          press('no queue', {
+            seeds: [open(partition), chatSeed, seeds.message(chat, 7, { markup: keyboard('go') })],
+            answer: ['queue_missing'],
+          }),
+        ]
+      : [
+          press('a cold member', { seeds: [open(partition), chatSeed], answer: ['member_missing', 'T'] }),
+          press('who left', {
+            seeds: [...on(), seeds.member(user, 'left')],
+            answer: ['not_member', 'group'],
+          }),
+          press('a bot that left', {
+            seeds: [...on(), seeds.chat(group, { b: `1${bot}` })],
+            answer: ['no_button'],
+          }),
+          press('a full outbox', {
+            seeds: [...on(), seeds.stream(keys.outbox(partition), limits.outbox_length_max)],
+            answer: ['outbox_full'],
+          }),
+        ]),
+  ];
+}
+
+export const pressCases: readonly Case[] = [
+  ...presses('updates/press_direct'),
+  ...presses('updates/press_shared'),
+];

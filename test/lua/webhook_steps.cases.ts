@@ -1,0 +1,246 @@
+/** Calls of the script that takes a step of a delivery, and every status it can end in. */
+import { expect } from 'vitest';
+import { pack } from '../../src/store/codec.js';
+import type { Case } from './cases.js';
+import {
+  again,
+  any,
+  at,
+  attempts,
+  chat,
+  due,
+  fence,
+  field,
+  home,
+  hooked,
+  later,
+  type More,
+  member,
+  mine,
+  parked,
+  retries,
+  rowsOf,
+  state,
+  stream,
+  three,
+  zset,
+} from './webhook_world.js';
+import { base, bot, keys, seeds } from './world.js';
+
+const report = (more = {}) =>
+  pack({
+    ...{ acked: [], failed: [], chats: 10, updates: 10, error: '', gone: '', hold: 0, probes: 0, hook: 7 },
+    ...more,
+  });
+const advance = (what: string, more: More, told = {}, args = {}): Case => ({
+  ...{ script: 'webhooks/advance', what, keys: at },
+  args: {
+    ...{ bot: `${bot}`, fence, since: '7', after: '41', safe: '41', leave: 'stay' },
+    ...{ report: report(told), ...args },
+  },
+  ...more,
+});
+
+const failedChat = [chat, 60_000, '3', '39', '40'];
+const steps: Case[] = [
+  advance(
+    'acknowledges and renews',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, null, 0, 0],
+      changes: [stream, state, due],
+      async after(client) {
+        expect((await client.xrange(keys.queue(bot), '-', '+')).map(([id]) => id)).toEqual(['41-0']);
+        expect([await field(client, 'bytes'), await field(client, 'cur')]).toEqual(['80', '41']);
+      },
+    },
+    { acked: ['39', 100, '', '40', 120, ''] },
+  ),
+  advance(
+    'what was acknowledged before counts once',
+    { seeds: [...three, mine()], answer: ['ok', '7'], changes: [state, due] },
+    { acked: ['12', 100, ''] },
+  ),
+  advance(
+    'parks a chat that failed, with the error',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7', any, [], [], '41', 0, 60_000],
+      changes: [state, due, parked, retries, attempts],
+      async after(client) {
+        expect(await client.zrange(keys.parked(bot), '0', '-1')).toEqual([member(39), member(40)]);
+        expect(await client.hgetall(keys.attempts(bot))).toEqual({ [chat]: '39 3' });
+        expect(await field(client, 'err')).toBe('why');
+      },
+    },
+    { failed: [failedChat], error: 'why' },
+  ),
+  advance(
+    'parks nothing that was dropped',
+    { seeds: [seeds.open(home), mine()], answer: ['ok', '7'], changes: [state, due] },
+    { failed: [failedChat] },
+  ),
+  advance(
+    'the next of a parked chat is due once the first is acknowledged',
+    {
+      seeds: [
+        ...three,
+        mine(),
+        zset(keys.parked(bot), 0, member(39), 0, member(40)),
+        zset(keys.retries(bot), later, chat),
+        seeds.hash(keys.attempts(bot), { [chat]: '39 3' }),
+      ],
+      answer: ['ok', '7', any, again([chat, '0', '40-0']), []],
+      changes: [stream, state, due, parked, retries, attempts],
+    },
+    { acked: ['39', 100, chat] },
+  ),
+  advance(
+    'begins a run of 410',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, expect.stringMatching(/^\d{13}$/)],
+      changes: [state, due],
+    },
+    { gone: 'set' },
+  ),
+  advance(
+    'goes on with a run of 410',
+    {
+      seeds: [...three, mine({ gone: 5 })],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, '5'],
+      changes: [state, due],
+    },
+    { gone: 'set' },
+  ),
+  advance(
+    'ends a run of 410',
+    {
+      seeds: [...three, mine({ gone: 5 })],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, null],
+      changes: [state, due],
+    },
+    { gone: 'clear' },
+  ),
+  advance(
+    'leaves when nothing is left',
+    {
+      seeds: [...three, mine(), zset(keys.webhooksDue(home), later, bot)],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
+      changes: [state, due],
+      async after(client) {
+        expect(await field(client, 'leased')).toBeNull();
+        expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).toBeNull();
+      },
+    },
+    {},
+    { leave: 'idle' },
+  ),
+  advance(
+    'leaves without having read what came: somebody is to look at once',
+    {
+      seeds: [...three, mine({ dropped: 6 })],
+      answer: ['ok', '7', any, [], [], '40', 0, -1, null, 1, 1, '6'],
+      changes: [state, due],
+      after: async (client) => expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).not.toBeNull(),
+    },
+    { updates: 0, chats: 1 },
+    { leave: 'idle', after: '40', safe: '40' },
+  ),
+  advance(
+    'what a former receiver did is not held against the present one',
+    {
+      seeds: [...three, mine({ hook_set: 9, hook: 9 })],
+      answer: ['ok', '9', any, [], [], '41', 0, -1, null, 1, 1, '0'],
+      changes: [state, due],
+      async after(client) {
+        const names = ['hold', 'probes', 'err', 'gone'] as const;
+        expect(await Promise.all(names.map((name) => field(client, name)))).toEqual([null, null, null, null]);
+      },
+    },
+    { hold: 30_000, probes: 4, error: 'why', gone: 'set', hook: 8 },
+    { leave: 'now', safe: '39' },
+  ),
+  advance(
+    'leaves until the next retry',
+    {
+      seeds: [...three, mine(), zset(keys.parked(bot), 0, member(39)), zset(keys.retries(bot), later, chat)],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
+      changes: [state, due],
+      after: async (client) => expect(await client.zscore(keys.webhooksDue(home), `${bot}`)).toBe(`${later}`),
+    },
+    {},
+    { leave: 'idle' },
+  ),
+  advance(
+    'stays when something came',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7', any, [], rowsOf('41-0'), '41', 0, -1, null, 0, 0],
+      changes: [state, due],
+      after: async (client) => expect(await field(client, 'cur')).toBe('40'),
+    },
+    {},
+    { leave: 'idle', after: '40', safe: '40' },
+  ),
+  advance(
+    'leaves with work undone: somebody is to look at once',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 1],
+      changes: [state, due],
+    },
+    {},
+    { leave: 'now', safe: '39' },
+  ),
+  advance(
+    'leaves a receiver that is down alone for a while',
+    {
+      seeds: [...three, mine()],
+      answer: ['ok', '7', any, [], [], '41', 0, -1, null, 1, 0],
+      changes: [state, due],
+      async after(client) {
+        expect(Number(await field(client, 'hold'))).toBeGreaterThan(Date.now() + 20_000);
+        expect(await field(client, 'probes')).toBe('4');
+      },
+    },
+    { hold: 30_000, probes: 4 },
+    { leave: 'now', safe: '39' },
+  ),
+  advance(
+    'after the webhook was deleted: acknowledges and nothing else',
+    {
+      seeds: [...three, seeds.queue({ fence, leased: later, bytes: 300 })],
+      answer: ['ok', 0, any, [], [], '41', 0, any, null, 0, 0],
+      changes: [stream, state],
+    },
+    { acked: ['39', 100, ''], failed: [[chat, 0, '1', '40']] },
+  ),
+  advance(
+    'after the webhook was deleted: gives the lease back',
+    {
+      seeds: [...three, seeds.queue({ fence, leased: later })],
+      answer: ['ok', 0, any, [], [], '41', 0, any, null, 1, 0],
+      changes: [state],
+    },
+    {},
+    { leave: 'now' },
+  ),
+  advance(
+    'after another webhook was set: hands over',
+    {
+      seeds: [...three, mine({ hook: 9, since: 9 })],
+      answer: ['ok', 0, any, [], [], '41', 0, any, null, 1, 1],
+      changes: [state, due],
+    },
+    {},
+    { leave: 'now' },
+  ),
+  advance(
+    'another has the lease',
+    { seeds: [...three, hooked({ fence: base + 5 })], answer: ['fenced'] },
+    { acked: ['39', 100, ''] },
+  ),
+];
+
+export const stepCases: readonly Case[] = steps;
