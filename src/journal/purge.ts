@@ -49,31 +49,21 @@ const deletions = journalTables.flatMap((whole) => {
   return [...ofParts, ofWhole];
 });
 
-const deleteRequests = statement(
-  'purge_control_requests',
-  `delete from control_requests where request = any(array(
-     select request from control_requests
-     where created_at < now() - $1::bigint * interval '1 millisecond'
-     order by created_at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
+/** Deletes rows whose time in `column` is more than $1 ms ago, the oldest first, so many at a time. */
+const aged = (name: string, table: string, key: string, column: string) =>
+  statement(
+    name,
+    `delete from ${table} where ${key} = any(array(
+       select ${key} from ${table} where ${column} < now() - $1::bigint * interval '1 millisecond'
+       order by ${column} limit ${chunkRowsMax} for update skip locked
+     ))`,
+  );
 
-const deleteFormerTokens = statement(
-  'purge_former_tokens',
-  `delete from former_tokens where hmac = any(array(
-     select hmac from former_tokens
-     where ended_at < now() - $1::bigint * interval '1 millisecond'
-     order by ended_at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
+const deleteRequests = aged('purge_control_requests', 'control_requests', 'request', 'created_at');
 
-const agedAttempts = statement(
-  'purge_aged_attempts',
-  `delete from delivery_attempts where ctid = any(array(
-     select ctid from delivery_attempts where at < now() - $1::bigint * interval '1 millisecond'
-     order by at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
+const deleteFormerTokens = aged('purge_former_tokens', 'former_tokens', 'hmac', 'ended_at');
+
+const agedAttempts = aged('purge_aged_attempts', 'delivery_attempts', 'ctid', 'at');
 const surplusAttempts = statement(
   'purge_surplus_attempts',
   `with bounds as materialized (
@@ -88,22 +78,9 @@ const surplusAttempts = statement(
    ))`,
 );
 
-const deleteOldDead = statement(
-  'purge_dead_updates_by_age',
-  `delete from dead_updates where ctid = any(array(
-     select ctid from dead_updates
-     where created_at < now() - $1::bigint * interval '1 millisecond'
-     order by created_at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
+const deleteOldDead = aged('purge_dead_updates_by_age', 'dead_updates', 'ctid', 'created_at');
 
-const agedAudit = statement(
-  'purge_aged_audit',
-  `delete from bot_audit where id = any(array(
-     select id from bot_audit where at < now() - $1::bigint * interval '1 millisecond'
-     order by at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
+const agedAudit = aged('purge_aged_audit', 'bot_audit', 'id', 'at');
 /** Of a bot with too many the newest stay. */
 const surplusAudit = statement(
   'purge_surplus_audit',
@@ -146,14 +123,7 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
-const deleteTold = statement(
-  'purge_notices',
-  `delete from notices where id = any(array(
-     select id from notices
-     where told_at < now() - $1::bigint * interval '1 millisecond'
-     order by told_at limit ${chunkRowsMax} for update skip locked
-   ))`,
-);
+const deleteTold = aged('purge_notices', 'notices', 'id', 'told_at');
 
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
  * `auditDays` is the setting AUDIT_DAYS. Returns the rows. */
