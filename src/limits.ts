@@ -184,7 +184,7 @@ export const limits = {
   message_days_min: 3,
   message_days_max: 3_650,
   retention_interval_ms: 3_600_000,
-  retention_look_ms: 30_000,
+  retention_look_ms: 5_000,
   retention_piece_ms: 2_000,
   retention_batch_max: 500,
   account_removal_ms_max: 3_000,

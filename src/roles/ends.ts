@@ -15,12 +15,15 @@ export function startEnds({
   figures,
 }: Pick<Backends, 'config' | 'log' | 'store' | 'files' | 'figures'>): Role {
   const { MESSAGE_DAYS, MEDIA_DAYS } = config;
-  const counts = { messages: 0, files: 0 };
+  const counts = { accounts: 0, messages: 0, files: 0 };
   figures.push(
+    ['petrel_ended_accounts', 'Ended accounts of which this process removed the last.', () => counts.accounts],
     ['petrel_aged_messages', 'Messages that were removed for their age.', () => counts.messages],
     ['petrel_aged_files', 'Uploaded files that were removed for their age.', () => counts.files],
   );
-  const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [];
+  const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
+    ['accounts', store.accounts.goOn],
+  ];
   if (MESSAGE_DAYS !== undefined)
     kinds.push(['messages', () => store.retention.messages(MESSAGE_DAYS * day_ms)]);
   if (MEDIA_DAYS !== undefined)
@@ -39,7 +42,7 @@ export function startEnds({
     while (!stopping.signal.aborted) {
       for (const [kind, piece] of kinds)
         await end(kind, piece).catch((error: Error) =>
-          log.warn({ reason: error.message }, `${kind} past their age stay for now`),
+          log.warn({ reason: error.message }, `${kind} that have ended stay for now`),
         );
       await sleep(limits.retention_look_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -3,6 +3,7 @@ import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
+import { type Accounts, createAccounts } from './accounts.js';
 import { type Attempts, createAttempts } from './attempts.js';
 import { type Audit, createAudit } from './audit.js';
 import { type Auth, createAuth } from './auth.js';
@@ -48,6 +49,7 @@ import { createWebhooks, type Webhooks } from './webhooks.js';
 import { createWriteAccessCopies } from './write_access.js';
 
 export interface Store {
+  readonly accounts: Accounts;
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
@@ -160,13 +162,17 @@ export function createStore({
     };
   };
   const own = changing(shared);
+  const history = createHistory(shared, chats, records);
+  const ending = { control, auth, chats, history, posts: own.posts, identities, removal, erase };
+  const accounts = createAccounts(shared, shared.db, ending, onError);
   const store: Store = {
     ...own,
+    accounts,
     auth,
     chats,
     queues,
     forwarder,
-    history: createHistory(shared, chats, records),
+    history,
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
@@ -176,7 +182,7 @@ export function createStore({
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities },
+      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities, accounts },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -203,6 +209,7 @@ export function createStore({
       return {
         ...store,
         ...changing(own),
+        accounts: createAccounts(own, shared.db, ending, onError),
         chats: createChats(own, control, forwarder),
         bots: createBots(own, shared.db, parts),
         webhooks: createWebhooks(own, control, queues, ring),

@@ -18,7 +18,8 @@ alter table users add column deleted_at timestamptz;
 create table account_removals (
   user_id bigint primary key references users,
   place jsonb,
-  began_at timestamptz not null default now()
+  began_at timestamptz not null default now(),
+  next_at timestamptz not null default now()
 );
 comment on table account_removals is 'Accounts that have ended and of which something is still to be removed. place: where that stands.';
 create index on names (free_at) where free_at is not null;
