@@ -197,6 +197,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     blobs: await openBlobStore(config),
     measurer: createMeasurer(),
     pepper: secrets.root,
+    expiring: config.MEDIA_DAYS !== undefined,
     onError: onError('files'),
   });
 
