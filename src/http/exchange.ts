@@ -79,12 +79,12 @@ export class Exchange extends Head implements ApiRequest {
     this.method = method;
     this.path = request.getUrl();
     this.query = request.getQuery() ?? '';
-    this.named = context.access ? context.access.name() : '';
-    this.beganAt = context.access ? performance.now() : 0;
     context.open++;
     // First of all: an engine ends the process when its callback returns with neither a reply nor this listener.
     response.onAborted(() => this.abort());
     readHead(request, this);
+    this.named = context.access ? context.access.name(this) : '';
+    this.beganAt = context.access ? performance.now() : 0;
     if (context.signed?.path === this.path) {
       this.keyId = request.getHeader(context.signed.keyId);
       this.signature = request.getHeader(context.signed.signature);

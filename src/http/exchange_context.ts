@@ -6,8 +6,8 @@ import { isUpload, type SignedBodies } from './head.js';
 
 /** Hears of every request when it is over. */
 export interface AccessListener {
-  /** A name for the next request, which goes into its answer. */
-  name(): string;
+  /** A name for a request, which goes into its answer. */
+  name(request: ApiRequest): string;
   /** `status` is 0 when the client went before the answer. */
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }

@@ -32,6 +32,8 @@ export interface HttpServer {
   readonly port: number;
   /** Requests and event streams that have not been answered to their end. */
   openRequests(): number;
+  /** From now on each reply ends its connection, so that a balancer keeps none that is about to go. New ones are accepted. */
+  leave(): void;
   /** Stops accepting connections, ends each connection with its next reply, and waits at most `msMax` for the open
    * requests. Resolves to how many are left. */
   drain(msMax: number): Promise<number>;
@@ -97,6 +99,10 @@ class Server implements HttpServer {
 
   openRequests(): number {
     return this.context.open;
+  }
+
+  leave(): void {
+    this.context.closing = true;
   }
 
   async drain(msMax: number): Promise<number> {

@@ -2,11 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawBodyBound } from '../api/body_bounds.js';
+import { createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
+import { fail } from '../errors.js';
 import { loadEngine } from '../http/engine.js';
 import type { AccessListener } from '../http/exchange_context.js';
 import { listen } from '../http/server.js';
@@ -18,12 +20,22 @@ import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
 
-/** Requests are named by this node and a number: what a client calls its request might be its token. */
-function accessListener(access: AccessLog): AccessListener {
+/** No token has this form. */
+const requestName = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * Requests are named by the balancer that is trusted to do so, else by this node and a number: what a client calls its request
+ * might be its token.
+ */
+function accessListener(access: AccessLog, trustedProxies: readonly string[]): AccessListener {
+  const isTrusted = createTrust(trustedProxies);
   const node = randomBytes(6).toString('base64url');
   let count = 0;
   return {
-    name: () => `${node}-${(++count).toString(36)}`,
+    name: (request) =>
+      request.requestId !== '' && requestName.test(request.requestId) && isTrusted(request)
+        ? request.requestId
+        : `${node}-${(++count).toString(36)}`,
     over(request, name, status, ms) {
       const { method: verb, called: call, calledBy, path } = request;
       const by = path.startsWith('/api/') ? 'user' : 'bot';
@@ -53,35 +65,36 @@ export async function startFront(backends: Backends): Promise<Role> {
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const own = { ...referencePages(config.BASE_URL), ...statusPages(metrics, isReady) };
+  const dispatch = createDispatch({
+    store,
+    files,
+    receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
+    adminToken: config.ADMIN_TOKEN,
+    provider:
+      provider &&
+      createProvider(store, {
+        ...provider,
+        onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+      }),
+    leakKeys:
+      config.LEAK_REPORT_KEYS === undefined
+        ? null
+        : createLeakKeys({
+            source: config.LEAK_REPORT_KEYS,
+            onError: (error) =>
+              log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
+          }),
+    trustedProxies: config.TRUSTED_PROXIES,
+    own,
+    onCall: metrics.call,
+  });
   const server = await listen({
     engine,
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
     bodyBound: rawBodyBound(),
-    handler: createDispatch({
-      store,
-      files,
-      receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
-      adminToken: config.ADMIN_TOKEN,
-      provider:
-        provider &&
-        createProvider(store, {
-          ...provider,
-          onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
-        }),
-      leakKeys:
-        config.LEAK_REPORT_KEYS === undefined
-          ? null
-          : createLeakKeys({
-              source: config.LEAK_REPORT_KEYS,
-              onError: (error) =>
-                log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
-            }),
-      trustedProxies: config.TRUSTED_PROXIES,
-      own,
-      onCall: metrics.call,
-    }),
+    handler: (request) => (leaving && request.handover ? fail('leaving') : dispatch(request)),
     signed: {
       path: leakReportPath,
       keyId: config.LEAK_REPORT_KEY_HEADER.toLowerCase(),
@@ -89,7 +102,7 @@ export async function startFront(backends: Backends): Promise<Role> {
       bytesMax: limits.leak_body_bytes_max,
     },
     onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
-    access: access && accessListener(access),
+    access: access && accessListener(access, config.TRUSTED_PROXIES),
   });
   metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
     server.openRequests(),
@@ -113,6 +126,7 @@ export async function startFront(backends: Backends): Promise<Role> {
   return {
     async stop() {
       leaving = true;
+      server.leave();
       if (config.DRAIN_MS > 0) await sleep(config.DRAIN_MS);
       store.polls.close();
       store.streams.close();
