@@ -12,6 +12,11 @@ export interface AccessListener {
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }
 
+/** Counts every request when it is over; `call` is a name of the documents. */
+export interface RequestListener {
+  over(call: string, status: number, ms: number): void;
+}
+
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
   /** What a body of more than the usual bytes, or of unknown length, may hold. */
@@ -20,6 +25,7 @@ export interface ExchangeContext {
    * gave it. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
+  readonly meter: RequestListener | undefined;
   readonly signed: SignedBodies | undefined;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
   open: number;

@@ -4,7 +4,7 @@ import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
-import type { AccessListener, ExchangeContext } from './exchange_context.js';
+import type { AccessListener, ExchangeContext, RequestListener } from './exchange_context.js';
 import type { SignedBodies } from './head.js';
 
 export interface ListenOptions {
@@ -26,6 +26,7 @@ export interface ListenOptions {
   readonly onFault: (error: unknown, request?: string) => void;
   /** Nothing is told of requests if absent. */
   readonly access?: AccessListener | undefined;
+  readonly meter?: RequestListener | undefined;
 }
 
 export interface HttpServer {
@@ -140,6 +141,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     onFault: options.onFault,
     signed: options.signed,
     access: options.access,
+    meter: options.meter,
     open: 0,
     closing: false,
     idle: () => undefined,

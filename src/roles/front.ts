@@ -11,11 +11,13 @@ import { referencePages } from '../docs/reference.js';
 import { fail } from '../errors.js';
 import { loadEngine } from '../http/engine.js';
 import type { AccessListener } from '../http/exchange_context.js';
-import { listen } from '../http/server.js';
+import { type HttpServer, listen } from '../http/server.js';
 import { createProvider } from '../jwt/provider.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
+import type { Metrics } from '../obs/metrics.js';
+import { createRequestMeter } from '../obs/requests.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
@@ -45,6 +47,32 @@ function accessListener(access: AccessLog, trustedProxies: readonly string[]): A
   };
 }
 
+/** What a front tells besides its requests. */
+function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    metrics.tell({ kind: 'gauge', name, help, read });
+  gauge('petrel_open_requests', 'Requests and streams not yet answered.', () => server.openRequests());
+  gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
+  gauge('petrel_open_streams', 'Event streams that are open on this node.', () => store.streams.count());
+  gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
+  gauge('petrel_auth_lease', '1 while this node may trust what it remembers of tokens.', () =>
+    store.auth.stats.leased ? 1 : 0,
+  );
+  metrics.tell({
+    name: 'petrel_guesses_slowed_total',
+    help: 'Calls with tokens that never existed which were answered 429.',
+    kind: 'counter',
+    read: () => store.guesses.slowed,
+  });
+  metrics.tell({
+    name: 'petrel_refused_by_rate_total',
+    help: 'Calls refused because of a setting RATE_PER_….',
+    kind: 'counter',
+    labels: ['per'],
+    read: () => Object.entries(store.fairUse?.refused ?? {}).map(([per, count]) => [[per], count] as const),
+  });
+}
+
 export async function startFront(backends: Backends): Promise<Role> {
   const { config, log, store, files, connection } = backends;
   const engine = loadEngine();
@@ -57,6 +85,8 @@ export async function startFront(backends: Backends): Promise<Role> {
     );
   }
   const metrics = metricsOf(engine);
+  const meter = createRequestMeter();
+  for (const figure of meter.figures) metrics.tell(figure);
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
   const provider = providerOf(config);
@@ -86,7 +116,6 @@ export async function startFront(backends: Backends): Promise<Role> {
           }),
     trustedProxies: config.TRUSTED_PROXIES,
     own,
-    onCall: metrics.call,
   });
   const server = await listen({
     engine,
@@ -102,24 +131,10 @@ export async function startFront(backends: Backends): Promise<Role> {
       bytesMax: limits.leak_body_bytes_max,
     },
     onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
+    meter,
     access: access && accessListener(access, config.TRUSTED_PROXIES),
   });
-  metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
-    server.openRequests(),
-  );
-  metrics.gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
-  metrics.gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
-  metrics.gauge(
-    'petrel_guesses_slowed',
-    'Calls with tokens that never existed which were answered 429.',
-    () => store.guesses.slowed,
-  );
-  for (const kind of ['bot', 'owner', 'chat', 'address'] as const)
-    metrics.gauge(
-      `petrel_refused_by_${kind}_rate`,
-      `Calls refused because of the setting RATE_PER_${kind.toUpperCase()}.`,
-      () => store.fairUse?.refused[kind] ?? 0,
-    );
+  tellOfFront(metrics, backends, server);
   tellFigures(metrics, backends);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');
