@@ -64,7 +64,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/codec.ts',
-  redis: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  redis: (to) => /^(errors|limits)$/.test(folderOf(to)) || to === 'obs/distribution.ts',
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
