@@ -1,10 +1,10 @@
 /** Measures one scenario: warm-up, then rounds in which its two sides take turns. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect } from './client.js';
-import { type LoadOptions, load } from './load.js';
-import { cpuSeconds } from './processes.js';
-import type { RedisWatch } from './redis_watch.js';
-import type { Goal, Prepared, Scenario, Side } from './scenario.js';
+import { expect } from '../src/bench/client.js';
+import { type LoadOptions, load } from './load/load.js';
+import type { Goal, Prepared, Scenario, Side } from './scenarios/scenario.js';
+import { cpuSeconds } from './site/processes.js';
+import type { RedisWatch } from './site/redis_watch.js';
 
 /** One server in one round. Times are in microseconds a request unless the name says otherwise. */
 export interface Round {

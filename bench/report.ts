@@ -1,6 +1,6 @@
 /** What a run found, for the terminal. */
 import type { Measured, Round } from './measure.js';
-import type { Finding } from './survey.js';
+import type { Finding } from './surveys/survey.js';
 
 const columns = [
   '',

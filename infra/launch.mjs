@@ -33,7 +33,8 @@ const dist = join(root, 'dist');
 const modules = join(root, 'node_modules');
 const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
-const benchDist = join(dist, 'bench');
+// Beside `dist/bench`, which is the program's own: `petrel bench` is in every build.
+const benchDist = join(dist, 'measure');
 
 const say = (line) => process.stdout.write(`${line}\n`);
 
@@ -211,13 +212,13 @@ async function compile(compiler, files, target) {
     copyFileSync(join(viewer, name), join(target, 'docs', 'viewer', name));
 }
 
-/** The bench is built beside the program it runs: imports of `../src/…` become imports of `../…`, all others stay. */
+/** The bench is built beside the program it runs: imports of `../src/…` become imports of `../…`, at any depth; all others stay. */
 function compileBench(compiler, files, target) {
   const imports = {
     name: 'imports',
     setup: ({ onResolve }) =>
       onResolve({ filter: /^/ }, ({ kind, path }) =>
-        kind === 'entry-point' ? undefined : { path: path.replace(/^\.\.\/src\//, '../'), external: true },
+        kind === 'entry-point' ? undefined : { path: path.replace(/^((?:\.\.\/)+)src\//, '$1'), external: true },
       ),
   };
   return transpile(compiler, files, target, { bundle: true, outbase: benchSource, plugins: [imports] });
@@ -266,7 +267,7 @@ const ensureBench = () =>
     from: benchSource,
     to: benchDist,
     make: compileBench,
-    program: join(benchDist, 'main.js'),
+    program: join(benchDist, 'run.js'),
   });
 
 async function runTests(args, env = {}) {
@@ -312,7 +313,7 @@ async function launch([role, ...args]) {
   if (role === 'bench' || role === 'dev') endWithNpm();
   if (role === 'bench') {
     await ensureBench();
-    return takeOver(join(benchDist, 'main.js'), args);
+    return takeOver(join(benchDist, 'run.js'), args);
   }
   return takeOver(main, role === undefined ? [] : [role, ...args]);
 }

@@ -1,12 +1,12 @@
 /** The bench runs from a bare build, finds what it should, and ends at the first wrong answer with nothing left behind. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Measured } from '../../bench/measure.js';
-import type { Finding } from '../../bench/survey.js';
+import type { Finding } from '../../bench/surveys/survey.js';
 
 const launcher = fileURLToPath(new URL('../../infra/launch.mjs', import.meta.url));
 let dir: string;
@@ -25,8 +25,8 @@ interface Ended {
 }
 
 function bench(name: string, ...args: readonly string[]): Promise<Ended> {
-  const temporary = join(dir, name);
-  mkdirSync(temporary, { mode: 0o711 });
+  const temporary = mkdtempSync(join(dir, `${name}-`));
+  chmodSync(temporary, 0o711);
   const short = ['--rounds', '1', '--seconds', '1', '--warmup', '0', '--connections', '4', '--posts', '8'];
   const env = { ...process.env, TMPDIR: temporary };
   return new Promise((resolve) => {

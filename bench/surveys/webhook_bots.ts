@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { makeCertificate } from './certificate.js';
-import { call, expect, inParallel, makePair, type Pair } from './client.js';
-import { makePeople, openChats, type Person, text } from './population.js';
-import { otherCore } from './processes.js';
-import type { Program, Site } from './site.js';
+import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
+import { makeCertificate } from '../site/certificate.js';
+import { makePeople, openChats, type Person, text } from '../site/population.js';
+import { otherCore } from '../site/processes.js';
+import type { Program, Site } from '../site/site.js';
 import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from './webhook_receiver.js';
 
 export const bots = 20;
@@ -61,7 +61,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
   const certificate = makeCertificate();
   const secretToken = randomBytes(24).toString('hex');
   const task: ReceiverTask = { certificate, secretToken };
-  const receiver = await site.startProgram<ReceiverWord>('webhook_receiver', task, otherCore);
+  const receiver = await site.startProgram<ReceiverWord>('surveys/webhook_receiver', task, otherCore);
   const { first } = receiver;
   expect(first.kind === 'listening' && first.port > 0, 'the receiver did not start');
   const origin = `https://127.0.0.1:${first.port}`;

@@ -3,7 +3,7 @@
  * fixed rate. Nobody waits for anybody: what the service falls behind, and what this process does, counts as time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inParallel } from './client.js';
+import { inParallel } from '../../src/bench/client.js';
 import type { Finding, Survey } from './survey.js';
 import { bots, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 

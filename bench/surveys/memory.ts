@@ -3,11 +3,11 @@
  * is read before and after many of them were made, with the journal drained and without what is remembered of requests.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, expect, inParallel, makePair, type Pair } from './client.js';
-import { fillReactions, untilFlushed } from './fill_reactions.js';
-import { makeMessages, makePeople, makePosts, type Person, type Post } from './population.js';
-import type { RedisWatch } from './redis_watch.js';
-import type { Site } from './site.js';
+import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
+import { fillReactions, untilFlushed } from '../site/fill_reactions.js';
+import { makeMessages, makePeople, makePosts, type Person, type Post } from '../site/population.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
 import type { Finding, Survey } from './survey.js';
 
 /** 300 bytes. */

@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { createServer, type TLSSocket } from 'node:tls';
-import type { Certificate } from './certificate.js';
+import type { Certificate } from '../site/certificate.js';
 
 /** A round begins: so many updates are due. */
 export interface Expected {

@@ -1,8 +1,8 @@
 /** P1: `getMe` beside a server that answers the same bytes without looking. */
-import { expect, makePair } from './client.js';
+import { expect, makePair } from '../../src/bench/client.js';
+import { once } from '../../src/bench/series.js';
+import type { Target } from '../site/site.js';
 import { askForText, type Scenario, type Side } from './scenario.js';
-import { once } from './series.js';
-import type { Target } from './site.js';
 
 export const getMe: Scenario = {
   name: 'getMe',

@@ -1,6 +1,6 @@
 /** P8: what a send costs as the chats of an installation grow. */
-import { expect, inParallel, makePair } from './client.js';
-import { type Message, openManyChats, text } from './population.js';
+import { expect, inParallel, makePair } from '../../src/bench/client.js';
+import { type Message, openManyChats, text } from '../site/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 
 const few = 1_000;

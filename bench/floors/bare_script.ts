@@ -1,8 +1,8 @@
 /** A script called with as little as can be: keys and arguments lie in a row that is made once, and a call changes a few. */
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';
-import type { RedisConnection } from '../src/redis/connection.js';
-import { readScript } from '../src/redis/contract.js';
+import type { RedisConnection } from '../../src/redis/connection.js';
+import { readScript } from '../../src/redis/contract.js';
 
 type Value = string | Buffer;
 type Values = Readonly<Record<string, Value>>;
@@ -22,7 +22,7 @@ export interface BareScript {
   place(value: string): number;
 }
 
-const root = fileURLToPath(new URL('../../lua', import.meta.url));
+const root = fileURLToPath(new URL('../../../lua', import.meta.url));
 
 export async function loadBare(
   connection: RedisConnection,

@@ -1,12 +1,12 @@
 /** P5: what a front asks of Redis for a call on hot data, counted by Redis itself. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limits } from '../src/limits.js';
-import { answerOf, call, expect, makePair } from './client.js';
-import { openMonitor } from './monitor.js';
-import { makeMessages, makePeople, makePosts, type Person, type Post, text } from './population.js';
-import type { RedisWatch } from './redis_watch.js';
-import type { Site } from './site.js';
+import { answerOf, call, expect, makePair } from '../../src/bench/client.js';
+import { limits } from '../../src/limits.js';
+import { openMonitor } from '../site/monitor.js';
+import { makeMessages, makePeople, makePosts, type Person, type Post, text } from '../site/population.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
 import type { Finding, Survey } from './survey.js';
 
 /** Calls of each kind that are counted, one after another. */

@@ -6,14 +6,14 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { settings } from '../src/config.js';
-import { startPostgres } from '../src/local/postgres.js';
-import { endChild, exitOf, freePort } from '../src/local/processes.js';
-import { startRedis } from '../src/local/redis.js';
-import { ensureRedis } from '../src/local/redis_install.js';
-import { node_flags, runRole, startRole } from '../src/local/role.js';
-import { RoleLog } from '../src/local/role_log.js';
-import type { FloorSetup, FloorTask } from './floor.js';
+import { settings } from '../../src/config.js';
+import { startPostgres } from '../../src/local/postgres.js';
+import { endChild, exitOf, freePort } from '../../src/local/processes.js';
+import { startRedis } from '../../src/local/redis.js';
+import { ensureRedis } from '../../src/local/redis_install.js';
+import { node_flags, runRole, startRole } from '../../src/local/role.js';
+import { RoleLog } from '../../src/local/role_log.js';
+import type { FloorSetup, FloorTask } from '../floors/floor.js';
 import { otherCore, pin, serverCore } from './processes.js';
 
 /** A server that is loaded. */
@@ -63,7 +63,7 @@ export interface SiteOptions {
 /** So large that a run never fills the journal: how far behind the flusher falls is a result, not a limit. */
 const journal_high_water = 10_000_000;
 /** The built program; this module runs from a folder beside it. */
-const main = fileURLToPath(new URL('../main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../main.js', import.meta.url));
 
 const stopSignals = [
   ['SIGTERM', 2_000],
@@ -75,7 +75,7 @@ async function startProgram<Word>(
   task: unknown,
   { core, env, stops }: { core: number; env: NodeJS.ProcessEnv; stops: Array<() => Promise<void>> },
 ): Promise<Program<Word>> {
-  const file = fileURLToPath(new URL(`${name}.js`, import.meta.url));
+  const file = fileURLToPath(new URL(`../${name}.js`, import.meta.url));
   const child = spawn(process.execPath, [...node_flags, file], {
     env,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -169,7 +169,11 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       signal,
       async startFloor(setup) {
         const task: FloorTask = { setup, redisUrl: redis.url, partitions: options.partitions };
-        const floor = await startProgram<{ port: number }>('floor', task, { core: serverCore, env, stops });
+        const floor = await startProgram<{ port: number }>('floors/floor', task, {
+          core: serverCore,
+          env,
+          stops,
+        });
         if (floor.first.port === 0) throw new Error('a floor did not start');
         return { baseUrl: `http://127.0.0.1:${floor.first.port}`, pid: floor.pid };
       },

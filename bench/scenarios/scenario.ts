@@ -1,8 +1,8 @@
 /** What a scenario is: two sides that take turns, and how they are compared. */
-import { answerOf, type CallOptions, textOf } from './client.js';
-import type { RedisWatch } from './redis_watch.js';
-import type { Series } from './series.js';
-import type { Site, Target } from './site.js';
+import { answerOf, type CallOptions, textOf } from '../../src/bench/client.js';
+import type { Series } from '../../src/bench/series.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site, Target } from '../site/site.js';
 
 /** How much a run makes before it measures. */
 export interface Sizes {

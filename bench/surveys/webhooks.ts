@@ -4,15 +4,15 @@
  * is made before; a round is measured between half of its arrivals, when all connections are open, and nearly all of them.
  */
 import { once } from 'node:events';
-import { inParallel } from './client.js';
-import { untilFlushed } from './fill_reactions.js';
-import { median } from './measure.js';
-import { cpuSeconds, serverCore } from './processes.js';
-import type { RedisWatch } from './redis_watch.js';
-import type { Program, Site } from './site.js';
+import { inParallel } from '../../src/bench/client.js';
+import type { WebhookFloorTask } from '../floors/webhook_floor.js';
+import { median } from '../measure.js';
+import { untilFlushed } from '../site/fill_reactions.js';
+import { cpuSeconds, serverCore } from '../site/processes.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Program, Site } from '../site/site.js';
 import type { Finding, Survey } from './survey.js';
 import { bots, connections, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
-import type { WebhookFloorTask } from './webhook_floor.js';
 import type { Books } from './webhook_receiver.js';
 
 type Side = 'service' | WebhookFloorTask['kind'];
@@ -89,7 +89,7 @@ function makeFloors(round: Round) {
       await ready;
       return known;
     }
-    const made = await site.startProgram('webhook_floor', task, serverCore);
+    const made = await site.startProgram('floors/webhook_floor', task, serverCore);
     running.set(task.kind, made);
     return made;
   }

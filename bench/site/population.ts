@@ -1,8 +1,9 @@
 /** Who and what a run needs besides pairs: people, messages, and a channel with posts. All is made through the service. */
-import { limits } from '../src/limits.js';
-import { createPool } from '../src/postgres/pool.js';
-import { asDatabase } from '../src/postgres/sql.js';
-import { call, expect, inParallel, type Pair } from './client.js';
+
+import { call, expect, inParallel, type Pair } from '../../src/bench/client.js';
+import { limits } from '../../src/limits.js';
+import { createPool } from '../../src/postgres/pool.js';
+import { asDatabase } from '../../src/postgres/sql.js';
 import type { Site } from './site.js';
 
 export interface Person {

@@ -5,8 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect } from './client.js';
-import { isInstalled, runForOutput } from './processes.js';
+import { expect } from '../../src/bench/client.js';
 import {
   type Call,
   firstCall,
@@ -15,7 +14,8 @@ import {
   type Series,
   type Template,
   templatesOf,
-} from './series.js';
+} from '../../src/bench/series.js';
+import { isInstalled, runForOutput } from '../site/processes.js';
 
 export const loadTools = ['wrk', 'autocannon'] as const;
 export type LoadTool = (typeof loadTools)[number];

@@ -1,10 +1,10 @@
 /** Puts many reactions on a post in little time: the script of a reaction is called as a front calls it, for made-up people. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createRunner } from '../src/redis/scripts.js';
-import { pack } from '../src/store/codec.js';
-import { partitionOfPost, postNumber } from '../src/store/keys.js';
-import { expect, inParallel } from './client.js';
+import { expect, inParallel } from '../../src/bench/client.js';
+import { createRunner } from '../../src/redis/scripts.js';
+import { pack } from '../../src/store/codec.js';
+import { partitionOfPost, postNumber } from '../../src/store/keys.js';
 import type { RedisWatch } from './redis_watch.js';
 
 /** Ids of made-up people begin here: no real one has such an id. */

@@ -3,9 +3,9 @@
  * JSON.stringify. Each serves one bot, or the people that it is told of, and checks nothing.
  */
 import { Packr } from 'msgpackr';
-import { limits } from '../src/limits.js';
-import type { RedisConnection } from '../src/redis/connection.js';
-import { messageKinds, type Profile, pack } from '../src/store/codec.js';
+import { limits } from '../../src/limits.js';
+import type { RedisConnection } from '../../src/redis/connection.js';
+import { messageKinds, type Profile, pack } from '../../src/store/codec.js';
 import {
   type ChatRef,
   chatText,
@@ -13,8 +13,8 @@ import {
   type Keys,
   partitionOfPost,
   postNumber,
-} from '../src/store/keys.js';
-import { directKeys, withMessage } from '../src/store/script_keys.js';
+} from '../../src/store/keys.js';
+import { directKeys, withMessage } from '../../src/store/script_keys.js';
 import { loadBare } from './bare_script.js';
 
 export interface FloorRequest {

@@ -7,9 +7,9 @@ import {
   type EngineResponse,
   loadEngine,
   type TemplatedApp,
-} from '../src/http/engine.js';
-import { connectRedis } from '../src/redis/connection.js';
-import { makeKeys } from '../src/store/keys.js';
+} from '../../src/http/engine.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { makeKeys } from '../../src/store/keys.js';
 import { type CallSetup, type FloorCall, serveCalls } from './floor_calls.js';
 
 /** The same bytes for every request, or calls of a script. */

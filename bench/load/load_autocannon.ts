@@ -1,8 +1,8 @@
 /** The load process for machines without wrk: `load_autocannon.js task.json`. */
 import { readFileSync } from 'node:fs';
 import autocannon, { type Request } from 'autocannon';
+import { fillIn, isFixed, type Template } from '../../src/bench/series.js';
 import type { AutocannonTask } from './load.js';
-import { fillIn, isFixed, type Template } from './series.js';
 
 const task = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as AutocannonTask;
 const { origin, rows, templates, connections, seconds } = task;

@@ -1,7 +1,8 @@
 /** What is counted once instead of timed in rounds: each finding stands beside its goal. */
-import type { RedisWatch } from './redis_watch.js';
-import type { Sizes } from './scenario.js';
-import type { Site } from './site.js';
+
+import type { Sizes } from '../scenarios/scenario.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
 
 export interface Finding {
   readonly proof: string;
