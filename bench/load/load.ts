@@ -6,6 +6,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from '../../src/bench/client.js';
+import type { FixedRate, FixedRateResult } from '../../src/bench/fixed_rate.js';
 import {
   type Call,
   firstCall,
@@ -16,6 +17,7 @@ import {
   templatesOf,
 } from '../../src/bench/series.js';
 import { isInstalled, runForOutput } from '../site/processes.js';
+import type { FixedTask } from './load_fixed.js';
 
 export const loadTools = ['wrk', 'autocannon'] as const;
 export type LoadTool = (typeof loadTools)[number];
@@ -27,6 +29,8 @@ export interface LoadOptions {
   /** Folder for files that a tool reads. */
   readonly dir: string;
   readonly signal: AbortSignal;
+  /** The load may run on every core. */
+  readonly anyCore?: boolean;
 }
 
 export interface LoadResult {
@@ -51,6 +55,7 @@ interface Printed {
 
 /** What the load process for autocannon is told by a file. */
 export interface AutocannonTask extends Pick<Series, 'origin' | 'rows'> {
+  readonly byRow: boolean;
   readonly templates: readonly Template[];
   readonly connections: number;
   readonly seconds: number;
@@ -88,7 +93,7 @@ function head(origin: string, { verb, path, token, body }: Template): Pieces {
 }
 
 /** Requests that go through rows: wrk asks for each. */
-function rowsScript({ origin }: Series, templates: readonly Template[], rowsFile: string): string {
+function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
   const calls = templates.map(
     (template) =>
       `{head=${listed(head(origin, template))}, body=${template.body ? listed(template.body) : 'nil'}}`,
@@ -115,7 +120,8 @@ function request()
   if looked then at = at + 1 end
   looked = true
   if at > #rows then at, pass = 1, pass + 1 end
-  local call, row = calls[pass % #calls + 1], rows[math.max(at, 1)]
+  local row = rows[math.max(at, 1)]
+  local call = calls[${byRow ? 'tonumber(row[1])' : 'pass % #calls'} + 1]
   if not call.body then return text(call.head, row) end
   local body = text(call.body, row)
   return text(call.head, row) .. #body .. '\\r\\n\\r\\n' .. body
@@ -123,36 +129,71 @@ end
 ${report}`;
 }
 
+/** Loads may run side by side. */
+let files = 0;
+
 async function runWrk(series: Series, salt: string, options: LoadOptions): Promise<string> {
-  const { dir, connections, seconds, signal } = options;
-  const [script, rows] = [join(dir, 'load.lua'), join(dir, 'load_rows.txt')];
+  const { dir, connections, seconds, signal, anyCore } = options;
+  const [script, rows] = [join(dir, `load_${++files}.lua`), join(dir, `load_${files}.txt`)];
   const call = firstCall(series, salt);
   const text = isFixed(series) ? fixedScript(call) : rowsScript(series, templatesOf(series, salt), rows);
   writeFileSync(script, text, { mode: 0o600 });
   writeFileSync(rows, series.rows.map((row) => `${row.join('\t')}\n`).join(''), { mode: 0o600 });
   const url = `${series.origin}${call.path}`;
   try {
-    return await runForOutput('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, url], signal);
+    return await runForOutput(
+      'wrk',
+      ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, url],
+      signal,
+      anyCore,
+    );
   } finally {
     for (const file of [script, rows]) rmSync(file, { force: true });
   }
 }
 
 async function runAutocannon(series: Series, salt: string, options: LoadOptions): Promise<string> {
-  const { dir, connections, seconds, signal } = options;
-  const { origin, rows } = series;
-  const file = join(dir, 'load.json');
-  const task: AutocannonTask = { origin, rows, templates: templatesOf(series, salt), connections, seconds };
+  const { dir, connections, seconds, signal, anyCore } = options;
+  const { origin, rows, byRow } = series;
+  const file = join(dir, `load_${++files}.json`);
+  const task: AutocannonTask = {
+    ...{ origin, rows, connections, seconds, byRow: byRow ?? false },
+    templates: templatesOf(series, salt),
+  };
   writeFileSync(file, JSON.stringify(task), { mode: 0o600 });
   try {
     const program = fileURLToPath(new URL('load_autocannon.js', import.meta.url));
-    return await runForOutput(process.execPath, [program, file], signal);
+    return await runForOutput(process.execPath, [program, file], signal, anyCore);
   } finally {
     rmSync(file, { force: true });
   }
 }
 
 let loads = 0;
+
+/** Requests at a fixed rate, from a process of their own. Throws WrongAnswer when one failed. */
+export async function loadFixed(
+  series: Series,
+  options: Pick<LoadOptions, 'connections' | 'seconds' | 'dir' | 'signal'> &
+    Pick<FixedRate, 'rate' | 'warmup_s'>,
+): Promise<FixedRateResult> {
+  const { dir, signal, ...load } = options;
+  const salt = `load ${++loads}`;
+  const file = join(dir, `load_fixed_${loads}.json`);
+  const task: FixedTask = { ...load, salt, series, failedShareMax: 0.01 };
+  writeFileSync(file, JSON.stringify(task), { mode: 0o600 });
+  try {
+    const program = fileURLToPath(new URL('load_fixed.js', import.meta.url));
+    const result = JSON.parse(
+      await runForOutput(process.execPath, [program, file], signal),
+    ) as FixedRateResult;
+    const failures = Object.entries(result.failed).map(([why, count]) => `${count} of ${why}`);
+    expect(failures.length === 0, `of ${result.sent} requests failed ${failures.join(', ')}`);
+    return result;
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
 
 /** Loads a server for a time. Throws WrongAnswer when an answer was no success or a connection failed. */
 export async function load(series: Series, options: LoadOptions): Promise<LoadResult> {

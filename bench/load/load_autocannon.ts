@@ -1,37 +1,24 @@
 /** The load process for machines without wrk: `load_autocannon.js task.json`. */
 import { readFileSync } from 'node:fs';
 import autocannon, { type Request } from 'autocannon';
-import { fillIn, isFixed, type Template } from '../../src/bench/series.js';
+import { requestsOf } from '../../src/bench/fixed_rate.js';
+import { isFixed } from '../../src/bench/series.js';
 import type { AutocannonTask } from './load.js';
 
 const task = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as AutocannonTask;
-const { origin, rows, templates, connections, seconds } = task;
-let at = -1;
-let pass = 0;
+const { origin, rows, byRow, templates, connections, seconds } = task;
+const next = requestsOf(templates, rows, byRow);
 
-function next(): Request {
-  if (++at === rows.length) {
-    at = 0;
-    pass++;
-  }
-  const row = rows[at] as readonly string[];
-  const { verb, path, token, body } = templates[pass % templates.length] as Template;
-  return {
-    method: verb,
-    path: fillIn(path, row, pass),
-    headers: {
-      ...(token === undefined ? {} : { authorization: `Bearer ${fillIn(token, row, pass)}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: fillIn(body, row, pass) }),
-  };
+function request(): Request {
+  const { method, path, headers, body } = next();
+  return { method, path, headers, ...(body === null ? {} : { body }) };
 }
 
 const result = await autocannon({
   url: origin,
   connections,
   duration: seconds,
-  requests: [isFixed({ calls: templates, rows }) ? next() : { setupRequest: next }],
+  requests: [isFixed({ calls: templates, rows }) ? request() : { setupRequest: request }],
 });
 process.stdout.write(
   `${JSON.stringify({

@@ -36,9 +36,11 @@ async function verifyEdits(
 
 export const editMessageText: Scenario = {
   name: 'editMessageText',
+  title: 'editMessageText of different messages',
   proof: 'P2',
   goal: { share: 0.8 },
   versions: 1,
+  timed: true,
   async prepare(site, _watch, { messages }) {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'edit');
     const { bot, user } = pair;

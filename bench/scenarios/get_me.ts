@@ -6,9 +6,11 @@ import { askForText, type Scenario, type Side } from './scenario.js';
 
 export const getMe: Scenario = {
   name: 'getMe',
+  title: 'getMe',
   proof: 'P1',
   goal: { share: 0.8 },
   versions: 0,
+  timed: true,
   async prepare(site) {
     const { bot } = await makePair(site.front.baseUrl, site.adminToken, 'get_me');
     const path = `/bot${bot.token}/getMe`;

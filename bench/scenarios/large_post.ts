@@ -52,6 +52,7 @@ function largePostAgainst(others: number) {
 
 export const largePost: Scenario = {
   name: 'reaction',
+  title: 'a reaction on a post with very many',
   proof: 'P9',
   goal: { growth: 1.2, of: 'both' },
   versions: 2,
@@ -64,5 +65,6 @@ export const largePost: Scenario = {
 export const largePostAlone: Scenario = {
   ...largePost,
   name: 'reaction_full',
+  title: 'the same beside a post whose list of users is full',
   prepare: largePostAgainst(150),
 };

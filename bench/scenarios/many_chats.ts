@@ -7,6 +7,7 @@ const few = 1_000;
 
 export const manyChats: Scenario = {
   name: 'chats',
+  title: 'sendMessage to many chats',
   proof: 'P8',
   goal: { growth: 1.1, of: 'server' },
   versions: 1,

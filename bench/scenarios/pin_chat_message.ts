@@ -40,10 +40,12 @@ async function verifyPins(
 
 export const pinChatMessage: Scenario = {
   name: 'pinChatMessage',
+  title: 'pinChatMessage, the pinned message swapped',
   proof: 'P2',
   goal: { share: 0.8 },
   // The service message and the pin.
   versions: 2,
+  timed: true,
   async prepare(site) {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'pin');
     const { bot } = pair;

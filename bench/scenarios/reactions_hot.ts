@@ -8,10 +8,12 @@ import type { Scenario, Side } from './scenario.js';
 
 export const reactions: Scenario = {
   name: 'reactions',
+  title: 'a reaction set and removed on hot posts',
   proof: 'P2',
   goal: { share: 0.8 },
   // The reaction and the count.
   versions: 2,
+  timed: true,
   async prepare(site, _watch, sizes) {
     const people = await makePeople(site, 'reactor', 20);
     const { posts } = await makePosts(site, people[0] as Person, sizes.posts);

@@ -14,6 +14,12 @@ export interface Sizes {
   readonly reactions: number;
   /** Direct chats that stand for many. */
   readonly chats: number;
+  /** Bots that stand for many. */
+  readonly bots: number;
+  /** Bots that poll and get nothing. */
+  readonly polls: number;
+  /** Entries that wait for Postgres when its writing is timed. */
+  readonly backlog: number;
   /** Messages whose bytes are counted. */
   readonly entities: number;
   /** Webhook deliveries of a round. */
@@ -27,11 +33,15 @@ export interface Side {
   readonly series: Series;
   /** Before and after each load. Throws WrongAnswer unless the server answers as it must. */
   verify(): Promise<void>;
+  /** Sets up what stands beside the load, for instance idle polls, and gives what ends it. */
+  attend?(): Promise<() => Promise<void>>;
+  /** Another program: what it does says nothing about our Redis. */
+  readonly foreign?: true;
 }
 
 export interface Prepared {
   /** What is compared with: the floor, or the small case. */
-  readonly base: Side;
+  readonly base?: Side;
   readonly subject: Side;
   /** What the report calls the two. */
   readonly labels: readonly [base: string, subject: string];
@@ -42,20 +52,24 @@ export type Goal =
       /** Least share of the floor's rate. */
       readonly share: number;
       /** Most CPU time of Redis for a call, in microseconds. */
-      readonly redisMost?: number;
+      readonly redis_us?: number;
     }
   /** Most that a call of the subject may cost in CPU time, as a multiple of the base's. */
   | { readonly growth: number; readonly of: 'server' | 'both' };
 
 export interface Scenario {
   readonly name: string;
-  /** Row of the plan of proof. */
+  /** What is called, for the report. */
+  readonly title: string;
+  /** Row of the plan of proof; empty where it has none. */
   readonly proof: string;
-  readonly goal: Goal;
-  /** Versions that each acknowledged call takes: by these Redis itself tells how many calls were applied. */
+  readonly goal: Goal | null;
+  /** Versions that each acknowledged call takes, by which Redis itself tells how many calls were applied; 0: not looked at. */
   readonly versions: number;
   /** Where more connections at a time would disturb the order of calls. */
   readonly connectionsMax?: number;
+  /** Whether its latency is measured at a fixed rate too. */
+  readonly timed?: true;
   prepare(site: Site, watch: RedisWatch, sizes: Sizes): Promise<Prepared>;
 }
 

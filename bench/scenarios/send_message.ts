@@ -36,9 +36,11 @@ async function verifySends(site: Site, target: Target, pair: Pair, path: string)
 
 export const sendMessage: Scenario = {
   name: 'sendMessage',
+  title: 'sendMessage',
   proof: 'P2',
-  goal: { share: 0.8, redisMost: 25 },
+  goal: { share: 0.8, redis_us: 25 },
   versions: 1,
+  timed: true,
   async prepare(site) {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'send');
     const { bot, user } = pair;

@@ -116,3 +116,17 @@ export async function makePosts(
   }
   return { channel, posts: posts.reverse() };
 }
+
+/** Bots, one after another of these owners. Returns their tokens. */
+export async function makeBots(
+  { front }: Site,
+  owners: readonly Person[],
+  name: string,
+  count: number,
+): Promise<string[]> {
+  return inParallel(count, width, async (i) => {
+    const { token } = owners[i % owners.length] as Person;
+    const body = { username: `${name}_${i}_bot`, name: 'Bench' };
+    return (await call<{ token: string }>(`${front.baseUrl}/api/me/bots`, { token, body })).token;
+  });
+}

@@ -7,6 +7,8 @@ export interface RedisCost {
   readonly cpuSeconds: number;
   /** EVALSHA calls of all clients, the flusher's among them */
   readonly scripts: number;
+  /** Commands of all clients, and those that scripts ran inside. */
+  readonly commands: number;
 }
 
 export interface RedisWatch {
@@ -17,8 +19,8 @@ export interface RedisWatch {
   versions(): Promise<number>;
   /** Bytes of all keys and deadlines with their tables; without buffers of clients, the append-only file and scripts. */
   dataBytes(): Promise<number>;
-  /** Lets go of what Redis remembers of requests that were applied: for a minute it would count as data. */
-  forgetRequests(): Promise<void>;
+  /** Lets go of what Redis remembers of requests that were applied: for a minute it would count as data. Returns how many. */
+  forgetRequests(): Promise<number>;
   readonly client: RedisConnection['client'];
   readonly keys: Keys;
   readonly connection: RedisConnection;
@@ -30,6 +32,14 @@ function readPairs(list: readonly unknown[]): Map<string, unknown> {
   const pairs = new Map<string, unknown>();
   for (let i = 0; i < list.length; i += 2) pairs.set(String(list[i]), list[i + 1]);
   return pairs;
+}
+
+/** All commands, those inside scripts too. */
+function commandsRun(stats: string): number {
+  return [...stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm)].reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  );
 }
 
 export async function watchRedis(url: string, partitions: number): Promise<RedisWatch> {
@@ -44,6 +54,7 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return {
         cpuSeconds: number(cpu, /^used_cpu_user:([\d.]+)/m) + number(cpu, /^used_cpu_sys:([\d.]+)/m),
         scripts: number(commands, /^cmdstat_evalsha:calls=(\d+)/m),
+        commands: commandsRun(commands),
       };
     },
     async journalLength() {
@@ -64,10 +75,11 @@ export async function watchRedis(url: string, partitions: number): Promise<Redis
       return [...tables.values(), stats.get('dataset.bytes')].reduce<number>((sum, n) => sum + Number(n), 0);
     },
     async forgetRequests() {
+      let count = 0;
       for (let cursor = '0'; ; ) {
         const [next, found] = await client.scan(cursor, 'MATCH', '*:req:*', 'COUNT', 10_000);
-        if (found.length > 0) await client.del(...found);
-        if (next === '0') return;
+        if (found.length > 0) count += await client.del(...found);
+        if (next === '0') return count;
         cursor = next;
       }
     },

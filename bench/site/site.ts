@@ -1,7 +1,7 @@
 /** A service of its own for one run: Redis and Postgres as an installation has them, one front, one flusher. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { ensureRedis } from '../../src/local/redis_install.js';
 import { node_flags, runRole, startRole } from '../../src/local/role.js';
 import { RoleLog } from '../../src/local/role_log.js';
 import type { FloorSetup, FloorTask } from '../floors/floor.js';
-import { otherCore, pin, serverCore } from './processes.js';
+import { otherCore, pin, pinTree, serverCore } from './processes.js';
 
 /** A server that is loaded. */
 export interface Target {
@@ -26,12 +26,19 @@ export interface Site {
   readonly front: Target;
   readonly redisUrl: string;
   readonly databaseUrl: string;
+  readonly postgresVersion: string;
   readonly adminToken: string;
   readonly partitions: number;
   /** Folder that is removed at the end. */
   readonly dir: string;
   /** Ends the run. */
   readonly signal: AbortSignal;
+  /** What runs besides the fronts, by pid. */
+  readonly parts: { readonly redis: number; readonly flush: number; readonly postgres: number };
+  /** Puts every process where it was placed at its start. */
+  repin(): void;
+  /** Starts one more front. */
+  startFront(): Promise<Target & { stop(): Promise<void> }>;
   /** Starts a floor in a process of its own. */
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Starts another program of the bench, gives it its task, and waits for its first word. */
@@ -58,6 +65,8 @@ export interface SiteOptions {
   readonly signal: AbortSignal;
   /** Where CPU profiles of the front go; none are taken without it. */
   readonly profile: string | undefined;
+  /** More settings of the service. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** So large that a run never fills the journal: how far behind the flusher falls is a result, not a limit. */
@@ -97,6 +106,17 @@ async function startProgram<Word>(
 const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
 
+/** Waits for all, and tells of each that it has started, also when another one has failed. */
+async function together<T extends readonly unknown[]>(
+  starts: { readonly [K in keyof T]: Promise<T[K]> },
+  started: (each: T[number]) => void,
+): Promise<T> {
+  const ends = await Promise.allSettled(starts as readonly Promise<T[number]>[]);
+  for (const end of ends) if (end.status === 'fulfilled') started(end.value);
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  return ends.map((end) => (end as PromiseFulfilledResult<T[number]>).value) as unknown as T;
+}
+
 /** Starts everything. When a part fails, what has started is stopped again. */
 export async function startSite(options: SiteOptions): Promise<Site> {
   const { say, signal } = options;
@@ -110,20 +130,24 @@ export async function startSite(options: SiteOptions): Promise<Site> {
   try {
     await ensureRedis(say);
     say('starting Redis and PostgreSQL');
-    const redis = await startRedis({ dir: join(dir, 'redis'), appendfsync: 'always', signal });
-    stops.push(redis.stop);
-    pin(redis.pid, otherCore);
-    const postgres = await startPostgres({ dir: join(dir, 'postgres'), signal });
-    stops.push(postgres.stop);
-    pin(postgres.pid, otherCore);
+    const [redis, postgres] = await together(
+      [
+        startRedis({ dir: join(dir, 'redis'), appendfsync: 'always', signal }),
+        startPostgres({ dir: join(dir, 'postgres'), signal }),
+      ],
+      (server) => {
+        stops.push(server.stop);
+        pin(server.pid, otherCore);
+      },
+    );
 
     const adminToken = randomBytes(24).toString('hex');
-    const port = await freePort();
+    const ports = [await freePort()];
     const env = {
       ...withoutSettings(process.env),
       PETREL_HOME: join(dir, 'home'),
       HOST: '127.0.0.1',
-      PORT: String(port),
+      PORT: String(ports[0]),
       SHARE_PORT: '0',
       REDIS_URL: redis.url,
       DATABASE_URL: postgres.url,
@@ -134,6 +158,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       JOURNAL_HIGH_WATER: String(journal_high_water),
       UWS_HTTP_MAX_HEADERS_SIZE: '65536',
       WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+      ...options.settings,
     };
     const profiled = (name: string) =>
       options.profile === undefined
@@ -142,27 +167,45 @@ export async function startSite(options: SiteOptions): Promise<Site> {
             NODE_OPTIONS: `--import=${pathToFileURL(fileURLToPath(new URL('profiler.js', import.meta.url)))}`,
             PETREL_BENCH_PROFILE: join(options.profile, name),
           };
-    const role = (name: string, extra = {}) => ({
+    const role = (name: string, extra = {}, log = name) => ({
       main,
       role: name,
       env: { ...env, ...extra },
-      log: new RoleLog(name, join(dir, `${name}.log`), say),
+      log: new RoleLog(log, join(dir, `${log}.log`), say),
       signal,
     });
     say('starting the service');
     await runRole(role('migrate'));
-    const start = async (name: string, core: number, extra = {}) => {
-      const running = await startRole(role(name, extra));
+    const start = async (name: string, core: number, extra = {}, log = name) => {
+      const running = await startRole(role(name, extra, log));
       stops.push(() => running.stop());
       pin(running.pid, core);
       return running;
     };
-    await start('flush', otherCore);
-    const { pid } = await start('front', serverCore, profiled('front'));
+    const [flush, front] = await Promise.all([
+      start('flush', otherCore),
+      start('front', serverCore, profiled('front')),
+    ]);
     return {
-      front: { baseUrl: `http://127.0.0.1:${port}`, pid },
+      front: { baseUrl: `http://127.0.0.1:${ports[0]}`, pid: front.pid },
+      parts: { redis: redis.pid, flush: flush.pid, postgres: postgres.pid },
+      repin() {
+        for (const pid of [redis.pid, postgres.pid, flush.pid]) pinTree(pid, otherCore);
+        pinTree(front.pid, serverCore);
+      },
+      async startFront() {
+        const port = await freePort();
+        const { pid, stop } = await start(
+          'front',
+          serverCore,
+          { PORT: String(port) },
+          `front${ports.push(port)}`,
+        );
+        return { baseUrl: `http://127.0.0.1:${port}`, pid, stop };
+      },
       redisUrl: redis.url,
       databaseUrl: postgres.url,
+      postgresVersion: readFileSync(join(dir, 'postgres', 'data', 'PG_VERSION'), 'utf8').trim(),
       adminToken,
       partitions: options.partitions,
       dir,

@@ -2,13 +2,24 @@
  * P7: bytes of Redis for a hot message, a pending update and a reaction. What all keys, deadlines and their tables take
  * is read before and after many of them were made, with the journal drained and without what is remembered of requests.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
+import { limits } from '../../src/limits.js';
 import { fillReactions, untilFlushed } from '../site/fill_reactions.js';
-import { makeMessages, makePeople, makePosts, type Person, type Post } from '../site/population.js';
+import {
+  makeBots,
+  makeMessages,
+  makePeople,
+  makePosts,
+  openManyChats,
+  type Person,
+  type Post,
+} from '../site/population.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
-import type { Finding, Survey } from './survey.js';
+import type { Survey } from './survey.js';
 
 /** 300 bytes. */
 const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
@@ -41,7 +52,9 @@ async function hotMessages(site: Site, watch: RedisWatch, pair: Pair, count: num
     [watch.keys.chat(chat), watch.keys.changes(chat)].map((key) => watch.client.memory('USAGE', key)),
   );
   return {
+    key: 'bytes of a hot message',
     proof: 'P7',
+    value: bytes,
     what: `a hot message with ${words.length} bytes of text, of ${ids.length.toLocaleString('en')}`,
     measured: `${rounded(bytes)} (its chat has a record of ${own[0]} and a log of ${own[1]})`,
     goal: '700',
@@ -69,7 +82,9 @@ async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: 
   const bytes = (before - (await settledBytes(site, watch))) / count;
   const ratio = bytes / payload;
   return {
+    key: 'bytes of a pending update',
     proof: 'P7',
+    value: bytes,
     what: `a pending update, of ${count.toLocaleString('en')}`,
     measured: `${rounded(bytes)}, ${ratio.toFixed(2)} × its values of ${rounded(payload)} (${shown} as JSON)`,
     goal: '1.4 ×',
@@ -87,7 +102,11 @@ async function fewReactions(site: Site, watch: RedisWatch, on: number): Promise<
   const before = await settledBytes(site, watch);
   for (const { id } of posts) await fillReactions(watch, id, heart, each);
   const bytes = ((await settledBytes(site, watch)) - before) / (each * on);
-  return reactionFinding(`a reaction, ${each} on each of ${on} posts`, bytes);
+  return reactionFinding(
+    'bytes of a reaction among few',
+    `a reaction, ${each} on each of ${on} posts`,
+    bytes,
+  );
 }
 
 async function manyReactions(site: Site, watch: RedisWatch, count: number): Promise<Finding> {
@@ -96,16 +115,53 @@ async function manyReactions(site: Site, watch: RedisWatch, count: number): Prom
   const before = await settledBytes(site, watch);
   await fillReactions(watch, (posts[0] as Post).id, heart, count);
   const bytes = ((await settledBytes(site, watch)) - before) / count;
-  return reactionFinding(`a reaction, ${count.toLocaleString('en')} on one post`, bytes);
+  return reactionFinding(
+    'bytes of a reaction among many',
+    `a reaction, ${count.toLocaleString('en')} on one post`,
+    bytes,
+  );
 }
 
-const reactionFinding = (what: string, bytes: number): Finding => ({
+const reactionFinding = (key: string, what: string, bytes: number): Finding => ({
+  key,
+  value: bytes,
   proof: 'P7',
   what,
   measured: rounded(bytes),
   goal: '100',
   met: bytes <= 100,
 });
+
+/** What a message, a chat and a bot need besides messages, for the capacity model. */
+async function others(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding[]> {
+  const figure = (key: string, what: string, bytes: number): Finding => ({
+    ...{ key, what, proof: '', measured: rounded(bytes), value: bytes, goal: '', met: null },
+  });
+  const { front } = site;
+  const send = (token: string, chat_id: number) =>
+    call(`${front.baseUrl}/bot${token}/sendMessage`, { body: { chat_id, text: words } });
+  const before = await settledBytes(site, watch);
+  const people = await openManyChats(site, pair, count);
+  await inParallel(count, 16, (i) => send(pair.bot.token, people[i] as number));
+  await untilFlushed(watch, site.signal);
+  const remembered = await watch.dataBytes();
+  const requests = await watch.forgetRequests();
+  const forgotten = await watch.dataBytes();
+  const withChats = await settledBytes(site, watch);
+  const [owner] = (await makePeople(site, 'memory_bots', 1)) as [Person];
+  const bots = await makeBots(site, [owner], 'memory', Math.min(count, limits.bots_per_owner_max));
+  await inParallel(bots.length, 16, (i) => call(`${front.baseUrl}/bot${bots[i]}/getMe`));
+  const withBots = await settledBytes(site, watch);
+  return [
+    figure('bytes of a hot chat', 'a hot direct chat with one message', (withChats - before) / count),
+    figure('bytes of a bot', 'a bot that calls, its token included', (withBots - withChats) / bots.length),
+    figure(
+      'bytes of a remembered request',
+      'a request that is remembered for a minute',
+      (remembered - forgotten) / requests,
+    ),
+  ];
+}
 
 export const memory: Survey = {
   name: 'memory',
@@ -116,6 +172,7 @@ export const memory: Survey = {
       await pendingUpdates(site, watch, pair, Math.ceil(entities / 4)),
       await fewReactions(site, watch, posts),
       await manyReactions(site, watch, entities),
+      ...(await others(site, watch, pair, Math.ceil(entities / 20))),
     ];
   },
 };

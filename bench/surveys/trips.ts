@@ -2,12 +2,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answerOf, call, expect, makePair } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
 import { limits } from '../../src/limits.js';
 import { openMonitor } from '../site/monitor.js';
 import { makeMessages, makePeople, makePosts, type Person, type Post, text } from '../site/population.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
-import type { Finding, Survey } from './survey.js';
+import type { Survey } from './survey.js';
 
 /** Calls of each kind that are counted, one after another. */
 const repeats = 30;
@@ -121,7 +122,9 @@ export const trips: Survey = {
         });
         const each = (n: number) => (n / repeats).toFixed(2).replace(/\.00$/, '');
         findings.push({
+          key: `trips of ${name}`,
           proof: 'P5',
+          value: asked.length / repeats,
           what: `round trips of ${name}`,
           measured: `${each(asked.length)} (commands of its scripts ${each(inside)})`,
           goal: String(goal),

@@ -2,9 +2,11 @@
  * P10: how long an update takes from the instant at which somebody was to write it until its webhook was received, at a
  * fixed rate. Nobody waits for anybody: what the service falls behind, and what this process does, counts as time.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inParallel } from '../../src/bench/client.js';
-import type { Finding, Survey } from './survey.js';
+import type { Finding } from '../../src/bench/results.js';
+import type { Survey } from './survey.js';
 import { bots, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 
 /** Updates that are pushed before, as fast as it goes: a process that has just started is several times as slow. */
@@ -81,6 +83,8 @@ export const latency: Survey = {
       const p99 = percentile(took, 0.99);
       return [
         {
+          key: 'ms from update to webhook',
+          value: p99,
           proof: 'P10',
           what: `update due → webhook received, ${rate.toLocaleString('en')}/s over ${bots} bots`,
           measured: `${shown(took)} (answers to the writers ${shown(answers.slice(warm))}; the load was late by ${late.toFixed(0)} ms at most; ${disordered} out of order)`,

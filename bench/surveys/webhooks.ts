@@ -3,15 +3,17 @@
  * sends the same requests over the same number of connections from one process on the same core to the same receiver. What waits
  * is made before; a round is measured between half of its arrivals, when all connections are open, and nearly all of them.
  */
+
 import { once } from 'node:events';
 import { inParallel } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
 import type { WebhookFloorTask } from '../floors/webhook_floor.js';
-import { median } from '../measure.js';
+import { known, median } from '../measure.js';
 import { untilFlushed } from '../site/fill_reactions.js';
 import { cpuSeconds, serverCore } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Program, Site } from '../site/site.js';
-import type { Finding, Survey } from './survey.js';
+import type { Survey } from './survey.js';
 import { bots, connections, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 import type { Books } from './webhook_receiver.js';
 
@@ -119,6 +121,8 @@ function findingOf(turns: Record<Side, Turn[]>, floor: WebhookFloorTask['kind'],
     return `${named[side]} ${of('rate').toLocaleString('en')}/s (${of('cpu')} µs CPU, Redis ${of('redis')} µs)`;
   };
   return {
+    key: `webhooks beside ${floor}`,
+    value: byRate,
     proof: 'P3',
     what: `webhook deliveries of ${bots} bots × ${connections} connections beside ${named[floor]}`,
     measured: `${byRate.toFixed(2)} × by rate, ${byCpu.toFixed(2)} × by CPU time: ${shown('service')}, ${shown(floor)}`,
@@ -150,7 +154,24 @@ export const webhooks: Survey = {
           if (i > 0) turns[kind].push(other);
         }
       }
-      return [findingOf(turns, 'jobs', 2.5), findingOf(turns, 'bare', 0.5)];
+      const cost = (which: 'cpu' | 'redis', whose: string): Finding => {
+        const us = median(turns.service.map((turn) => turn[which]));
+        return {
+          key: `us of ${whose} a delivery`,
+          proof: '',
+          what: `CPU time of ${whose} for a webhook delivery`,
+          measured: `${us.toFixed(1)} µs`,
+          value: known(us),
+          goal: '',
+          met: null,
+        };
+      };
+      return [
+        findingOf(turns, 'jobs', 2.5),
+        findingOf(turns, 'bare', 0.5),
+        cost('cpu', 'the worker'),
+        cost('redis', 'Redis'),
+      ];
     } finally {
       await floors.stop();
       await worker.stop();

