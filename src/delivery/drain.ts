@@ -68,6 +68,8 @@ export function startDrain(
   let hinted = false;
   /** The webhook may have changed. */
   let changed = false;
+  /** It has: nothing goes out until the new settings are read, for what was written after the change is held already. */
+  let outdated = false;
   /** The receiver is down: nothing is sent before. */
   let pauseEnd = 0;
   let stepping = false;
@@ -112,7 +114,7 @@ export function startDrain(
   /** Opens what may go out. */
   function open(): void {
     const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
-    if (!sending() || !fresh || pauseLeft() > 0) return;
+    if (!sending() || outdated || !fresh || pauseLeft() > 0) return;
     while (held.ready && held.open < breaker.allowed(maxConnections) && slots.take(held.open, pump)) {
       const opened = held.next();
       if (opened === null) slots.give();
@@ -308,7 +310,8 @@ export function startDrain(
       report.drop();
     }
     takeUp(advanced, asked);
-    if (advanced.hook !== hook) await reload(advanced.hook);
+    outdated = advanced.hook !== hook;
+    if (outdated) await reload(advanced.hook);
   }
 
   /** The settings have changed: what is sent from now on goes by the new ones. */
@@ -316,6 +319,7 @@ export function startDrain(
     const present = await store.webhooks.find(bot);
     if (present === null) return;
     hook = version;
+    outdated = false;
     destination = destinationOf(present, context.service);
     maxConnections = present.maxConnections;
     breaker = createBreaker(0);

@@ -43,7 +43,7 @@ function bench(name: string, ...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [launcher, 'bench', ...short, ...args],
+      [launcher, 'measure', ...short, ...args],
       { env, timeout: 280_000 },
       (error, output, complaint) => {
         const code = error === null ? 0 : Number(error.code ?? 1);
