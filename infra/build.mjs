@@ -22,8 +22,14 @@ const source = join(root, 'src');
 /** The program, and the bench. */
 export const main = join(dist, 'main.js');
 const benchSource = join(root, 'bench');
-const benchDist = join(dist, 'bench');
-export const bench = join(benchDist, 'main.js');
+// Beside `dist/bench`, which is the program's own: `petrel bench` is in every build.
+const benchDist = join(dist, 'measure');
+/** What the bench consists of, by the launcher's name for it. */
+export const benchPrograms = {
+  measure: join(benchDist, 'run.js'),
+  compare: join(benchDist, 'compare.js'),
+  capacity: join(benchDist, 'capacity.js'),
+};
 
 /** Every file below a folder, sorted, so that two runs see the same list. */
 function filesBelow(folder) {
@@ -134,13 +140,15 @@ async function compile(compiler, files, target) {
     copyFileSync(join(viewer, name), join(target, 'docs', 'viewer', name));
 }
 
-/** The bench is built beside the program it runs: imports of `../src/…` become imports of `../…`, all others stay. */
+/** The bench is built beside the program it runs: imports of `../src/…` become imports of `../…`, at any depth; all others stay. */
 function compileBench(compiler, files, target) {
   const imports = {
     name: 'imports',
     setup: ({ onResolve }) =>
       onResolve({ filter: /^/ }, ({ kind, path }) =>
-        kind === 'entry-point' ? undefined : { path: path.replace(/^\.\.\/src\//, '../'), external: true },
+        kind === 'entry-point'
+          ? undefined
+          : { path: path.replace(/^((?:\.\.\/)+)src\//, '$1'), external: true },
       ),
   };
   return transpile(compiler, files, target, { bundle: true, outbase: benchSource, plugins: [imports] });
@@ -188,5 +196,5 @@ export const ensureBench = () =>
     from: benchSource,
     to: benchDist,
     make: compileBench,
-    program: bench,
+    program: benchPrograms.measure,
   });

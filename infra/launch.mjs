@@ -7,7 +7,9 @@
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
- *   launch.mjs bench [arguments]    measures the service against its floors
+ *   launch.mjs measure [arguments]  `npm run bench`: measures the service against its floors
+ *   launch.mjs compare <ref>        `npm run bench:compare`: measures two commits side by side
+ *   launch.mjs capacity [arguments] what a traffic needs, from measured costs
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -15,7 +17,7 @@ import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { bench, ensureBench, ensureBuild, main } from './build.mjs';
+import { benchPrograms, ensureBench, ensureBuild, main } from './build.mjs';
 import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
 
 const hash = (text) => createHash('sha256').update(text).digest('hex');
@@ -125,7 +127,7 @@ async function takeOver(program, args) {
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || ['dev', 'test', 'build', 'bench', 'faults'].includes(role))
+  if (!existsSync(modules) || ['dev', 'test', 'build', 'faults', ...Object.keys(benchPrograms)].includes(role))
     await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
@@ -134,10 +136,11 @@ async function launch([role, ...args]) {
     process.exitCode = await work(args);
     return;
   }
-  if (role === 'bench' || role === 'dev') endWithNpm();
-  if (role === 'bench') {
+  const program = Object.hasOwn(benchPrograms, role ?? '') ? benchPrograms[role] : undefined;
+  if (program !== undefined || role === 'dev') endWithNpm();
+  if (program !== undefined) {
     await ensureBench();
-    return takeOver(bench, args);
+    return takeOver(program, args);
   }
   return takeOver(main, role === undefined ? [] : [role, ...args]);
 }
