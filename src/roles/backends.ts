@@ -20,6 +20,7 @@ import { connectRedis, type RedisServers } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
+import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
@@ -90,12 +91,12 @@ async function checkSchema(url: string): Promise<void> {
 }
 
 function openRedis(
-  target: string | readonly string[],
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: Error) => void,
 ): { connection: RedisServers; hints: Hints } {
-  if (typeof target === 'string') {
+  if (!isCluster(target)) {
     return {
       connection: connectRedis({ url: target, name, onError }),
       hints: createHints(target, name, onError),
@@ -107,13 +108,13 @@ function openRedis(
 
 /** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
 function openDoorbell(
-  target: string | readonly string[],
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: unknown) => void,
 ): Doorbell {
   const { count, tag, of } = keys.partitions;
-  const shards = typeof target === 'string' ? 1 : Math.min(limits.doorbell_shards, count);
+  const shards = !isCluster(target) ? 1 : Math.min(limits.doorbell_shards, count);
   return createDoorbell({
     connect: () => connectQueueClient(target, name, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
