@@ -6,6 +6,8 @@ import { defineConfig } from 'vitest/config';
 
 const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
 alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
+// Six nodes and what follows take their time: the short form of what they show is in test/redis.
+const longOnly = process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts'];
 
 export default defineConfig({
   test: {
@@ -31,6 +33,7 @@ export default defineConfig({
         test: {
           name: 'alone',
           include: alone,
+          exclude: longOnly,
           globalSetup: ['test/support/global_setup.ts'],
           fileParallelism: false,
           sequence: { groupOrder: 1 },

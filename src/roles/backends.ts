@@ -18,6 +18,7 @@ import { checkRedis } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
 import { connectRedis, type RedisServers } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
+import { createPauses } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
 import { isCluster, type RedisTarget } from '../redis/target.js';
@@ -25,6 +26,7 @@ import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
 export { StartError };
@@ -162,15 +164,20 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   });
   const { connection, hints } = openRedis(target, keys, role, onError('redis'));
   const db = asDatabase(pool);
+  const histories = tellHistories(log);
+  const pauses = createPauses((pause) =>
+    log.warn({ ...pause }, 'calls on a partition were refused while its slot moved: nothing is lost'),
+  );
   const recovery = createRecovery({
     pool,
     keys,
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
+    onRaised: histories.raised,
   });
   const secrets = await patiently('Postgres', log, () => openSecrets(db, config));
-  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover, pauses });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
@@ -227,7 +234,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    figures: [],
+    figures: redisFigures(histories, pauses),
     troubles,
     async close() {
       await ring.leave();
