@@ -249,6 +249,11 @@ export const settings = {
   TRANSFER_CONSENT: flag
     .default(false)
     .describe('1: a bot changes hands once its recipient has agreed, within a week'),
+  BACKUP_PASSPHRASE: z
+    .string()
+    .min(16, { error: 'at least 16 characters' })
+    .optional()
+    .describe('Opens and closes the file in which `petrel keys` keeps keys and peppers'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
@@ -269,6 +274,11 @@ export const settings = {
 
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
+
+/** Variables of the environment as they were given. */
+export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]));
+}
 
 /** A setting that cannot be used; its message names the variable and what is allowed. */
 export class ConfigError extends Error {}

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 
-function redisSettings({ url, cluster, sentinels, masterUrl }: FreshRedis): Record<string, string> {
+/** How roles reach a Redis. */
+export function redisSettings({ url, cluster, sentinels, masterUrl }: FreshRedis): Record<string, string> {
   if (cluster) return { REDIS_CLUSTER: cluster.join(',') };
   if (sentinels && masterUrl) return { REDIS_URL: masterUrl, REDIS_SENTINELS: sentinels.join(',') };
   return { REDIS_URL: url };
