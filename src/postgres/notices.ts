@@ -31,17 +31,6 @@ export async function tellPerson(sql: Sql, user: number, notice: Notice): Promis
   await sql.query('insert into notices (user_id, notice) values ($1, $2)', [user, JSON.stringify(notice)]);
 }
 
-/** The same of many at once. */
-export async function tellPeople(
-  sql: Sql,
-  told: ReadonlyArray<{ readonly user: number; readonly notice: Notice }>,
-): Promise<void> {
-  await sql.query('insert into notices (user_id, notice) select * from unnest($1::bigint[], $2::jsonb[])', [
-    told.map(({ user }) => user),
-    told.map(({ notice }) => JSON.stringify(notice)),
-  ]);
-}
-
 export interface NoticeRow {
   readonly id: number;
   readonly user_id: number;
