@@ -22,9 +22,7 @@ export type Notice =
   /** The bot is theirs once they consent. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
   /** What became of an offer of theirs; `to` is the username of who was to get the bot, or '' */
-  | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot)
-  /** A new token was issued, not in a conversation with the management bot. */
-  | ({ readonly kind: 'token_issued' } & OfBot);
+  | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot);
 
 /** Notes what a person is to be told, in the caller's transaction: it is sent if and only if that commits. */
 export async function tellPerson(sql: Sql, user: number, notice: Notice): Promise<void> {

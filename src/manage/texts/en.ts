@@ -145,8 +145,6 @@ export const en = {
   notice_transfer_accepted:
     '@{to} has accepted: @{username} belongs to them now, and you no longer have access to it.',
   notice_transfer_declined: '@{to} has declined @{username}. It stays yours.',
-  notice_token_issued:
-    'A new token was issued for @{username}. The former one no longer works. If that was not you, change your own access and issue another: /revoke',
   somewhere: 'place unknown',
   somebody: 'unknown',
 } as const;

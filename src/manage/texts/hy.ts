@@ -136,8 +136,6 @@ export const hy: ManageTexts = {
     '@{from} ուզում է ձեզ փոխանցել @{username} բոտը։ Ընդունո՞ւմ եք։ Առաջարկն ուժի մեջ է մեկ շաբաթ։',
   notice_transfer_accepted: '@{to} ընդունեց․ @{username} բոտն այժմ նրանն է, և դուք այլևս մուտք չունեք։',
   notice_transfer_declined: '@{to} մերժեց @{username} բոտը։ Այն մնում է ձերը։',
-  notice_token_issued:
-    '@{username} բոտին տրված է նոր տոկեն։ Նախորդն այլևս չի աշխատում։ Եթե դա դուք չեք արել, փոխեք ձեր սեփական մուտքը և տվեք ևս մեկը՝ /revoke',
   somewhere: 'տեղն անհայտ է',
   somebody: 'անհայտ',
 };

@@ -137,8 +137,6 @@ export const ru: ManageTexts = {
   notice_transfer_accepted:
     '@{to} принимает бота: @{username} теперь принадлежит этому пользователю, и у вас больше нет доступа.',
   notice_transfer_declined: '@{to} не принимает бота @{username}. Он остаётся вашим.',
-  notice_token_issued:
-    'Для @{username} выпущен новый токен. Прежний больше не работает. Если это были не вы, смените собственный доступ и выпустите ещё один: /revoke',
   somewhere: 'место неизвестно',
   somebody: 'неизвестно',
 };

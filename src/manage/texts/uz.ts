@@ -136,8 +136,6 @@ export const uz: ManageTexts = {
     '@{from} sizga @{username} botini topshirmoqchi. Qabul qilasizmi? Taklif bir hafta kuchda boʻladi.',
   notice_transfer_accepted: '@{to} qabul qildi: @{username} endi unga tegishli, sizda kirish huquqi qolmadi.',
   notice_transfer_declined: '@{to} @{username} botini rad etdi. U sizniki boʻlib qoladi.',
-  notice_token_issued:
-    '@{username} uchun yangi token chiqarildi. Avvalgisi endi ishlamaydi. Agar buni siz qilmagan boʻlsangiz, oʻz kirishingizni almashtiring va yana yangisini chiqaring: /revoke',
   somewhere: 'joyi nomaʼlum',
   somebody: 'nomaʼlum',
 };
