@@ -80,6 +80,26 @@ test('a leaked token of a person is removed, and operators see where both lay', 
   expect(out).not.toContain(bot.token.slice(-30));
 });
 
+test('a node that is silent costs a report no more than its lease, and takes no token that was reported', async () => {
+  const { service } = world;
+  const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
+  // It remembers the token, over connections on which it will find requests before it hears of anything else.
+  const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
+  expect(new Set(await many())).toEqual(new Set([200]));
+  silent?.pause();
+  const began = performance.now();
+  const reporting = world.report(partner, [item(bot.token)]);
+  expect((await reporting).body).toEqual([label(bot.token, true)]);
+  const ms = Math.round(performance.now() - began);
+  const after = many();
+  silent?.resume();
+  expect(new Set(await after)).toEqual(new Set([401]));
+  // Its lease counts from the last renewal.
+  expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
+  const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 2_000;
+  figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
+}, 60_000);
+
 test('deliveries of a bot whose token leaked rest until there is a new one', async () => {
   const { service } = world;
   const person = await service.newUser('sender');

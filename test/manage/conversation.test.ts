@@ -188,6 +188,11 @@ test('texts and who may write are set as the endpoints set them', async () => {
   await carol.press(present.last, said('button_remove_text'));
   expect((await settings()).texts.name).toEqual({});
 
+  await carol.press(await carol.say('/setabouttext'), 'Հայերեն');
+  expect((await carol.say('x'.repeat(121))).text).toBe(said('short_description_too_long'));
+  await carol.say('Կարոլի օգնականը');
+  expect((await settings()).texts.short_description).toEqual({ hy: 'Կարոլի օգնականը' });
+
   const dave = await newTalker(service, 'dave');
   const writers = await carol.say('/setwriters');
   await carol.press(writers, said('button_writers_selected'));
