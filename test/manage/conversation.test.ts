@@ -146,7 +146,7 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
 
   expect((await owner.say('/mybots')).text).toBe(said('list_empty'));
   expect(await resultOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
-  const notice = said('notice_transferred_to_you', { from: owner.user.username, username });
+  const notice = said('notice_transferred_to_you', { from: `@${owner.user.username}`, username });
   await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
   expect(labels(await heir.say('/mybots'))).toEqual([`@${username}`]);
   const ofToken = await heir.say('/token');

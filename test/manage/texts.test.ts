@@ -111,6 +111,8 @@ test('every notice is worded in every language, with all that it tells', () => {
     expect(said[2]).toContain('2023-11-14 22:13 UTC');
     expect(said[2]).toContain('Connection timed out');
     expect(said[4]).toContain('@ann');
+    // Who has no username has no name for others.
+    expect(said[5]).toMatch(new RegExp(`^${texts[language].somebody}`));
   }
 });
 

@@ -59,7 +59,7 @@ export const tg: ManageTexts = {
   button_issue: 'Баровардани токени нав',
   token_shown: 'Токени @{username}:\n{token}',
   token_hidden: '(токен нишон дода нашудааст)',
-  token_blocked: 'Токени ин бот дар ҷойи кушод ёфт ва баста шудааст. Токени нав бароред: /revoke',
+  token_blocked: 'Токени ин бот дар ҷойи кушод ёфт шуда, баста шудааст. Токени нав бароред: /revoke',
   issue_ask:
     'Барои @{username} токени нав бароварда шавад? Токени ҳозира дар ҳама ҷое, ки истифода мешавад, фавран аз кор мемонад.',
   button_issue_yes: 'Ҳа, токени нав барор',
@@ -132,11 +132,11 @@ export const tg: ManageTexts = {
     'Вебхуки @{username} аз {since} инҷониб кор намекунад. Хатои охирин: {error}\n\nНавсозиҳо то 24 соат интизор мешаванд.',
   notice_webhook_removed:
     'Вебхуки @{username} гирифта шуд: сервери он 23 соат ҷавоб медод, ки дигар вуҷуд надорад. Акнун бот навсозиҳоро бо пурсиш мегирад.',
-  notice_transferred_to_you: '@{from} ба шумо @{username}-ро супурд. Он дар /mybots аст ва токени нав дорад.',
+  notice_transferred_to_you: '{from} ба шумо @{username}-ро супурд. Он дар /mybots аст ва токени нав дорад.',
   notice_transfer_offered:
-    '@{from} мехоҳад ба шумо @{username}-ро супорад. Қабул мекунед? Пешниҳод як ҳафта эътибор дорад.',
-  notice_transfer_accepted: '@{to} қабул кард: @{username} акнун аз они ӯст, ва шумо дигар дастрасӣ надоред.',
-  notice_transfer_declined: '@{to} аз @{username} даст кашид. Он аз они шумо мемонад.',
+    '{from} мехоҳад ба шумо @{username}-ро супорад. Қабул мекунед? Пешниҳод як ҳафта эътибор дорад.',
+  notice_transfer_accepted: '{to} қабул кард: @{username} акнун аз они ӯст, ва шумо дигар дастрасӣ надоред.',
+  notice_transfer_declined: '{to} @{username}-ро рад кард. Он аз они шумо мемонад.',
   somewhere: 'ҷояш номаълум',
-  somebody: 'номаълум',
+  somebody: 'Касе',
 };
