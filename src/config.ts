@@ -174,7 +174,9 @@ export const settings = {
   ),
   RATE_PER_BOT: rate.optional().describe('Calls of a bot, `getUpdates` apart'),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
-  RATE_PER_CHAT: rate.optional().describe('Calls of bots that change something in one chat'),
+  RATE_PER_CHAT: rate
+    .optional()
+    .describe('Calls of bots that change something in one chat, and as many of each person there'),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
   FILES_DIR: z
     .string()

@@ -111,6 +111,8 @@ export interface Service {
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   /** A group of the person, in which the bots are members; returns its id. */
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
+  /** Names a token that came another way than in the result of a call: `stop` looks for it too. */
+  issued(token: string): void;
   /** Ends exactly these processes, the private Redis too, and drops the database. Throws if they have written a token. */
   stop(): Promise<void>;
 }
@@ -291,6 +293,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     databaseUrl: database.url,
     env,
     ...createCalls(all, adminToken, agent, issued),
+    issued: (token) => issued.add(token),
     stop,
   };
 }
