@@ -253,6 +253,8 @@ export const limits = {
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
   shutdown_ms_max: 10_000,
+  /** How often what waits in Redis is counted for metrics. */
+  backlog_interval_ms: 5_000,
 } as const;
 
 function assert(holds: boolean, what: string): void {
