@@ -12,12 +12,20 @@ import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewPerson, viewUserToken } from '../view/users.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
+import type { StreamForm } from './request.js';
 
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
 /** Says that it goes on, where much is looked through for little. */
 export const waiting: Line = { kind: 'wait' };
+
+export const exportForm: StreamForm = {
+  contentType: 'application/x-ndjson',
+  headers: [['Content-Disposition', 'attachment; filename="petrel-export.ndjson"']],
+  filler: `${JSON.stringify(waiting)}\n`,
+  closes: false,
+};
 
 const mediaLine = (chat_id: number, message_id: number, media: Media): Line => ({
   ...{ kind: 'media', chat_id, message_id, type: media.type, file_id: media.id },

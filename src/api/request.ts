@@ -56,7 +56,8 @@ export interface ApiRequest {
 
 /** A reply that is written as it comes to be. */
 export interface StreamForm {
-  /** Without Cache-Control, which is `no-store`. */
+  readonly contentType: string;
+  /** Others; `Cache-Control` is `no-store`. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   /** Text that readers pass over: an engine gets rid of what it holds only as part of a write. */
   readonly filler: string;

@@ -132,15 +132,14 @@ export class Exchange extends Head implements ApiRequest {
   /** Asked for with HEAD, the reply is the head alone and the stream is closed from the start. */
   openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
-      this.give(200, form.headers.find(([name]) => name === 'Content-Type')?.[1] ?? json, '', undefined);
+      this.give(200, form.contentType, '', undefined);
       return closedStream;
     }
     if (!this.claim()) return closedStream;
-    const { response } = this;
     this.status = 200;
-    if (this.corked) beginStream(response, form);
-    else response.cork(() => beginStream(response, form));
-    this.stream = new ReplyStream(response, form, () => this.finish());
+    if (this.corked) beginStream(this.response, form);
+    else this.response.cork(() => beginStream(this.response, form));
+    this.stream = new ReplyStream(this.response, form, () => this.finish());
     return this.stream;
   }
 

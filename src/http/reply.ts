@@ -73,16 +73,15 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
 
 /** Server-sent events, with a comment line of theirs as the filler. */
 export const eventForm: StreamForm = {
-  headers: [
-    ['Content-Type', 'text/event-stream'],
-    ['X-Accel-Buffering', 'no'],
-  ],
+  contentType: 'text/event-stream',
+  headers: [['X-Accel-Buffering', 'no']],
   filler: ':\n\n',
   closes: true,
 };
 
 /** The head of a stream, and a filler so that it goes out at once. */
-export function beginStream(response: EngineResponse, { headers, filler }: StreamForm): void {
+export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
+  response.writeHeader('Content-Type', contentType);
   for (const [name, value] of headers) response.writeHeader(name, value);
   response.writeHeader('Cache-Control', 'no-store');
   response.write(filler);

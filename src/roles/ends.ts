@@ -16,11 +16,15 @@ export function startEnds({
 }: Pick<Backends, 'config' | 'log' | 'store' | 'files' | 'figures'>): Role {
   const { MESSAGE_DAYS, MEDIA_DAYS } = config;
   const counts = { accounts: 0, messages: 0, files: 0 };
-  figures.push(
-    ['petrel_ended_accounts', 'Ended accounts of which this process removed the last.', () => counts.accounts],
-    ['petrel_aged_messages', 'Messages that were removed for their age.', () => counts.messages],
-    ['petrel_aged_files', 'Uploaded files that were removed for their age.', () => counts.files],
+  const counter = (name: string, help: string, read: () => number) =>
+    figures.push({ kind: 'counter', name, help, read });
+  counter(
+    'petrel_ended_accounts_total',
+    'Ended accounts of which this process removed the last.',
+    () => counts.accounts,
   );
+  counter('petrel_aged_messages_total', 'Messages that were removed for their age.', () => counts.messages);
+  counter('petrel_aged_files_total', 'Uploaded files that were removed for their age.', () => counts.files);
   const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
     ['accounts', store.accounts.goOn],
   ];

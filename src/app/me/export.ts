@@ -1,21 +1,9 @@
 import { z } from 'zod';
 import { defineEndpoint, replied } from '../../api/endpoint.js';
-import { exportLines, waiting } from '../../api/export_lines.js';
+import { exportLines, exportForm as form, waiting } from '../../api/export_lines.js';
 import { exportLine } from '../../api/export_results.js';
-import type { StreamForm } from '../../api/request.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-
-const contentType = 'application/x-ndjson';
-
-const form: StreamForm = {
-  headers: [
-    ['Content-Type', contentType],
-    ['Content-Disposition', 'attachment; filename="petrel-export.ndjson"'],
-  ],
-  filler: `${JSON.stringify(waiting)}\n`,
-  closes: false,
-};
 
 let running = 0;
 
@@ -26,7 +14,7 @@ export const exportSelf = defineEndpoint({
   summary:
     'Everything of the caller as lines of JSON: profile, tokens and bots without their secrets, chats, messages, media and reactions.',
   params: z.object({}),
-  contentType,
+  contentType: form.contentType,
   line: exportLine,
   handler: async ({ user, store, files, request, onRevoked }) => {
     if (running >= limits.exports_max) fail('too_many_requests', { retry_after: 1 });
