@@ -86,6 +86,9 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
+  backup: (to) =>
+    /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
+    /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
   errors: () => false,
