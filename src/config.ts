@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { ConfigFileError, withFiles } from './config_file.js';
 import { limits } from './limits.js';
 import { validBotUsername } from './rules/usernames.js';
 
@@ -237,6 +238,9 @@ export const settings = {
     .default(false)
     .describe('1: a bot changes hands once its recipient has agreed, within a week'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
+  START_MS: int(0, 600_000, 30_000).describe(
+    'How long a role waits for Redis and Postgres when it starts, before it ends with a reason',
+  ),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),
@@ -260,11 +264,19 @@ export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: s
 /** A setting that cannot be used; its message names the variable and what is allowed. */
 export class ConfigError extends Error {}
 
-/** Reads and freezes the configuration. Empty variables count as absent. */
+function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  const names = Object.keys(settings);
+  try {
+    const all = withFiles(env, names);
+    return Object.fromEntries(names.flatMap((name) => (all[name] ? [[name, all[name]] as const] : [])));
+  } catch (error) {
+    throw error instanceof ConfigFileError ? new ConfigError(error.message) : error;
+  }
+}
+
+/** Reads and freezes the configuration, from the environment and the files that it names. Empty variables count as absent. */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
-  const given = Object.fromEntries(
-    Object.keys(settings).flatMap((name) => (env[name] ? [[name, env[name]] as const] : [])),
-  );
+  const given = givenIn(env);
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])} must be ${issue.message}`);

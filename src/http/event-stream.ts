@@ -42,7 +42,10 @@ export class ReplyStream implements EventStream {
     return true;
   }
 
-  /** Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. */
+  /**
+   * Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. The connection is
+   * not asked to end with it: the engine would write that header into the body, and a balancer would take the stream for broken.
+   */
   close(): void {
     if (!this.open) return;
     this.open = false;
@@ -51,7 +54,7 @@ export class ReplyStream implements EventStream {
       const rest = this.takeQueue();
       this.response.cork(() => {
         if (rest !== '') this.response.write(rest);
-        this.response.end(undefined, true);
+        this.response.end();
       });
       this.ended();
     });

@@ -15,9 +15,9 @@ import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
-import { checkRedis } from '../redis/check.js';
+import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
-import { connectRedis, type RedisServers } from '../redis/connection.js';
+import { connectRedis, type RedisServers, reconnectDelay } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
@@ -62,21 +62,30 @@ const meaning = {
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** How long a role waits for Redis and Postgres when it starts. */
-const startMsMax = 30_000;
+/** A wrong setting or version does not mend itself; what is away may come back. */
+const isFinal = (error: unknown) =>
+  error instanceof StartError || (error instanceof RedisCheckError && !error.away);
 
-async function patiently<T>(what: string, log: Logger, attempt: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + startMsMax;
-  for (let told = false; ; ) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (error instanceof StartError || performance.now() > deadline) throw error;
-      if (!told) log.warn({ reason: (error as Error).message }, `waiting for ${what}`);
-      told = true;
-      await sleep(250);
+type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
+
+/** Tries again what is away, with a growing and jittered rest, until `msMax` after this was made. Error: StartError with the last reason. */
+function createPatience(log: Logger, msMax: number): Patience {
+  const deadline = performance.now() + msMax;
+  return async (what, attempt) => {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (isFinal(error)) throw error;
+        const reason = (error as Error).message || (error as { code?: string }).code;
+        if (performance.now() > deadline)
+          throw new StartError(`${what} did not come within ${msMax / 1_000} s (START_MS): ${reason}`);
+        if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
+        const rest = reconnectDelay(tries);
+        await sleep(Math.min(rest, Math.max(0, deadline - performance.now()) + 1));
+      }
     }
-  }
+  };
 }
 
 async function checkSchema(url: string): Promise<void> {
@@ -146,9 +155,10 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const target = redisOf(given);
   const config = requireSettings(given, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
   const keys = makeKeys(config.PARTITIONS);
-  const check = await checkRedis(target, startMsMax);
+  const patiently = createPatience(log, config.START_MS);
+  const check = await patiently('Redis', () => checkRedis(target));
   for (const warning of check.warnings) log.warn(warning);
-  await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
+  await patiently('Postgres', () => checkSchema(config.DATABASE_URL));
 
   const troubles = createTroubles(log);
   const { onError, onDelay } = troubles;
@@ -167,7 +177,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
   });
-  const secrets = await patiently('Postgres', log, () => openSecrets(db, config));
+  const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
@@ -199,8 +209,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     onError: onError('files'),
   });
 
-  await connection.ready(startMsMax);
-  await patiently('Redis', log, async () => {
+  await connection.ready(Math.max(1_000, config.START_MS));
+  await patiently('Redis', async () => {
     const first = connection.at(0);
     if (first) await checkPartitions(first.client, keys);
     await openPartitions(connection, recovery, config.PARTITIONS);
@@ -208,7 +218,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
-  const managementBot = await patiently('the management bot', log, () =>
+  const managementBot = await patiently('the management bot', () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
   );
   return {

@@ -7,7 +7,6 @@ import { makeSender } from '../delivery/send.js';
 import { createDeliveryWorker } from '../delivery/worker.js';
 import { createManager } from '../manage/manager.js';
 import { type Backends, isLate } from './backends.js';
-import { watchBacklog } from './backlog.js';
 import type { Role } from './role.js';
 
 export async function startDeliver(backends: Backends): Promise<Role> {
@@ -22,7 +21,6 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     figures,
     troubles: { onError, onDelay },
   } = backends;
-  const backlog = watchBacklog(backends);
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
   const sender = makeSender({ guard: receivers.guard });
   const recorder = createRecorder({
@@ -80,8 +78,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
       [['refused'], answers.stats.failed],
     ],
   });
-  figures.push(...meter.figures, ...backlog.figures);
-  backlog.start();
+  figures.push(...meter.figures);
   await store.auth.start();
   store.sweep.start();
   recorder.start();
@@ -89,7 +86,6 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   manager.start();
   return {
     async stop() {
-      backlog.stop();
       await Promise.all([worker.stop(), manager.stop()]);
       await sender.close();
       await recorder.stop();

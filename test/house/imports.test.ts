@@ -85,7 +85,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
+  config: (to) => /^(config_file|limits|rules\/usernames)\.ts$/.test(to),
+  config_file: () => false,
   errors: () => false,
   limits: () => false,
   version: () => false,
