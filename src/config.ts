@@ -250,6 +250,15 @@ export const settings = {
     .describe(
       '1: a front writes a line for each request: what was called by whom, status and time; never a token',
     ),
+  OTLP_TRACES_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('Where OpenTelemetry traces go (OTLP over HTTP, JSON), like http://127.0.0.1:4318/v1/traces'),
+  OTLP_TRACES_RATIO: z.coerce
+    .number({ error: 'a number from 0 to 1' })
+    .min(0, { error: 'a number from 0 to 1' })
+    .max(1, { error: 'a number from 0 to 1' })
+    .default(0.01)
+    .describe('Share of traces that are kept'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',

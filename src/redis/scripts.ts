@@ -35,6 +35,8 @@ export interface RunnerOptions {
   readonly connection: RedisServers;
   /** Raises the partition's incarnation for this run id (architecture, Journal). */
   readonly recover: (partition: number, runId: string) => Promise<void>;
+  /** Hears of each call that Redis answered, where somebody asks for that. */
+  readonly onCall?: ((name: string, ms: number) => void) | undefined;
   /** How long a call that may be repeated waits for a lost connection. */
   readonly reconnectMsMax?: number;
 }
@@ -149,7 +151,12 @@ function flatten(
 const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
 
 /** Makes a runner over one server or a cluster with every script below lua/. */
-export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: RunnerOptions): ScriptRunner {
+export function createRunner({
+  connection,
+  recover,
+  onCall,
+  reconnectMsMax = 5_000,
+}: RunnerOptions): ScriptRunner {
   const times = new Distributions();
   const troubles = new Counts();
   const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script, times)]));
@@ -280,7 +287,9 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
-        loaded.times.observe(performance.now() - began);
+        const ms = performance.now() - began;
+        loaded.times.observe(ms);
+        onCall?.(name, ms);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
         troubles.add(name, reply.status);
         return persist(loaded, partition, keys, args, { node, runId, reply });

@@ -11,6 +11,7 @@ import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
 import type { Figure } from '../obs/metrics.js';
+import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
@@ -24,6 +25,7 @@ import { createRunner, type ScriptRunner } from '../redis/scripts.js';
 import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
+import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
 import { createRing, type Ring } from './ring.js';
 
@@ -45,6 +47,8 @@ export interface Backends {
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
+  /** Absent where no traces are asked for. */
+  readonly traces: Traces | undefined;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
@@ -170,6 +174,12 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   });
   const { connection, hints } = openRedis(target, keys, role, onError('redis'));
   const db = asDatabase(pool);
+  const traces = config.OTLP_TRACES_URL
+    ? (await import('../obs/traces.js')).createTraces({
+        ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
+        onError: onDelay('traces', 'traces are lost, and nothing else'),
+      })
+    : undefined;
   const recovery = createRecovery({
     pool,
     keys,
@@ -178,7 +188,11 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     runner: () => runner,
   });
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
-  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const runner: ScriptRunner = createRunner({
+    connection,
+    recover: recovery.recover,
+    onCall: traces && ((script, ms) => traces.script(script, ms)),
+  });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
@@ -237,7 +251,9 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     doorbell,
     figures: [],
     troubles,
+    traces,
     async close() {
+      await traces?.stop();
       await ring.leave();
       await files.close();
       await doorbell.close();

@@ -8,6 +8,7 @@ import { createDeliveryWorker } from '../delivery/worker.js';
 import { createManager } from '../manage/manager.js';
 import { type Backends, isLate } from './backends.js';
 import type { Role } from './role.js';
+import { traceDeliveries } from './tracing.js';
 
 export async function startDeliver(backends: Backends): Promise<Role> {
   const {
@@ -36,6 +37,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     onError: onDelay('the management bot', 'the management bot is late: what it was told waits', isLate),
   });
   const meter = createDeliveryMeter();
+  const traced = backends.traces && traceDeliveries(backends.traces);
   const worker = createDeliveryWorker({
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
@@ -46,6 +48,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
       meter.note(delivery, outcome, dead, attempt);
+      traced?.(bot, delivery, outcome, dead, attempt);
       if (dead !== null)
         log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
