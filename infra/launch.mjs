@@ -7,6 +7,8 @@
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
+ *   launch.mjs test:proxy           HAProxy and nginx in front, and rolling restarts behind them; installs both if absent
+ *   launch.mjs test:observability   alerts and dashboard under a real Prometheus, which is installed if absent
  *   launch.mjs bench [arguments]    measures the service against its floors
  */
 import { spawn } from 'node:child_process';
@@ -297,16 +299,35 @@ async function takeOver(program, args) {
   await import(pathToFileURL(program).href);
 }
 
+const developing = ['dev', 'test', 'build', 'bench', 'faults', 'test:proxy', 'test:observability'];
+
+/** Tests that need programs which not every machine has. */
+async function runAsked(role, args) {
+  const { balancers, ensurePrograms, watchers } = await import('./programs.mjs');
+  if (role === 'test:observability') {
+    ensurePrograms(watchers, say);
+    return runTests(['test/observability', ...args], { PETREL_TEST_OBSERVABILITY: '1' });
+  }
+  const rows = args.filter((arg) => /R\d/.test(arg)).join();
+  const rolls = role === 'test:proxy' || ((rows === '' || /\bR19\b/.test(rows)) && !args.includes('--help'));
+  if (rolls) ensurePrograms(balancers, say);
+  if (role === 'test:proxy')
+    return runTests(['test/proxy', 'test/faults/rolling', ...args], { PETREL_TEST_PROXY: '1' });
+  return (await import('./faults.mjs')).runFaults(runTests, say)(args);
+}
+
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || ['dev', 'test', 'build', 'bench', 'faults'].includes(role))
-    await ensurePackages();
+  if (!existsSync(modules) || developing.includes(role)) await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
-  if (role === 'test' || role === 'faults') {
-    const work = role === 'test' ? runTests : (await import('./faults.mjs')).runFaults(runTests, say);
-    process.exitCode = await work(args);
+  if (role === 'test') {
+    process.exitCode = await runTests(args);
+    return;
+  }
+  if (role === 'faults' || role?.startsWith('test:')) {
+    process.exitCode = await runAsked(role, args);
     return;
   }
   if (role === 'bench' || role === 'dev') endWithNpm();
