@@ -26,8 +26,9 @@ export function tracedRequests(traces: Traces, handler: RequestHandler, meter: R
   return {
     handler: ((request) => traces.within(() => handler(request))) satisfies RequestHandler,
     meter: {
-      over(call: string, status: number, ms: number) {
-        meter.over(call, status, ms);
+      weight: () => meter.weight(),
+      over(call: string, status: number, ms: number, weight: number) {
+        meter.over(call, status, ms, weight);
         traces.over(call, status);
       },
     },
