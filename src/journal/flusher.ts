@@ -23,6 +23,8 @@ export type FlushStep = 'read' | 'committed' | 'settled';
 export interface FlusherOptions {
   /** Setting AUDIT_DAYS. */
   readonly auditDays?: number;
+  /** Setting MESSAGE_DAYS. */
+  readonly messageDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly pool: Pool;
@@ -202,7 +204,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
 
   async function purge(): Promise<void> {
     try {
-      counts.purged += await purgeTombstones(pool, options.auditDays);
+      counts.purged += await purgeTombstones(pool, options.auditDays, options.messageDays);
     } catch (error) {
       onError(error as Error);
     }

@@ -20,13 +20,16 @@ import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
 import { connectRedis, type RedisServers, reconnectDelay } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
+import { createPauses } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
+import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { type Histories, redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
 export { StartError };
@@ -49,6 +52,8 @@ export interface Backends {
   readonly troubles: Troubles;
   /** Absent where no traces are asked for. */
   readonly traces: Traces | undefined;
+  /** Partitions that were found under another history of Redis. */
+  readonly histories: Histories;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
@@ -101,13 +106,14 @@ async function checkSchema(url: string): Promise<void> {
   }
 }
 
-function openRedis(
-  target: string | readonly string[],
+/** The servers of a target, and the channels on them. */
+export function openRedis(
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: Error) => void,
 ): { connection: RedisServers; hints: Hints } {
-  if (typeof target === 'string') {
+  if (!isCluster(target)) {
     return {
       connection: connectRedis({ url: target, name, onError }),
       hints: createHints(target, name, onError),
@@ -119,13 +125,13 @@ function openRedis(
 
 /** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
 function openDoorbell(
-  target: string | readonly string[],
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: unknown) => void,
 ): Doorbell {
   const { count, tag, of } = keys.partitions;
-  const shards = typeof target === 'string' ? 1 : Math.min(limits.doorbell_shards, count);
+  const shards = !isCluster(target) ? 1 : Math.min(limits.doorbell_shards, count);
   return createDoorbell({
     connect: () => connectQueueClient(target, name, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
@@ -180,17 +186,23 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
         onError: onDelay('traces', 'traces are lost, and nothing else'),
       })
     : undefined;
+  const histories = tellHistories(log);
+  const pauses = createPauses((pause) =>
+    log.warn({ ...pause }, 'calls on a partition were refused while its slot moved: nothing is lost'),
+  );
   const recovery = createRecovery({
     pool,
     keys,
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
+    onRaised: histories.raised,
   });
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const runner: ScriptRunner = createRunner({
     connection,
     recover: recovery.recover,
+    pauses,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
@@ -220,6 +232,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     blobs: await openBlobStore(config),
     measurer: createMeasurer(),
     pepper: secrets.root,
+    expiring: config.MEDIA_DAYS !== undefined,
     onError: onError('files'),
   });
 
@@ -249,7 +262,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    figures: [],
+    histories,
+    figures: redisFigures(histories, pauses),
     troubles,
     traces,
     async close() {

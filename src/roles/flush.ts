@@ -2,6 +2,7 @@
 import { createFlusher } from '../journal/flusher.js';
 import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
+import { startEnds } from './ends.js';
 import type { Role } from './role.js';
 
 export function startFlush({
@@ -24,6 +25,7 @@ export function startFlush({
     hotTtlMs: config.HOT_TTL_MS,
     intervalMs: config.FLUSH_INTERVAL_MS,
     auditDays: config.AUDIT_DAYS,
+    messageDays: config.MESSAGE_DAYS,
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();
@@ -69,10 +71,11 @@ export function startFlush({
         sweeping = undefined;
       });
   }, limits.unused_files_sweep_ms);
+  const ends = startEnds({ config, log, store, files, figures });
   return {
     async stop() {
       clearInterval(sweep);
-      await Promise.all([sweeping, flusher.stop({ drain: true })]);
+      await Promise.all([sweeping, ends.stop(), flusher.stop({ drain: true })]);
     },
   };
 }

