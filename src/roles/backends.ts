@@ -26,7 +26,7 @@ import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
-import { type Histories, redisFigures, tellHistories } from './redis_events.js';
+import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
 export { StartError };
@@ -47,8 +47,6 @@ export interface Backends {
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
-  /** Partitions that were found under another history of Redis. */
-  readonly histories: Histories;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
@@ -237,7 +235,6 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    histories,
     figures: redisFigures(histories, pauses),
     troubles,
     async close() {
