@@ -6,8 +6,14 @@ import { defineConfig } from 'vitest/config';
 
 const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
 alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
-// Six nodes and what follows take their time: the short form of what they show is in test/redis.
-const longOnly = process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts'];
+/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:proxy` and `test:observability` ask for these. */
+const onlyWhenAsked = [
+  ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
+  ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
+    ? []
+    : ['test/faults/rolling.test.ts']),
+  ...(process.env.PETREL_TEST_OBSERVABILITY ? [] : ['test/observability/running.test.ts']),
+];
 
 export default defineConfig({
   test: {
@@ -22,7 +28,7 @@ export default defineConfig({
         test: {
           name: 'side by side',
           include: ['test/**/*.test.ts'],
-          exclude: alone,
+          exclude: [...alone, ...onlyWhenAsked],
           globalSetup: ['test/support/global_setup.ts'],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -33,7 +39,7 @@ export default defineConfig({
         test: {
           name: 'alone',
           include: alone,
-          exclude: longOnly,
+          exclude: onlyWhenAsked,
           globalSetup: ['test/support/global_setup.ts'],
           fileParallelism: false,
           sequence: { groupOrder: 1 },

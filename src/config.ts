@@ -255,6 +255,12 @@ export const settings = {
     .optional()
     .describe('Opens and closes the file in which `petrel keys` keeps keys and peppers'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
+  MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
+    .optional()
+    .describe('How long messages and posts are kept, in days; for ever without it'),
+  MEDIA_DAYS: whole(1, limits.message_days_max)
+    .optional()
+    .describe('How long uploaded files are kept, in days from their upload; for ever without it'),
   DRAIN_MS: int(0, 60_000, 0).describe(
     'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
   ),

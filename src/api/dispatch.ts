@@ -33,8 +33,6 @@ export interface DispatchOptions {
   readonly trustedProxies?: readonly string[];
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
-  /** Hears the outcome of each bot call. */
-  readonly onCall?: (method: string, status: number) => void;
 }
 
 function envelope(result: unknown): string {
@@ -46,11 +44,10 @@ function envelope(result: unknown): string {
   return `{"ok":true,"result":${JSON.stringify(result)}}`;
 }
 
-function refuse(request: ApiRequest, error: unknown): number {
+function refuse(request: ApiRequest, error: unknown): void {
   // Anything else than an answer of the catalogue is for the exchange to log.
   if (!(error instanceof ApiError)) throw error;
   request.reply(error.code, errorEnvelope(error), error.retryAfter);
-  return error.code;
 }
 
 /** A refusal as a reply; throws what is none. */
@@ -88,7 +85,6 @@ export function createDispatch({
   leakKeys = null,
   trustedProxies = [],
   own,
-  onCall,
 }: DispatchOptions): RequestHandler {
   const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
@@ -113,9 +109,8 @@ export function createDispatch({
     return runMethod(method as Parameters<typeof runMethod>[0], context, values);
   }
 
-  function finish(request: ApiRequest, method: Method, result: unknown): void {
+  function finish(request: ApiRequest, result: unknown): void {
     request.reply(200, envelope(result));
-    onCall?.(method.name, 200);
   }
 
   /** A call with an `Idempotency-Key`. */
@@ -129,7 +124,6 @@ export function createDispatch({
       }
     }).catch(refused);
     request.reply(status, body, retryAfter);
-    onCall?.(method.name, status);
   }
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
@@ -150,13 +144,13 @@ export function createDispatch({
     if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {
       const result = run(request, method, bot, store);
-      if (!(result instanceof Promise)) return finish(request, method, result);
+      if (!(result instanceof Promise)) return finish(request, result);
       return result.then(
-        (value) => finish(request, method, value),
-        (error) => onCall?.(method.name, refuse(request, error)),
+        (value) => finish(request, value),
+        (error) => refuse(request, error),
       );
     } catch (error) {
-      onCall?.(method.name, refuse(request, error));
+      refuse(request, error);
     }
   }
 

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ReplyError } from 'ioredis';
 import { ApiError } from '../errors.js';
+import { Counts, type Distribution, Distributions } from '../obs/distribution.js';
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script, type ValueSpec } from './contract.js';
 import { createPauses, type Pauses } from './pauses.js';
@@ -26,8 +27,9 @@ export interface ScriptRunner {
     keys: Scripts[N]['keys'],
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
-  /** Calls made since the start, by script. */
-  readonly counts: ReadonlyMap<string, number>;
+  /** How long calls took that Redis answered at once, by script, and those that took the longer way or failed. */
+  readonly times: Distributions;
+  readonly troubles: Counts;
 }
 
 export interface RunnerOptions {
@@ -46,6 +48,8 @@ interface Loaded {
   readonly listKey: string | undefined;
   readonly argNames: readonly string[];
   readonly listArg: string | undefined;
+  /** How long its calls took. */
+  readonly times: Distribution;
 }
 
 type Reply = { status: string } & Record<string, unknown>;
@@ -72,7 +76,7 @@ const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../lua', import.meta.url));
 
-function prepare(script: Script): Loaded {
+function prepare(script: Script, times: Distributions): Loaded {
   const one = <T extends { name: string; form: string }>(specs: readonly T[]) =>
     specs.filter((s) => s.form !== 'list').map((s) => s.name);
   const list = <T extends { name: string; form: string }>(specs: readonly T[]) =>
@@ -83,6 +87,7 @@ function prepare(script: Script): Loaded {
     listKey: list(script.keys),
     argNames: one(script.args),
     listArg: list(script.args),
+    times: times.of(script.name),
   };
 }
 
@@ -153,8 +158,9 @@ export function createRunner({
   reconnectMsMax = 5_000,
   pauses = createPauses(),
 }: RunnerOptions): ScriptRunner {
-  const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script)]));
-  const counts = new Map<string, number>();
+  const times = new Distributions();
+  const troubles = new Counts();
+  const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script, times)]));
 
   function flat(loaded: Loaded, runId: string, keys: object, args: object): ScriptArg[] {
     return flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
@@ -280,19 +286,25 @@ export function createRunner({
   function call(name: string, partition: number, keys: object, args: object): Promise<Reply> {
     const loaded = scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
-    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const began = performance.now();
     const node = connection.at(partition);
     const runId = node === null ? null : node.runId();
-    if (node === null || runId === null) return persist(loaded, partition, keys, args, lost);
+    if (node === null || runId === null) {
+      troubles.add(name, 'away');
+      return persist(loaded, partition, keys, args, lost);
+    }
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
         pauses.ran(partition);
+        loaded.times.observe(performance.now() - began);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
+        troubles.add(name, reply.status);
         return persist(loaded, partition, keys, args, { node, runId, reply });
       },
       async (error) => {
         const unknown = isReplyError(error) && error.message.startsWith('NOSCRIPT');
+        if (!unknown) troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
         const first = unknown
           ? await attempt(loaded, partition, { to: node, asking: false }, keys, args)
           : failed(node, loaded.script, partition, error);
@@ -301,5 +313,5 @@ export function createRunner({
     );
   }
 
-  return { call: call as ScriptRunner['call'], counts };
+  return { call: call as ScriptRunner['call'], times, troubles };
 }

@@ -10,6 +10,7 @@ import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
+import type { Figure } from '../obs/metrics.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
@@ -51,8 +52,6 @@ export interface Backends {
   readonly managementBot: number;
   close(): Promise<void>;
 }
-
-export type Figure = readonly [name: string, help: string, read: () => number];
 
 /** What it costs when these fail for lack of Redis, of Postgres or of time. */
 const meaning = {
@@ -206,6 +205,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     blobs: await openBlobStore(config),
     measurer: createMeasurer(),
     pepper: secrets.root,
+    expiring: config.MEDIA_DAYS !== undefined,
     onError: onError('files'),
   });
 

@@ -1,8 +1,8 @@
 /** Tells whoever runs it that Redis goes on under another history, and what that may have cost. */
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
+import type { Figure } from '../obs/metrics.js';
 import type { Pauses } from '../redis/pauses.js';
-import type { Figure } from './backends.js';
 
 export interface Histories {
   raised(raised: RaisedPartition): void;
@@ -39,26 +39,33 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
 
 /** What metrics tell of both. */
 export function redisFigures(histories: Histories, pauses: Pauses): Figure[] {
+  const figure = (kind: 'counter' | 'gauge', name: string, help: string, read: () => number): Figure => ({
+    ...{ kind, name, help, read },
+  });
   return [
-    [
-      'petrel_redis_histories_raised',
+    figure(
+      'counter',
+      'petrel_redis_histories_raised_total',
       'Partitions that this process found under another history of Redis: a restart, a failover, a moved slot.',
       () => histories.stats.raised,
-    ],
-    [
-      'petrel_redis_histories_lost',
+    ),
+    figure(
+      'counter',
+      'petrel_redis_histories_lost_total',
       'Of these, partitions of which Redis had lost changes for certain.',
       () => histories.stats.proven,
-    ],
-    [
-      'petrel_redis_moving_refused',
+    ),
+    figure(
+      'counter',
+      'petrel_redis_moving_refused_total',
       'Calls that were refused since their slot was being moved.',
       () => pauses.stats.refused,
-    ],
-    [
-      'petrel_redis_moving_longest_ms',
+    ),
+    figure(
+      'gauge',
+      'petrel_redis_moving_longest_seconds',
       'Longest time for which calls on a partition were refused since its slot was being moved.',
-      () => pauses.stats.longest_ms,
-    ],
+      () => pauses.stats.longest_ms / 1_000,
+    ),
   ];
 }

