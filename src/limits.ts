@@ -220,6 +220,8 @@ export const limits = {
   auth_cache_entries_max: 200_000,
   ring_interval_ms: 4_000,
   leak_reports_max: 10_000,
+  /** between what owners are told of one report */
+  leak_notice_interval_ms: 2,
   leak_body_bytes_max: 8 * 1024 * 1024,
   leak_token_length_max: 256,
   leak_url_length_max: 4_096,

@@ -10,6 +10,7 @@ import type { Store } from '../store/store.js';
 import { fairly, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
+import { chatOfUser } from './compose.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
@@ -62,6 +63,18 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
   const token = raw.includes('%') ? raw.replace(/%3a/i, ':') : raw;
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
+}
+
+/** A person's call that changes something in a chat counts there (behaviour §14). Error: `too_many_requests`. */
+async function countInChat(
+  { fairUse }: Store,
+  { verb }: Endpoint,
+  user: User | null,
+  params: unknown,
+): Promise<void> {
+  const chat = (params as { readonly chat_id?: unknown }).chat_id;
+  if (fairUse === undefined || user === null || verb === 'GET' || typeof chat !== 'number') return;
+  await fairUse.person(user.id, chatOfUser(user.id, chat));
 }
 
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
@@ -184,6 +197,7 @@ export function createDispatch({
         ? parseQuery(request)
         : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
+    await countInChat(on, endpoint, user, params);
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
     const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };

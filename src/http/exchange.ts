@@ -344,7 +344,6 @@ export class Exchange extends Head implements ApiRequest {
       access?.over(this, this.named, status, ms);
       meter?.over(this.called, status, ms);
     }
-    context.open--;
-    if (context.open === 0 && context.closing) context.idle();
+    if (--context.open === 0 && context.closing) context.idle();
   }
 }

@@ -174,10 +174,9 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 /** Holds off the end of a person's account until the transaction ends. Error: `unauthorized` for one whose account has ended: the
  * call was let in before. */
 export async function lockPerson(sql: Sql, id: number): Promise<void> {
-  const rows = await sql.query(
-    'select 1 from users where id = $1 and deleted_at is null for no key update',
-    [id],
-  );
+  const rows = await sql.query('select 1 from users where id = $1 and deleted_at is null for no key update', [
+    id,
+  ]);
   if (rows.length === 0) fail('unauthorized');
 }
 

@@ -296,8 +296,8 @@ export function createRunner({
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
-        pauses.ran(partition);
         loaded.times.observe(performance.now() - began);
+        pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
         troubles.add(name, reply.status);
         return persist(loaded, partition, keys, args, { node, runId, reply });

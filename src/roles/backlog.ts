@@ -1,6 +1,6 @@
 /** What waits in Redis over all partitions, and how full its servers are: looked at every few seconds, so that metrics are cheap. */
 import { limits } from '../limits.js';
-import type { Figure } from '../obs/metrics.js';
+import { type Figure, gauge } from '../obs/metrics.js';
 import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
 
@@ -91,12 +91,6 @@ export function watchBacklog({ connection, keys, troubles }: Backends): BacklogW
       });
   }
 
-  const gauge = (name: string, help: string, read: () => number): Figure => ({
-    kind: 'gauge',
-    name,
-    help,
-    read,
-  });
   const ofServers = (name: string, help: string, read: (state: ServerState) => number): Figure => ({
     ...{ kind: 'gauge', name, help, labels: ['server'] },
     *read() {

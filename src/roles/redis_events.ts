@@ -1,7 +1,7 @@
 /** Tells whoever runs it that Redis goes on under another history, and what that may have cost. */
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
-import type { Figure } from '../obs/metrics.js';
+import { counter, type Figure, gauge } from '../obs/metrics.js';
 import type { Pauses } from '../redis/pauses.js';
 
 export interface Histories {
@@ -39,33 +39,26 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
 
 /** What metrics tell of both. */
 export function redisFigures(histories: Histories, pauses: Pauses): Figure[] {
-  const figure = (kind: 'counter' | 'gauge', name: string, help: string, read: () => number): Figure => ({
-    ...{ kind, name, help, read },
-  });
   return [
-    figure(
-      'counter',
-      'petrel_redis_histories_raised_total',
+    counter(
+      'petrel_redis_histories_raised',
       'Partitions that this process found under another history of Redis: a restart, a failover, a moved slot.',
       () => histories.stats.raised,
     ),
-    figure(
-      'counter',
-      'petrel_redis_histories_lost_total',
+    counter(
+      'petrel_redis_histories_lost',
       'Of these, partitions of which Redis had lost changes for certain.',
       () => histories.stats.proven,
     ),
-    figure(
-      'counter',
-      'petrel_redis_moving_refused_total',
+    counter(
+      'petrel_redis_moving_refused',
       'Calls that were refused since their slot was being moved.',
       () => pauses.stats.refused,
     ),
-    figure(
-      'gauge',
-      'petrel_redis_moving_longest_seconds',
+    gauge(
+      'petrel_redis_moving_longest_ms',
       'Longest time for which calls on a partition were refused since its slot was being moved.',
-      () => pauses.stats.longest_ms / 1_000,
+      () => pauses.stats.longest_ms,
     ),
   ];
 }
