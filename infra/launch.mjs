@@ -127,7 +127,10 @@ async function takeOver(program, args) {
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || ['dev', 'test', 'build', 'faults', ...Object.keys(benchPrograms)].includes(role))
+  if (
+    !existsSync(modules) ||
+    ['dev', 'test', 'build', 'faults', ...Object.keys(benchPrograms)].includes(role)
+  )
     await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
