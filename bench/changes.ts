@@ -80,19 +80,21 @@ export function changesOf(before: readonly Results[], after: readonly Results[],
     Map<string, Figure>[],
     Map<string, Figure>[],
   ];
-  const names = [...(now[0]?.keys() ?? [])].filter((what) => old[0]?.has(what));
+  const [first] = now;
+  if (!first) return [];
+  const names = [...first.keys()].filter((what) => old[0]?.has(what));
   return names.map((what) => {
     const of = (runs: readonly Map<string, Figure>[]) =>
       median(runs.flatMap((run) => (run.has(what) ? [(run.get(what) as Figure).value] : [])));
-    const { unit, better, slack } = now[0]?.get(what) as Figure;
-    const [first, last] = [of(old), of(now)];
-    const ratio = first === last ? 1 : last / first;
+    const { unit, better, slack } = first.get(what) as Figure;
+    const [was, is] = [of(old), of(now)];
+    const ratio = was === is ? 1 : is / was;
     const broken = better === 'less' ? ratio > 1 + slack : better === 'more' ? ratio < 1 - slack : false;
     const limit = {
       less: `≤ ${(1 + slack).toFixed(2)} ×`,
       more: `≥ ${(1 - slack).toFixed(2)} ×`,
       shown: null,
     }[better];
-    return { what, unit, before: first, after: last, ratio, limit, broken };
+    return { what, unit, before: was, after: is, ratio, limit, broken };
   });
 }

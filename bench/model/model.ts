@@ -78,13 +78,6 @@ export interface Need {
 
 /** Requests are remembered for so long. */
 const request_s = 60;
-/** Calls that make a message, and how many. */
-const messages_of: Readonly<Record<string, number>> = {
-  sendMessage: 1,
-  pinChatMessage: 1,
-  forwardMessages: 100,
-};
-
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
 /** What a traffic needs. Throws when a kind of call was not measured. */
