@@ -57,7 +57,7 @@ test('loads each call at its rate with a bot of its own, reports it, and deletes
   expect(page).not.toMatch(/(src|href)=|url\(|https?:\/\/(?!www\.w3\.org)/);
   const left = await resultOf(service.app(user, 'GET', '/api/me/bots'));
   expect(left).toEqual([]);
-});
+}, 300_000);
 
 test('with a token of a bot and no chat, getMe alone; a broken budget and a refused token end with 1', async () => {
   const bot = await service.newBot(user, 'loaded');
@@ -69,4 +69,4 @@ test('with a token of a bot and no chat, getMe alone; a broken budget and a refu
   expect(refused.code).toBe(1);
   expect(refused.output + refused.complaint).toMatch(/answered 401/);
   expect(refused.output + refused.complaint).not.toContain(bot.token.slice(0, -1));
-});
+}, 300_000);
