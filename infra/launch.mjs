@@ -7,6 +7,7 @@
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
+ *   launch.mjs topologies [...]     tests of the whole service on one Redis, with Sentinels, on a Redis Cluster
  *   launch.mjs measure [arguments]  `npm run bench`: measures the service against its floors
  *   launch.mjs compare <ref>        `npm run bench:compare`: measures two commits side by side
  *   launch.mjs capacity [arguments] what a traffic needs, from measured costs
@@ -129,14 +130,18 @@ async function launch([role, ...args]) {
   // A server's role never changes the packages it was deployed with.
   if (
     !existsSync(modules) ||
-    ['dev', 'test', 'build', 'faults', ...Object.keys(benchPrograms)].includes(role)
+    ['dev', 'test', 'build', 'faults', 'topologies', ...Object.keys(benchPrograms)].includes(role)
   )
     await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
-  if (role === 'test' || role === 'faults') {
-    const work = role === 'test' ? runTests : (await import('./faults.mjs')).runFaults(runTests, say);
-    process.exitCode = await work(args);
+  const suites = {
+    test: () => runTests,
+    faults: async () => (await import('./faults.mjs')).runFaults(runTests, say),
+    topologies: async () => (await import('./topologies.mjs')).runTopologies(runTests, say),
+  };
+  if (Object.hasOwn(suites, role ?? '')) {
+    process.exitCode = await (await suites[role]())(args);
     return;
   }
   const program = Object.hasOwn(benchPrograms, role ?? '') ? benchPrograms[role] : undefined;

@@ -9,7 +9,14 @@ import {
   unsuspendBot,
   unsuspendUser,
 } from '../app/admin/oversight.js';
-import { createUser, createUserToken, linkUser, removeUserTokens, unlinkUser } from '../app/admin/users.js';
+import {
+  createUser,
+  createUserToken,
+  deleteUser,
+  linkUser,
+  removeUserTokens,
+  unlinkUser,
+} from '../app/admin/users.js';
 import { listAudit } from '../app/bots/audit.js';
 import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
@@ -46,6 +53,7 @@ import {
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { reportLeaks } from '../app/leaks/report.js';
+import { deleteSelf } from '../app/me/delete.js';
 import { getSelf } from '../app/me/get.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
@@ -173,7 +181,9 @@ export const endpoints: readonly Endpoint[] = [
   removeUserTokens,
   linkUser,
   unlinkUser,
+  deleteUser,
   getSelf,
+  deleteSelf,
   listTokens,
   createToken,
   removeToken,

@@ -18,6 +18,10 @@ export interface ApiRequest {
   readonly idempotencyKey: string;
   /** `X-Forwarded-For`, which anybody may send; '' when absent. */
   readonly forwardedFor: string;
+  /** `X-Request-Id`, which anybody may send; '' when absent. */
+  readonly requestId: string;
+  /** The balancer asks that a node which is leaving refuse the request undone (`leaving`), and gives it to another one. */
+  readonly handover: boolean;
   /** Which key signed the body, where the path takes signed bodies; '' when absent. */
   readonly keyId: string;
   /** '' when absent. */

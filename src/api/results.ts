@@ -271,6 +271,7 @@ export const chatInfo = chat
 export const listedChat = chat
   .extend({
     member_count: z.int().min(0).optional(),
+    avatar: pictureFields.avatar.describe('Of the bot of a direct chat'),
     last_message: message.optional(),
     pinned_message: message.optional(),
   })

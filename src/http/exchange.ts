@@ -53,7 +53,7 @@ export class Exchange extends Head implements ApiRequest {
   private readonly response: EngineResponse;
   private stage: Stage = 'owed';
   private status = 0;
-  /** For the access log: its name, and when it came by the monotonic clock. */
+  /** Its name in the access log, and when it came by the monotonic clock, where somebody hears of it. */
   private readonly named: string;
   private readonly beganAt: number;
   private closes = false;
@@ -79,12 +79,12 @@ export class Exchange extends Head implements ApiRequest {
     this.method = method;
     this.path = request.getUrl();
     this.query = request.getQuery() ?? '';
-    this.named = context.access ? context.access.name() : '';
-    this.beganAt = context.access ? performance.now() : 0;
     context.open++;
     // First of all: an engine ends the process when its callback returns with neither a reply nor this listener.
     response.onAborted(() => this.abort());
     readHead(request, this);
+    this.named = context.access ? context.access.name(this) : '';
+    this.beganAt = context.access || context.meter ? performance.now() : 0;
     if (context.signed?.path === this.path) {
       this.keyId = request.getHeader(context.signed.keyId);
       this.signature = request.getHeader(context.signed.signature);
@@ -337,9 +337,13 @@ export class Exchange extends Head implements ApiRequest {
   private leave(): void {
     const { context } = this;
     this.incoming?.release();
-    const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
-    context.access?.over(this, this.named, status, performance.now() - this.beganAt);
-    context.open--;
-    if (context.open === 0 && context.closing) context.idle();
+    const { access, meter } = context;
+    if (access || meter) {
+      const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
+      const ms = performance.now() - this.beganAt;
+      access?.over(this, this.named, status, ms);
+      meter?.over(this.called, status, ms);
+    }
+    if (--context.open === 0 && context.closing) context.idle();
   }
 }

@@ -3,6 +3,7 @@ import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
+import { type Accounts, createAccounts } from './accounts.js';
 import { type Attempts, createAttempts } from './attempts.js';
 import { type Audit, createAudit } from './audit.js';
 import { type Auth, createAuth } from './auth.js';
@@ -13,6 +14,7 @@ import { type Chats, createChats } from './chats.js';
 import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
+import { createErase } from './erasure.js';
 import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createGuesses, type Guesses, type Guessing } from './guesses.js';
@@ -36,6 +38,7 @@ import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
+import { createRetention, type Retention } from './retention.js';
 import { createRotation, type Rotation } from './rotation.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
@@ -46,6 +49,7 @@ import { createWebhooks, type Webhooks } from './webhooks.js';
 import { createWriteAccessCopies } from './write_access.js';
 
 export interface Store {
+  readonly accounts: Accounts;
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
@@ -78,6 +82,7 @@ export interface Store {
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly retention: Retention;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
   /** Of everything that is sealed, over these servers. */
@@ -141,6 +146,7 @@ export function createStore({
   const bots = createBots(shared, shared.db, parts);
   const records = createRecords(shared);
   const readBack = createReadBack(shared, { chats, control, queues, access });
+  const erase = createErase(shared, readBack);
   const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
@@ -156,13 +162,17 @@ export function createStore({
     };
   };
   const own = changing(shared);
+  const history = createHistory(shared, chats, records);
+  const ending = { control, auth, chats, history, posts: own.posts, identities, removal, erase };
+  const accounts = createAccounts(shared, shared.db, ending, onError);
   const store: Store = {
     ...own,
+    accounts,
     auth,
     chats,
     queues,
     forwarder,
-    history: createHistory(shared, chats, records),
+    history,
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
@@ -172,7 +182,19 @@ export function createStore({
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities },
+      {
+        control,
+        chats,
+        auth,
+        forwarder,
+        webhooks,
+        posts: own.posts,
+        replays,
+        access,
+        removal,
+        identities,
+        accounts,
+      },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -183,6 +205,7 @@ export function createStore({
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    retention: createRetention(shared, erase),
     leaks: createLeaks(shared, control, auth),
     guesses: createGuesses(shared, guessing),
     rotation: (connection) => createRotation(shared, control, connection),
@@ -198,6 +221,7 @@ export function createStore({
       return {
         ...store,
         ...changing(own),
+        accounts: createAccounts(own, shared.db, ending, onError),
         chats: createChats(own, control, forwarder),
         bots: createBots(own, shared.db, parts),
         webhooks: createWebhooks(own, control, queues, ring),

@@ -46,6 +46,8 @@ export interface Streams {
   open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
   /** How many streams of a person are open on this node, or being opened. */
   openOf(user: number): number;
+  /** How many are open on this node. */
+  count(): number;
   /** Ends all streams, and those that are being opened. */
   close(): void;
 }
@@ -313,6 +315,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
   return {
     open: openStream,
     openOf,
+    count: () => open.size,
     close() {
       closing = true;
       clearInterval(timer);

@@ -35,7 +35,12 @@ export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 5_000, interval: 10 });
 
 /** Opens the stream of the person who has this token. */
-export async function openEvents(url: string, token: string): Promise<EventSource> {
+export async function openEvents(
+  url: string,
+  token: string,
+  /** The authority of the server's certificate, and who hears that the stream ended without a cut. */
+  more: { readonly ca?: string; readonly onEnd?: (why: 'end' | 'error') => void } = {},
+): Promise<EventSource> {
   const events: ServerEvent[] = [];
   let at = url;
   let lastId = '';
@@ -51,7 +56,10 @@ export async function openEvents(url: string, token: string): Promise<EventSourc
   async function open(next = at): Promise<void> {
     cut();
     at = next;
-    const mine = { agent: new Agent({ bodyTimeout: 0 }), live: true };
+    const mine = {
+      agent: new Agent({ bodyTimeout: 0, connect: more.ca ? { ca: more.ca } : {} }),
+      live: true,
+    };
     connection = mine;
     const headers = {
       authorization: `Bearer ${token}`,
@@ -65,7 +73,12 @@ export async function openEvents(url: string, token: string): Promise<EventSourc
     const isReady = new Promise<void>((resolve) => {
       ready = resolve;
     });
-    answer.body.on('error', () => undefined);
+    answer.body.on('error', () => {
+      if (mine.live) more.onEnd?.('error');
+    });
+    answer.body.on('end', () => {
+      if (mine.live) more.onEnd?.('end');
+    });
     answer.body.on('data', (chunk: Buffer) => {
       // What still arrives on a connection that was cut has not been read.
       if (!mine.live) return;

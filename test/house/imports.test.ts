@@ -66,7 +66,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/codec.ts',
-  redis: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  redis: (to) => /^(errors|limits)$/.test(folderOf(to)) || to === 'obs/distribution.ts',
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
@@ -86,8 +86,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
+  backup: (to) =>
+    /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
+    /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
+  config: (to) => /^(limits|setting_forms|rules\/usernames)\.ts$/.test(to),
+  setting_forms: (to) => to === 'limits.ts',
   errors: () => false,
   limits: () => false,
   version: () => false,
