@@ -23,7 +23,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -198,8 +198,42 @@ async function transpile(compiler, files, target, options) {
 const viewer = join(modules, '@fastify', 'swagger-ui', 'static');
 const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
-async function compile(compiler, files, target) {
+/** The part of the application that browsers run: bundled, not transpiled. */
+const client = join(source, 'web', 'client');
+const isClient = (file) => file.startsWith(client + sep);
+const clientPackages = [
+  'react',
+  'react-dom',
+  'react-easy-crop',
+  'virtua',
+  'frimousse',
+  'emojibase-data',
+  'eventsource-parser',
+];
+
+async function compileClient(compiler, files, target) {
+  const { bundle, packageVersions } = await import('./web.mjs');
+  const { build, stop } = await import(pathToFileURL(compiler).href).then(
+    (module) => module.default ?? module,
+  );
+  const made = [...files, join(root, 'infra', 'web.mjs')];
+  await bundle({
+    esbuild: { build },
+    source: client,
+    target: join(target, 'web', 'client'),
+    former: join(dist, 'web', 'client'),
+    fingerprint: fingerprint(made, packageVersions(modules, ['esbuild', ...clientPackages])),
+    modules,
+  }).catch((error) => {
+    throw new Refusal(`the application was not built: ${error.message}`);
+  });
+  await stop();
+}
+
+async function compile(compiler, all, target) {
+  const files = all.filter((file) => !isClient(file));
   await transpile(compiler, files, target, { bundle: false, outbase: source });
+  await compileClient(compiler, all.filter(isClient), target);
   // What the program reads beside its code: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
     const copy = join(target, relative(source, file));

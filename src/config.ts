@@ -163,6 +163,13 @@ export const settings = {
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
   RATE_PER_CHAT: rate.optional().describe('Calls of bots that change something in one chat'),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  DEMO_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Set by `dev` for its fronts: the people whom `/app` offers to sign in as, to browsers on this machine',
+    ),
   FILES_DIR: z
     .string()
     .min(1)

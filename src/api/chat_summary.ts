@@ -1,17 +1,35 @@
 /** A chat as a list of chats shows it. */
+import { limits } from '../limits.js';
 import type { User } from '../store/control.js';
 import { type ChatRef, isDirect } from '../store/keys.js';
 import type { Store } from '../store/store.js';
+import type { StoredMessage } from '../store/stored_message.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
 import { personViewer } from './reading.js';
 import { withOwnTokens } from './shown_tokens.js';
 
-/** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. */
+/** Messages of others after the last read one, counted up to `limits.unread_counted_max`. */
+async function unread(
+  store: Store,
+  chat: ChatRef,
+  user: User,
+  last: StoredMessage,
+  mark: number,
+): Promise<number> {
+  if (last.id <= mark || last.record.sender === user.id) return 0;
+  const limit = Math.min(limits.unread_counted_max, last.id - mark);
+  const messages = (await store.history.list(chat, 0, limit)) ?? [];
+  return messages.filter(({ id, record }) => id > mark && record.sender !== user.id).length;
+}
+
+/** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. `marks` tell
+ * how far the person has read; without them nothing is told of that. */
 export async function chatSummary(
   store: Store,
   chat: ChatRef,
   user: User,
+  marks: ReadonlyMap<number, number> | null,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const [messages, viewer, found] = await Promise.all([
     store.history.list(chat, 0, 1),
@@ -22,10 +40,13 @@ export async function chatSummary(
   const pinned = await store.history.pinned(found);
   const shown = await withOwnTokens(store, user, [...messages.slice(0, 1), ...(pinned ? [pinned] : [])]);
   const [last, pin] = messages.length === 0 ? [undefined, shown[0]] : shown;
+  const count =
+    messages[0] && marks ? await unread(store, chat, user, messages[0], marks.get(chat.id) ?? 0) : 0;
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last ? { last_message: viewMessage(last, viewer) } : {}),
     ...(pin ? { pinned_message: viewMessage(pin, viewer) } : {}),
+    ...(count > 0 ? { unread_count: count } : {}),
   };
 }

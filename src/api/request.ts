@@ -18,6 +18,10 @@ export interface ApiRequest {
   readonly idempotencyKey: string;
   /** `X-Forwarded-For`, which anybody may send; '' when absent. */
   readonly forwardedFor: string;
+  /** The one `Host` of the request. */
+  readonly host: string;
+  /** What may encode the reply; '' when absent, and for all but the pages of the application. */
+  readonly acceptEncoding: string;
   /** Which key signed the body, where the path takes signed bodies; '' when absent. */
   readonly keyId: string;
   /** '' when absent. */

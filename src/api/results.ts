@@ -3,6 +3,7 @@
  * finds a field that nobody described. A schema with an `id` is a component of that name.
  */
 import { z } from 'zod';
+import { limits } from '../limits.js';
 import { otherFlags, rightNames } from '../rules/rights.js';
 import { pictureFields } from './pictures.js';
 
@@ -273,10 +274,20 @@ export const listedChat = chat
     member_count: z.int().min(0).optional(),
     last_message: message.optional(),
     pinned_message: message.optional(),
+    unread_count: z
+      .int()
+      .min(1)
+      .max(limits.unread_counted_max)
+      .optional()
+      .describe('Messages of others after the last read one, as far as they are counted; absent for none'),
   })
   .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
 
 export const listedChats = z.array(listedChat);
+
+export const namedByUsername = z
+  .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })
+  .meta({ id: 'Named', description: 'Who or what has a username.' });
 
 export const chatMember = z
   .strictObject({

@@ -18,7 +18,9 @@ interface Import {
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-  .map((entry) => relative(src, join(entry.parentPath, entry.name)));
+  .map((entry) => relative(src, join(entry.parentPath, entry.name)))
+  // The browser's part is a program of its own, which imports nothing of this one.
+  .filter((file) => !file.startsWith('web/client/'));
 
 /** Every form in which a module names another. */
 function importsOf(file: string, text: string): Import[] {
@@ -55,6 +57,7 @@ const handlers = /^(rules|view|store|files|errors|limits)$/;
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
+  web: (to) => /^(api|errors)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
   api: (to) => /^(methods|app|rules|view|store|files|errors|limits)$/.test(folderOf(to)),

@@ -13,6 +13,9 @@ export const getChat = defineEndpoint({
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: listedChat,
-  handler: async ({ user, store }, p) =>
-    (await chatSummary(store, await readableChat(store, user, p.chat_id), user)) ?? fail('chat_not_found'),
+  handler: async ({ user, store }, p) => {
+    const chat = await readableChat(store, user, p.chat_id);
+    const marks = await store.readMarks.of(user.id, [chat.id]);
+    return (await chatSummary(store, chat, user, marks)) ?? fail('chat_not_found');
+  },
 });

@@ -11,7 +11,11 @@ export const listChats = defineEndpoint({
   result: listedChats,
   handler: async ({ user, store }) => {
     const chats = await store.chats.listOf(user.id);
-    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat, user)));
+    const marks = await store.readMarks.of(
+      user.id,
+      chats.map(({ id }) => id),
+    );
+    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat, user, marks)));
     const dateOf = (chat: Readonly<Record<string, unknown>>) =>
       (chat.last_message as { date?: number } | undefined)?.date ?? 0;
     return shown.filter((chat) => chat !== null).sort((a, b) => dateOf(b) - dateOf(a));

@@ -1,0 +1,2 @@
+/** Words to come. */
+export { en as words } from './en.js';
