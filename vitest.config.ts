@@ -7,6 +7,10 @@ import { defineConfig } from 'vitest/config';
 const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
 alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 
+/** Where a browser was found; the rest of its tests only when asked for. */
+const browser = process.env.PETREL_CHROMIUM !== undefined;
+const ui = process.env.PETREL_UI === 'long' ? 'test/ui/**/*.test.ts' : 'test/ui/short.test.ts';
+
 export default defineConfig({
   test: {
     // Where dozens of processes share two cores, one of them may be held up for seconds. What fails twice is wrong; the report
@@ -20,7 +24,7 @@ export default defineConfig({
         test: {
           name: 'side by side',
           include: ['test/**/*.test.ts'],
-          exclude: alone,
+          exclude: [...alone, 'test/ui/**'],
           globalSetup: ['test/support/global_setup.ts'],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -36,6 +40,20 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      ...(browser
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'ui',
+                include: [ui],
+                globalSetup: ['test/support/global_setup.ts'],
+                fileParallelism: false,
+                sequence: { groupOrder: 2 },
+              },
+            },
+          ]
+        : []),
     ],
   },
 });

@@ -6,6 +6,7 @@
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
+ *   launch.mjs test-ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
  *   launch.mjs bench [arguments]    measures the service against its floors
  */
@@ -303,6 +304,19 @@ const ensureBench = () =>
     program: join(benchDist, 'main.js'),
   });
 
+/** Browser tests are among the tests, in a short form, where a browser is there already. */
+async function chromiumIfThere() {
+  const { findChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
+  const found = findChromium();
+  return found ? { PETREL_CHROMIUM: found } : {};
+}
+
+async function runBrowserTests(args) {
+  const { ensureChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
+  const env = { PETREL_CHROMIUM: await ensureChromium(say), PETREL_UI: 'long' };
+  return runTests(['--project', 'ui', ...args], env);
+}
+
 async function runTests(args, env = {}) {
   const { ensureRedis } = await import(pathToFileURL(join(dist, 'local', 'redis_install.js')).href);
   await ensureRedis(say);
@@ -334,12 +348,19 @@ async function takeOver(program, args) {
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || ['dev', 'test', 'build', 'bench', 'faults'].includes(role))
+  if (!existsSync(modules) || ['dev', 'test', 'test-ui', 'build', 'bench', 'faults'].includes(role))
     await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
+  if (role === 'test-ui') {
+    process.exitCode = await runBrowserTests(args);
+    return;
+  }
   if (role === 'test' || role === 'faults') {
-    const work = role === 'test' ? runTests : (await import('./faults.mjs')).runFaults(runTests, say);
+    const work =
+      role === 'test'
+        ? async () => runTests(args, await chromiumIfThere())
+        : (await import('./faults.mjs')).runFaults(runTests, say);
     process.exitCode = await work(args);
     return;
   }

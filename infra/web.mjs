@@ -44,8 +44,8 @@ function copyEmoji(modules, target) {
     const from = join(modules, 'emojibase-data', language);
     const to = join(target, 'emoji', language);
     mkdirSync(to, { recursive: true });
-    const keep = ({ emoji, label, tags, group, order, version, skins }) => ({
-      ...{ emoji, label, tags, group, order, version },
+    const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
+      ...{ emoji, label, tags, group, subgroup, order, version },
       ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),
     });
     const data = JSON.parse(readFileSync(join(from, 'data.json'), 'utf8'));

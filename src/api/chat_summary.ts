@@ -1,5 +1,6 @@
 /** A chat as a list of chats shows it. */
 import { limits } from '../limits.js';
+import { rightsOf } from '../rules/rights.js';
 import type { User } from '../store/control.js';
 import { type ChatRef, isDirect } from '../store/keys.js';
 import type { Store } from '../store/store.js';
@@ -21,6 +22,13 @@ async function unread(
   const limit = Math.min(limits.unread_counted_max, last.id - mark);
   const messages = (await store.history.list(chat, 0, limit)) ?? [];
   return messages.filter(({ id, record }) => id > mark && record.sender !== user.id).length;
+}
+
+/** In a channel some write; elsewhere everybody does, and nothing is told of it. */
+async function mayPost(store: Store, chat: ChatRef, type: string | undefined, user: User): Promise<boolean> {
+  if (type !== 'channel') return false;
+  const { status, rights } = await store.chats.member(chat, user.id);
+  return rightsOf(status, rights).can_post_messages === true;
 }
 
 /** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. `marks` tell
@@ -47,6 +55,7 @@ export async function chatSummary(
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last ? { last_message: viewMessage(last, viewer) } : {}),
     ...(pin ? { pinned_message: viewMessage(pin, viewer) } : {}),
+    ...((await mayPost(store, chat, found.profile.t, user)) ? { can_post: true } : {}),
     ...(count > 0 ? { unread_count: count } : {}),
   };
 }

@@ -274,6 +274,7 @@ export const listedChat = chat
     member_count: z.int().min(0).optional(),
     last_message: message.optional(),
     pinned_message: message.optional(),
+    can_post: z.literal(true).optional().describe('Of a channel in which the caller may post'),
     unread_count: z
       .int()
       .min(1)

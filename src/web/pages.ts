@@ -93,7 +93,7 @@ function readAsset(folder: URL, name: string): Asset {
 }
 
 function send(request: ApiRequest, asset: Asset): void {
-  if (request.method !== 'GET' && request.method !== 'HEAD') return fail('method_not_allowed');
+  if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
   const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
   const body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
   // Each encoding is a representation of its own (RFC 9110 §8.8.3).

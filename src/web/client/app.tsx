@@ -151,6 +151,7 @@ export function App() {
   const user = useCell(me);
   useCell(language);
   const [failure, setFailure] = useState('');
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the person may have a language of their own
   useEffect(() => void setLanguage(wantedLanguage(), false), [user]);
   const load = () => {
     setFailure('');

@@ -82,6 +82,8 @@ export interface ChatSummary extends ChatRef {
   last_message?: Message;
   pinned_message?: Message;
   unread_count?: number;
+  /** Of a channel. */
+  can_post?: true;
 }
 
 export interface Reaction {

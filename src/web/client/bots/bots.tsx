@@ -84,7 +84,6 @@ interface Transfer {
 function Offers({ changed }: { changed: () => void }) {
   const [offers, setOffers] = useState<Transfer[]>([]);
   const load = () => void get<Transfer[]>('/api/me/transfers').then(setOffers, () => {});
-  // biome-ignore lint/correctness/useExhaustiveDependencies: read once
   useEffect(load, []);
   const answer = async (id: number, what: 'accept' | 'decline') => {
     try {

@@ -107,7 +107,6 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
   const [bottom, setBottom] = useState(0);
   const [failure, setFailure] = useState('');
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was begun belongs to the chat that was left
   useEffect(() => {
     setReplyTo(null);
     setEditing(null);
@@ -124,6 +123,10 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
     return <main className="main center">{failure ? <Outside id={id} text={failure} /> : <Spinner />}</main>;
 
   const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
+  const mayWrite =
+    chat.type === 'channel'
+      ? chat.can_post === true
+      : chat.type !== 'private' || profile === undefined || profile?.can_write !== false;
   const jump = async (message: number) => {
     if (!(await history.show(message))) {
       say(t('message_gone'));
@@ -135,14 +138,20 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
     attempt(call('POST', `/api/chats/${id}/pin`, { message_id: message.message_id }));
   const unpin = () => attempt(call('DELETE', `/api/chats/${id}/pin`));
 
+  /** One answers or edits, never both. */
+  const begin = (set: (message: Message) => void, message: Message) => {
+    setReplyTo(null);
+    setEditing(null);
+    set(message);
+  };
+
   const itemsFor = (message: Message): MenuItem[] => {
     const mine = message.from?.id === me.value?.id;
     const words = message.text ?? message.caption;
     const pinned = chat.pinned_message?.message_id === message.message_id;
     const items: MenuItem[] = [];
-    const writes = chat.type !== 'channel';
-    if (writes)
-      items.push({ icon: 'reply', label: t('reply'), act: () => (setEditing(null), setReplyTo(message)) });
+    const writes = mayWrite && chat.type !== 'channel';
+    if (writes) items.push({ icon: 'reply', label: t('reply'), act: () => begin(setReplyTo, message) });
     if (words)
       items.push({
         icon: 'copy',
@@ -156,7 +165,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
     );
     const young = Date.now() / 1_000 - message.date < edit_age_s_max;
     if (mine && words !== undefined && young && !message.forward_origin)
-      items.push({ icon: 'edit', label: t('edit'), act: () => (setReplyTo(null), setEditing(message)) });
+      items.push({ icon: 'edit', label: t('edit'), act: () => begin(setEditing, message) });
     if (mine || chat.type !== 'private')
       items.push({ icon: 'trash', label: t('delete'), act: () => setDeleting(message), danger: true });
     return items;
@@ -167,7 +176,6 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
     setBottom(bottom + 1);
   };
 
-  const mayWrite = chat.type !== 'private' || profile === undefined || profile?.can_write !== false;
   return (
     <main className="main">
       <Header chat={chat} tab={tab} info={() => setInfo(true)} />
@@ -206,7 +214,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
               }}
             />
           ) : (
-            <p className="closed">{t('cant_write')}</p>
+            <p className="closed">{t(chat.type === 'channel' ? 'only_admins_post' : 'cant_write')}</p>
           )}
         </>
       )}

@@ -84,38 +84,39 @@ function Search() {
   const [text, setText] = useState('');
   const [missing, setMissing] = useState(false);
   return (
-    <form
-      role="search"
-      className="search"
-      onSubmit={async (event) => {
-        event.preventDefault();
-        const name = text.trim();
-        if (name === '') return;
-        const found = await openUsername(name);
-        setMissing(!found);
-        if (found) setText('');
-      }}
-    >
-      <Icon name="search" size={18} />
-      <input
-        type="search"
-        value={text}
-        placeholder={t('search')}
-        aria-label={t('search')}
-        aria-invalid={missing}
-        autoCapitalize="none"
-        spellCheck={false}
-        onChange={(event) => {
-          setText(event.target.value);
-          setMissing(false);
+    <search>
+      <form
+        className="search"
+        onSubmit={async (event) => {
+          event.preventDefault();
+          const name = text.trim();
+          if (name === '') return;
+          const found = await openUsername(name);
+          setMissing(!found);
+          if (found) setText('');
         }}
-      />
-      {missing && (
-        <p className="search-none" role="alert">
-          {t('nobody_has', { name: text })}
-        </p>
-      )}
-    </form>
+      >
+        <Icon name="search" size={18} />
+        <input
+          type="search"
+          value={text}
+          placeholder={t('search')}
+          aria-label={t('search')}
+          aria-invalid={missing}
+          autoCapitalize="none"
+          spellCheck={false}
+          onChange={(event) => {
+            setText(event.target.value);
+            setMissing(false);
+          }}
+        />
+        {missing && (
+          <p className="search-none" role="alert">
+            {t('nobody_has', { name: text })}
+          </p>
+        )}
+      </form>
+    </search>
   );
 }
 
@@ -162,7 +163,6 @@ export function ChatList() {
         </div>
       )}
       {chats.loaded && list.length === 0 && <p className="empty">{t('no_chats')}</p>}
-      {/* biome-ignore lint/a11y/noNoninteractiveElementInteractions: arrows are a shortcut between links */}
       <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
         <VList className="chat-rows" data={list} itemSize={72}>
           {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}

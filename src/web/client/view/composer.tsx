@@ -42,11 +42,11 @@ function Suggestions(props: {
   choose: (command: string) => void;
 }) {
   return (
-    <ul className="suggestions" id={props.id} role="listbox" aria-label={t('commands')}>
+    <div className="suggestions" id={props.id} role="listbox" aria-label={t('commands')}>
       {props.list.map(({ command, description }, i) => (
         // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus, see aria-activedescendant
         // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field chooses
-        <li
+        <div
           key={command}
           id={`${props.id}-${i}`}
           role="option"
@@ -54,9 +54,9 @@ function Suggestions(props: {
           onClick={() => props.choose(command)}
         >
           <strong>/{command}</strong> <span>{description}</span>
-        </li>
+        </div>
       ))}
-    </ul>
+    </div>
   );
 }
 
@@ -100,7 +100,6 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
       ? []
       : commands.filter(({ command }) => command.startsWith(prefix.toLowerCase()));
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is written belongs to the chat or the message alone
   useEffect(() => {
     setText(editing ? (editing.text ?? editing.caption ?? '') : (drafts.get(chat) ?? ''));
     setMenu(false);

@@ -1,15 +1,31 @@
 /** The emoji picker, loaded when first opened; its data come from this service. */
 import { EmojiPicker } from 'frimousse';
-import { useEffect, useRef } from 'react';
+import { type CSSProperties, useEffect, useRef } from 'react';
+import { createPortal } from 'react-dom';
 import { language, t } from '../words.js';
 
-export default function EmojiPanel({
-  choose,
-  close,
-}: {
+interface EmojiPanelProps {
   choose: (emoji: string) => void;
   close: () => void;
-}) {
+  /** Where the button is that opened it, in the window; without it the panel stands where it is written. */
+  at?: DOMRect | undefined;
+}
+
+const size = { width: 330, height: 340 };
+
+function placeAt({ left, top, bottom }: DOMRect): CSSProperties {
+  const above = top - size.height - 8;
+  return {
+    position: 'fixed',
+    left: Math.max(8, Math.min(left, innerWidth - size.width - 8)),
+    top: above > 8 ? above : Math.min(bottom + 8, innerHeight - size.height - 8),
+    right: 'auto',
+    bottom: 'auto',
+    margin: 0,
+  };
+}
+
+export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
   const panel = useRef<HTMLDivElement>(null);
   useEffect(() => {
     panel.current?.querySelector('input')?.focus();
@@ -23,10 +39,11 @@ export default function EmojiPanel({
       removeEventListener('pointerdown', outside);
     };
   }, [close]);
-  return (
+  const shown = (
     // biome-ignore lint/a11y/noStaticElementInteractions: Escape closes from wherever the focus is in it
     <div
       className="emoji-panel"
+      style={at && placeAt(at)}
       ref={panel}
       onKeyDown={(event) => {
         if (event.key !== 'Escape') return;
@@ -49,4 +66,5 @@ export default function EmojiPanel({
       </EmojiPicker.Root>
     </div>
   );
+  return at ? createPortal(shown, document.body) : shown;
 }

@@ -1,6 +1,6 @@
 /** The messages of a chat, of which only those in sight are drawn; older ones come as one scrolls up. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { VList, type VListHandle } from 'virtua';
+import { Virtualizer, type VirtualizerHandle } from 'virtua';
 import { historyOf, markRead, setLooked } from '../model/chats.js';
 import type { History, Outgoing } from '../model/history.js';
 import { personName, summaryOf } from '../names.js';
@@ -108,11 +108,14 @@ interface MessageListProps {
 }
 
 const near = 600;
+/** Height of the room below the last message. */
+const foot = 10;
 const marked_ms = 1_600;
 
 export function MessageList({ chat, history, target, bottom, actions }: MessageListProps) {
   const version = useSignal(history);
-  const list = useRef<VListHandle>(null);
+  const list = useRef<VirtualizerHandle>(null);
+  const box = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
   const [away, setAway] = useState(false);
   const [marked, setMarked] = useState(0);
@@ -147,7 +150,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
   }, [history, chat.id]);
 
   const toEnd = () => {
-    if (items.length > 0) list.current?.scrollToIndex(items.length - 1, { align: 'end' });
+    if (items.length > 0) list.current?.scrollToIndex(items.length - 1, { align: 'end', offset: foot });
   };
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: follows the end when something was added there
@@ -240,19 +243,21 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
         </div>
       )}
       {history.started && items.length === 0 && <p className="empty">{t('no_messages')}</p>}
-      <VList
-        ref={list}
-        className="messages"
-        role="log"
-        aria-label={t('messages')}
-        tabIndex={0}
-        data={items}
-        shift={prepended}
-        onScroll={onScroll}
-        bufferSize={400}
-      >
-        {draw}
-      </VList>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what is scrolled is scrolled by the keyboard too */}
+      <div ref={box} className="messages" role="log" aria-label={t('messages')} tabIndex={0}>
+        <div className="rest" />
+        <Virtualizer
+          ref={list}
+          scrollRef={box}
+          data={items}
+          shift={prepended}
+          onScroll={onScroll}
+          bufferSize={400}
+        >
+          {draw}
+        </Virtualizer>
+        <div className="foot" />
+      </div>
       {away && (
         <button
           type="button"

@@ -65,7 +65,7 @@ function Reactors({ post, close }: { post: Post; close: () => void }) {
 
 export function ReactionBar({ post }: { post: Post }) {
   useSignal(posts);
-  const [picking, setPicking] = useState(false);
+  const [picking, setPicking] = useState<DOMRect | null>(null);
   const [listing, setListing] = useState(false);
   useEffect(() => posts.follow(post.id), [post.id]);
   const current = posts.byId(post.id) ?? post;
@@ -100,17 +100,18 @@ export function ReactionBar({ post }: { post: Post }) {
           className="reaction add"
           aria-label={t('add_reaction')}
           title={t('add_reaction')}
-          aria-expanded={picking}
-          onClick={() => setPicking(!picking)}
+          aria-expanded={picking !== null}
+          onClick={(event) => setPicking(picking ? null : event.currentTarget.getBoundingClientRect())}
         >
           <Icon name="smile" size={18} />
         </button>
         {picking && (
           <Suspense fallback={null}>
             <EmojiPanel
-              close={() => setPicking(false)}
+              at={picking}
+              close={() => setPicking(null)}
               choose={(emoji) => {
-                setPicking(false);
+                setPicking(null);
                 if (!posts.isOwn(post.id, emoji)) void posts.toggle(post.id, emoji);
               }}
             />

@@ -85,6 +85,8 @@ function marked(entity: Entity, raw: string, children: ReactNode, onCommand?: On
   }
 }
 
+const blocks = new Set(['pre', 'blockquote', 'expandable_blockquote']);
+
 /** Draws the stretch `from`…`to` with those marks that lie in it; a mark that crosses another's end is cut there. */
 function draw(
   text: string,
@@ -95,12 +97,16 @@ function draw(
 ): ReactNode[] {
   const out: ReactNode[] = [];
   let at = from;
+  let afterBlock = false;
+  /** A block ends its line by itself. */
+  const plain = (start: number, end: number) =>
+    text.slice(afterBlock && text[start] === '\n' ? start + 1 : start, end);
   for (let i = 0; i < entities.length; i++) {
     const entity = entities[i] as Entity;
     const start = Math.max(entity.offset, at);
     const end = Math.min(entity.offset + entity.length, to);
     if (end <= start || start >= to) continue;
-    if (start > at) out.push(text.slice(at, start));
+    if (start > at) out.push(plain(at, start));
     const inner: Entity[] = [];
     for (const other of entities.slice(i + 1)) if (other.offset < end) inner.push(other);
     const children = inner.length > 0 ? draw(text, inner, start, end, onCommand) : text.slice(start, end);
@@ -110,8 +116,9 @@ function draw(
       </Fragment>,
     );
     at = end;
+    afterBlock = blocks.has(entity.type);
   }
-  if (at < to) out.push(text.slice(at, to));
+  if (at < to) out.push(plain(at, to));
   return out;
 }
 

@@ -238,7 +238,10 @@ export function Menu({ at, label, items, close }: MenuProps) {
       <div
         className="backdrop"
         onClick={close}
-        onContextMenu={(event) => (event.preventDefault(), close())}
+        onContextMenu={(event) => {
+          event.preventDefault();
+          close();
+        }}
       />
       <div
         className="menu"

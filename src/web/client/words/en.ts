@@ -116,6 +116,7 @@ export const en = {
   nothing_found: 'Nothing found',
   offered: '{name} is offered to you.',
   ok: 'OK',
+  only_admins_post: 'Only administrators publish here.',
   open: 'Open',
   open_chat: 'Open chat',
   open_picture: 'Open the picture',
