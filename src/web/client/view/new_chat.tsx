@@ -25,8 +25,7 @@ export function NewChat({ close }: { close: () => void }) {
         ...(name === '' || hidden ? {} : { username: name }),
         private: hidden,
       });
-      chats.byId.set(chat.id, chat);
-      chats.changed();
+      await chats.refresh(chat.id);
       close();
       go(`chat/${chat.id}`);
     } catch (error) {
