@@ -26,7 +26,7 @@ function Welcome() {
         <h2>{t('welcome')}</h2>
         <p className="muted">{t('welcome_hint')}</p>
         <div className="row center-row">
-          <a className="button primary" href="#/to/petrelbot">
+          <a className="button primary" href="#/bots/new">
             <Icon name="bot" size={18} /> {t('create_bot')}
           </a>
           <a className="button" href="#/bots">

@@ -107,10 +107,10 @@ function Offers({ changed }: { changed: () => void }) {
   ));
 }
 
-function BotList() {
+function BotList({ making: begun }: { making: boolean }) {
   const [bots, setBots] = useState<OwnBot[] | null>(null);
   const [failure, setFailure] = useState('');
-  const [making, setMaking] = useState(false);
+  const [making, setMaking] = useState(begun);
   const load = useCallback(() => {
     setFailure('');
     get<OwnBot[]>('/api/me/bots').then(setBots, (error) => setFailure(reasonOf(error)));
@@ -151,7 +151,10 @@ function BotList() {
       </div>
       {making && (
         <NewBot
-          close={() => setMaking(false)}
+          close={() => {
+            setMaking(false);
+            go('bots');
+          }}
           made={({ id }) => {
             setMaking(false);
             go(`bots/${id}`);
@@ -163,5 +166,6 @@ function BotList() {
 }
 
 export default function Bots({ id, tab }: { id: string; tab: string }) {
-  return id === '' ? <BotList /> : <BotPages key={id} id={Number(id)} tab={tab} />;
+  if (id === '' || id === 'new') return <BotList key={id} making={id === 'new'} />;
+  return <BotPages key={id} id={Number(id)} tab={tab} />;
 }
