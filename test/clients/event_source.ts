@@ -34,8 +34,8 @@ function parseEvent(block: string): ServerEvent | null {
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 5_000, interval: 10 });
 
-/** Opens the stream of the person who has this token. */
-export async function openEvents(url: string, token: string): Promise<EventSource> {
+/** Opens the stream of the person who has this token; `path` names another one than that of the chats. */
+export async function openEvents(url: string, token: string, path = '/api/stream'): Promise<EventSource> {
   const events: ServerEvent[] = [];
   let at = url;
   let lastId = '';
@@ -57,7 +57,7 @@ export async function openEvents(url: string, token: string): Promise<EventSourc
       authorization: `Bearer ${token}`,
       ...(lastId === '' ? {} : { 'last-event-id': lastId }),
     };
-    const answer = await request(`${at}/api/stream`, { dispatcher: mine.agent, headers });
+    const answer = await request(`${at}${path}`, { dispatcher: mine.agent, headers });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('text/event-stream');
     let text = '';

@@ -247,8 +247,10 @@ describe('axe finds nothing serious', () => {
       await page.setViewportSize(viewport);
       for (const path of paths) {
         await page.goto(`${world.wire.url}/app${path}`);
-        await page.waitForLoadState('networkidle').catch(() => {});
-        await page.waitForTimeout(400);
+        await page
+          .locator('.app .main')
+          .waitFor({ state: path === '' && viewport.width < 700 ? 'attached' : 'visible' });
+        await page.locator('.spinner').first().waitFor({ state: 'detached' });
         expect(await serious(page), `${path} at ${viewport.width}`).toEqual([]);
       }
     }
