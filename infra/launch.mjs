@@ -27,6 +27,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { bundle, packageVersions } from './web.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const source = join(root, 'src');
@@ -202,33 +203,15 @@ const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 /** The part of the application that browsers run: bundled, not transpiled. */
 const client = join(source, 'web', 'client');
 const isClient = (file) => file.startsWith(client + sep);
-const clientPackages = [
-  'react',
-  'react-dom',
-  'react-easy-crop',
-  'virtua',
-  'frimousse',
-  'emojibase-data',
-  'eventsource-parser',
-];
 
 async function compileClient(compiler, files, target) {
-  const { bundle, packageVersions } = await import('./web.mjs');
-  const { build, stop } = await import(pathToFileURL(compiler).href).then(
-    (module) => module.default ?? module,
-  );
-  const made = [...files, join(root, 'infra', 'web.mjs')];
-  await bundle({
-    esbuild: { build },
-    source: client,
-    target: join(target, 'web', 'client'),
-    former: join(dist, 'web', 'client'),
-    fingerprint: fingerprint(made, packageVersions(modules, ['esbuild', ...clientPackages])),
-    modules,
-  }).catch((error) => {
+  const esbuild = await import(pathToFileURL(compiler).href).then((module) => module.default ?? module);
+  const made = fingerprint([...files, join(root, 'infra', 'web.mjs')], packageVersions(modules));
+  const [to, former] = [target, dist].map((folder) => join(folder, 'web', 'client'));
+  await bundle({ esbuild, source: client, target: to, former, fingerprint: made, modules }).catch((error) => {
     throw new Refusal(`the application was not built: ${error.message}`);
   });
-  await stop();
+  await esbuild.stop();
 }
 
 async function compile(compiler, all, target) {
@@ -271,7 +254,8 @@ async function ensureBuilt({ from, to, make, program }) {
   const files = filesBelow(from);
   const packages = [join(dirname(compiler), '..'), join(viewer, '..')];
   const versions = packages.map((folder) => readIfThere(join(folder, 'package.json'))).join('');
-  const wanted = fingerprint(files, versions);
+  const bundling = packageVersions(modules) + (readIfThere(join(root, 'infra', 'web.mjs')) ?? '');
+  const wanted = fingerprint(files, versions + bundling);
   const isBuilt = () => readIfThere(join(to, '.fingerprint')) === wanted;
   if (isBuilt()) return;
   const started = Date.now();
@@ -304,28 +288,6 @@ const ensureBench = () =>
     program: join(benchDist, 'main.js'),
   });
 
-/** Browser tests are among the tests, in a short form, where a browser is there already. */
-async function chromiumIfThere() {
-  const { findChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
-  const found = findChromium();
-  return found ? { PETREL_CHROMIUM: found } : {};
-}
-
-async function runBrowserTests(args) {
-  const { ensureChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
-  const env = { PETREL_CHROMIUM: await ensureChromium(say), PETREL_UI: 'long' };
-  return runTests(['--project', 'ui', ...args], env);
-}
-
-async function runTests(args, env = {}) {
-  const { ensureRedis } = await import(pathToFileURL(join(dist, 'local', 'redis_install.js')).href);
-  await ensureRedis(say);
-  const runner = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
-  // A Ctrl-C reaches the runner through the terminal; we wait for it to clean up.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
-  return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
-}
-
 /** npm that is killed cannot tell us; that our parent has changed does. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
@@ -352,16 +314,9 @@ async function launch([role, ...args]) {
     await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
-  if (role === 'test-ui') {
-    process.exitCode = await runBrowserTests(args);
-    return;
-  }
-  if (role === 'test' || role === 'faults') {
-    const work =
-      role === 'test'
-        ? async () => runTests(args, await chromiumIfThere())
-        : (await import('./faults.mjs')).runFaults(runTests, say);
-    process.exitCode = await work(args);
+  if (['test', 'test-ui', 'faults'].includes(role)) {
+    const { testWork } = await import('./tests.mjs');
+    process.exitCode = await testWork(role, { dist, run, say })(args);
     return;
   }
   if (role === 'bench' || role === 'dev') endWithNpm();

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { listedChat } from '../../api/chat_results.js';
 import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
-import { listedChat } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 export const getChat = defineEndpoint({

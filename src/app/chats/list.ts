@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { listedChats } from '../../api/chat_results.js';
 import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { listedChats } from '../../api/results.js';
 
 export const listChats = defineEndpoint({
   verb: 'GET',

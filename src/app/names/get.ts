@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { namedByUsername } from '../../api/chat_results.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { usernameOfPerson } from '../../api/fields.js';
-import { namedByUsername } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 /** A private chat has no username. People find each other by theirs, as they do when they add members or hand over bots. */
