@@ -117,6 +117,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
   const list = useRef<VirtualizerHandle>(null);
   const box = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
+  const lastOffset = useRef(0);
   const [away, setAway] = useState(false);
   const [marked, setMarked] = useState(0);
   const firstId = useRef(0);
@@ -193,7 +194,10 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     const view = list.current;
     if (!view) return;
     const rest = view.scrollSize - view.viewportSize - offset;
-    stick.current = rest < 60 && history.atEnd;
+    // What grows below does not lead away from the end; only who scrolls up does.
+    if (rest < 60) stick.current = history.atEnd;
+    else if (offset < lastOffset.current - 1) stick.current = false;
+    lastOffset.current = offset;
     setAway(rest > 500 || !history.atEnd);
     if (stick.current && document.hasFocus()) markRead(chat.id);
     if (history.loading === null && !history.failed) {
@@ -252,6 +256,9 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
           data={items}
           shift={prepended}
           onScroll={onScroll}
+          onResize={() => {
+            if (stick.current) toEnd();
+          }}
           bufferSize={400}
         >
           {draw}
