@@ -18,7 +18,14 @@ export interface Outgoing {
   failed?: string;
 }
 
+interface Told {
+  readonly at: number;
+  readonly message: Message;
+  readonly isNew: boolean;
+}
+
 const page = 50;
+const told_max = 2_000;
 /** Beyond this the far end is let go: what one scrolls back to is loaded again. */
 const loaded_max = 4_000;
 
@@ -34,7 +41,9 @@ export class History extends Signal {
   atEnd = false;
   loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
   failed = '';
-  readonly #toldAt = new Map<number, number>();
+  /** What the stream told lately: a page that was asked for before may be older. */
+  readonly #told = new Map<number, Told>();
+  #again = false;
   readonly #deletedAt = new Map<number, number>();
   #sending: Promise<unknown> = Promise.resolve();
 
@@ -62,7 +71,7 @@ export class History extends Signal {
   /** Takes up a new or changed message. */
   put(message: Message, isNew: boolean): void {
     const id = message.message_id;
-    this.#toldAt.set(id, ++clock);
+    this.#note(id, message, isNew);
     if (this.#deletedAt.has(id)) return;
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
@@ -120,7 +129,9 @@ export class History extends Signal {
     this.messages = [];
     this.atStart = false;
     this.atEnd = false;
-    await this.loadNewest();
+    // One that is on its way may have been made before.
+    if (this.loading === 'newest') this.#again = true;
+    else await this.loadNewest();
   }
 
   async #load(what: NonNullable<History['loading']>, before: number, take: (found: Message[]) => void) {
@@ -148,16 +159,31 @@ export class History extends Signal {
       this.loading = null;
       this.changed();
     }
+    if (!this.#again) return;
+    this.#again = false;
+    await this.loadNewest();
+  }
+
+  #note(id: number, message: Message, isNew: boolean): void {
+    const known = this.#told.get(id);
+    this.#told.delete(id);
+    this.#told.set(id, { at: ++clock, message, isNew: isNew || known?.isNew === true });
+    const [oldest] = this.#told.keys();
+    if (this.#told.size > told_max && oldest !== undefined) this.#told.delete(oldest);
   }
 
   #merge(found: readonly Message[], began: number): void {
     const byId = new Map(this.messages.map((message) => [message.message_id, message]));
     for (const message of found) {
-      const id = message.message_id;
-      if ((this.#deletedAt.get(id) ?? 0) > 0) continue;
-      if (byId.has(id) && (this.#toldAt.get(id) ?? 0) > began) continue;
-      byId.set(id, message);
+      const told = this.#told.get(message.message_id);
+      byId.set(message.message_id, told && told.at > began ? told.message : message);
     }
+    // What came while a page was on its way that ends with the newest stands behind it.
+    const newest = found[0]?.message_id ?? 0;
+    if (this.atEnd)
+      for (const [id, { at, message, isNew }] of this.#told)
+        if (isNew && at > began && id > newest) byId.set(id, message);
+    for (const id of this.#deletedAt.keys()) byId.delete(id);
     this.messages = sorted([...byId.values()]);
   }
 

@@ -32,7 +32,7 @@ function Header({ chat, tab, info }: { chat: ChatSummary; tab: string; info: () 
       <a className="icon-button only-narrow" href="#/" aria-label={t('back')}>
         <Icon name="back" />
       </a>
-      <button type="button" className="chat-title" onClick={info} aria-label={t('about', { name })}>
+      <button type="button" className="chat-title" onClick={info}>
         <Face id={chat.id} name={name} picture={profile?.avatar} size={42} />
         <span>
           <strong>

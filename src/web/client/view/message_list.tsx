@@ -195,8 +195,8 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
     if (!view) return;
     const rest = view.scrollSize - view.viewportSize - offset;
     // What grows below does not lead away from the end; only who scrolls up does.
-    if (rest < 60) stick.current = history.atEnd;
-    else if (offset < lastOffset.current - 1) stick.current = false;
+    if (rest >= 60 && offset < lastOffset.current - 1) stick.current = false;
+    else if (rest < 60 && history.atEnd) stick.current = true;
     lastOffset.current = offset;
     setAway(rest > 500 || !history.atEnd);
     if (stick.current && document.hasFocus()) markRead(chat.id);
