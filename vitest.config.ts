@@ -11,6 +11,16 @@ alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 const browser = process.env.PETREL_CHROMIUM !== undefined;
 const ui = process.env.PETREL_UI === 'long' ? 'test/ui/**/*.test.ts' : 'test/ui/short.test.ts';
 
+/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:proxy` and `test:observability` ask for these. */
+const onlyWhenAsked = [
+  // Six nodes and what follows take their time: the short form of what they show is in test/redis.
+  ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
+  ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
+    ? []
+    : ['test/faults/rolling.test.ts']),
+  ...(process.env.PETREL_TEST_OBSERVABILITY ? [] : ['test/observability/running.test.ts']),
+];
+
 export default defineConfig({
   test: {
     // Where dozens of processes share two cores, one of them may be held up for seconds. What fails twice is wrong; the report
@@ -24,7 +34,7 @@ export default defineConfig({
         test: {
           name: 'side by side',
           include: ['test/**/*.test.ts'],
-          exclude: [...alone, 'test/ui/**'],
+          exclude: [...alone, ...onlyWhenAsked, 'test/ui/**'],
           globalSetup: ['test/support/global_setup.ts'],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -35,6 +45,7 @@ export default defineConfig({
         test: {
           name: 'alone',
           include: alone,
+          exclude: onlyWhenAsked,
           globalSetup: ['test/support/global_setup.ts'],
           fileParallelism: false,
           sequence: { groupOrder: 1 },

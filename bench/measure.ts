@@ -1,45 +1,28 @@
-/** Measures one scenario: warm-up, then rounds in which its two sides take turns. */
+/** Measures one scenario: warm-up, then rounds in which its sides take turns. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect } from './client.js';
-import { type LoadOptions, load } from './load.js';
-import { cpuSeconds } from './processes.js';
-import type { RedisWatch } from './redis_watch.js';
-import type { Goal, Prepared, Scenario, Side } from './scenario.js';
+import { expect } from '../src/bench/client.js';
+import type { ScenarioResult, SideResult } from '../src/bench/results.js';
+import { type LoadOptions, load } from './load/load.js';
+import type { Prepared, Scenario, Side } from './scenarios/scenario.js';
+import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfTree } from './site/processes.js';
+import type { RedisWatch } from './site/redis_watch.js';
+import type { Site } from './site/site.js';
 
-/** One server in one round. Times are in microseconds a request unless the name says otherwise. */
-export interface Round {
-  readonly rate: number;
-  readonly cpu: number;
-  /** Share of a core that the server used: below 0.9 something else was the limit. */
-  readonly busy: number;
-  readonly redisCpu: number;
-  readonly scripts: number;
-  readonly p50_ms: number;
-  readonly p99_ms: number;
-  /** Entries that waited for Postgres when the round ended. */
-  readonly lag: number;
+export interface NamedSide {
+  readonly label: string;
+  readonly role: SideResult['role'];
+  readonly side: Side;
 }
 
-export interface Measured {
-  readonly name: string;
-  readonly proof: string;
-  readonly goal: Goal;
-  readonly labels: Prepared['labels'];
-  readonly connections: number;
-  readonly base: Round;
-  readonly subject: Round;
-  /** Subject's rate as a share of the base's: the median of the rounds, and each of them. */
-  readonly ratio: number;
-  readonly ratios: readonly number[];
-  /** Base's CPU time a request as a share of the subject's. */
-  readonly cpuRatio: number;
-  /** CPU time for a request of the subject, as a multiple of the base's: of server, of Redis, of both together. */
-  readonly growth: { readonly server: number; readonly redis: number; readonly both: number };
-  /** Seconds until the journal was empty after the last round. */
-  readonly drained_s: number;
+/** One server in one round. */
+interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu'> {
+  readonly busy: number;
+  /** µs a request, by process */
+  readonly cpu: Readonly<Record<string, number>>;
 }
 
 export interface MeasureOptions extends Omit<LoadOptions, 'seconds'> {
+  readonly site: Site;
   readonly rounds: number;
   readonly seconds: number;
   readonly warmup_s: number;
@@ -59,8 +42,20 @@ export function median(values: readonly number[]): number {
     : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
+/** JSON knows no NaN: what could not be measured is null. */
+export const known = (value: number): number | null => (Number.isFinite(value) ? value : null);
+
+/** The sides of a scenario in the order in which the report shows them. */
+export function sidesOf({ base, subject, labels }: Prepared, peers: readonly NamedSide[] = []): NamedSide[] {
+  return [
+    ...(base ? [{ label: labels[0], role: 'base' as const, side: base }] : []),
+    { label: labels[1], role: 'subject', side: subject },
+    ...peers,
+  ];
+}
+
 /** Waits until Postgres has everything, so that no round carries the load of the one before. Returns the seconds. */
-async function drain({ watch, signal }: MeasureOptions): Promise<number> {
+export async function drain({ watch, signal }: Pick<MeasureOptions, 'watch' | 'signal'>): Promise<number> {
   const since = performance.now();
   for (;;) {
     signal.throwIfAborted();
@@ -72,6 +67,54 @@ async function drain({ watch, signal }: MeasureOptions): Promise<number> {
   }
 }
 
+/** CPU time of everything that takes part, in seconds. */
+export async function readCosts(site: Site, watch: RedisWatch, servers: readonly number[]) {
+  return {
+    redis: await watch.cost(),
+    cpu: {
+      server: servers.reduce((sum, pid) => sum + cpuSeconds(pid), 0),
+      flush: cpuSeconds(site.parts.flush),
+      postgres: cpuSecondsOfTree(site.parts.postgres),
+      load: cpuSecondsOfEnded(),
+    },
+  };
+}
+
+/** µs a request of each process between two readings. */
+export function costsBetween(
+  before: Awaited<ReturnType<typeof readCosts>>,
+  after: Awaited<ReturnType<typeof readCosts>>,
+  requests: number,
+) {
+  const each = (from: number, to: number) => ((to - from) * 1e6) / requests;
+  return {
+    server: each(before.cpu.server, after.cpu.server),
+    redis: each(before.redis.cpuSeconds, after.redis.cpuSeconds),
+    flush: each(before.cpu.flush, after.cpu.flush),
+    postgres: each(before.cpu.postgres, after.cpu.postgres),
+    load: each(before.cpu.load, after.cpu.load),
+  };
+}
+
+/** Runs `work` between two verifications, with nothing left over from before. */
+export async function verified<T>(
+  side: Side,
+  options: Pick<MeasureOptions, 'watch' | 'signal'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  await side.verify();
+  await drain(options);
+  const leave = await side.attend?.();
+  let result: T;
+  try {
+    result = await work();
+  } finally {
+    await leave?.();
+  }
+  await side.verify();
+  return result;
+}
+
 async function playRound(
   side: Side,
   scenario: Scenario,
@@ -79,103 +122,116 @@ async function playRound(
   seconds: number,
 ): Promise<Round> {
   const { target, series } = side;
-  const { watch, connections } = options;
+  const { watch, connections, site } = options;
+  const counted = scenario.versions > 0 && !side.foreign;
   const reading = async () => ({
-    cpu: cpuSeconds(target.pid),
-    redis: await watch.cost(),
-    versions: scenario.versions === 0 ? 0 : await watch.versions(),
+    ...(await readCosts(site, watch, [target.pid])),
+    versions: counted ? await watch.versions() : 0,
   });
-  await side.verify();
-  await drain(options);
-  const before = await reading();
-  const result = await load(series, { ...options, seconds });
-  const after = await reading();
-  const lag = await watch.journalLength();
-  if (scenario.versions > 0) {
-    // The tool gives up requests that are under way when its time is over: they may have been applied.
-    const applied = (after.versions - before.versions) / scenario.versions;
-    expect(
-      applied >= result.requests && applied <= result.requests + connections,
-      `${result.requests} calls were acknowledged and ${applied} applied`,
-    );
-  }
-  await side.verify();
-  const each = 1e6 / result.requests;
-  return {
-    rate: result.requests / result.seconds,
-    cpu: (after.cpu - before.cpu) * each,
-    busy: (after.cpu - before.cpu) / result.seconds,
-    redisCpu: (after.redis.cpuSeconds - before.redis.cpuSeconds) * each,
-    scripts: (after.redis.scripts - before.redis.scripts) / result.requests,
-    p50_ms: result.p50,
-    p99_ms: result.p99,
-    lag,
-  };
+  return verified(side, options, async () => {
+    const before = await reading();
+    const result = await load(series, { ...options, seconds });
+    expect(result.requests > 0, `nothing was answered in ${seconds} s: a longer turn is needed`);
+    const after = await reading();
+    const journal = await watch.journalLength();
+    if (counted) {
+      // The tool gives up requests that are under way when its time is over: they may have been applied.
+      const applied = (after.versions - before.versions) / scenario.versions;
+      expect(
+        applied >= result.requests && applied <= result.requests + connections,
+        `${result.requests} calls were acknowledged and ${applied} applied`,
+      );
+    }
+    const cpu = costsBetween(before, after, result.requests);
+    return {
+      rate: result.requests / result.seconds,
+      cpu,
+      busy: (cpu.server * result.requests) / 1e6 / result.seconds,
+      scripts: (after.redis.scripts - before.redis.scripts) / result.requests,
+      commands: (after.redis.commands - before.redis.commands) / result.requests,
+      p50_ms: result.p50,
+      p99_ms: result.p99,
+      journal,
+    };
+  });
 }
 
-function middleOf(rounds: readonly Round[]): Round {
-  const of = (field: keyof Round) => median(rounds.map((round) => round[field]));
+function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideResult {
+  const of = (field: Exclude<keyof Round, 'cpu'>) => median(rounds.map((round) => round[field]));
+  const [first] = rounds as readonly [Round];
   return {
+    label,
+    role,
     rate: of('rate'),
-    cpu: of('cpu'),
-    busy: of('busy'),
-    redisCpu: of('redisCpu'),
+    rates: rounds.map(({ rate }) => rate),
+    cpu: Object.fromEntries(
+      Object.keys(first.cpu).map((name) => [name, known(median(rounds.map(({ cpu }) => cpu[name] ?? 0)))]),
+    ),
+    busy: known(of('busy')),
     scripts: of('scripts'),
+    commands: of('commands'),
     p50_ms: of('p50_ms'),
     p99_ms: of('p99_ms'),
-    lag: Math.max(...rounds.map(({ lag }) => lag)),
+    journal: Math.max(...rounds.map(({ journal }) => journal)),
   };
 }
 
-/** Runs a prepared scenario. Throws WrongAnswer as soon as an answer is wrong. */
-export async function measure(
-  scenario: Scenario,
-  { base, subject, labels }: Prepared,
-  options: MeasureOptions,
-): Promise<Measured> {
-  const { name, proof, goal } = scenario;
-  const play = (side: Side, what: string, seconds: number) => {
-    options.progress(`${name}: ${what}, ${labels[side === base ? 0 : 1]}`);
-    return playRound(side, scenario, options, seconds);
-  };
-  const warmed = options.warmup_s > 0 ? [base, subject] : [];
-  for (const side of warmed) await play(side, 'warm-up', options.warmup_s);
-  const rounds: Array<{ readonly base: Round; readonly subject: Round }> = [];
-  for (let i = 1; i <= options.rounds; i++) {
-    const what = `round ${i} of ${options.rounds}`;
-    // Who goes second meets a warmer machine: they take turns in that too.
-    if (i % 2 === 1) {
-      const first = await play(base, what, options.seconds);
-      rounds.push({ base: first, subject: await play(subject, what, options.seconds) });
-    } else {
-      const first = await play(subject, what, options.seconds);
-      rounds.push({ subject: first, base: await play(base, what, options.seconds) });
-    }
-  }
-  if (options.profile) {
-    options.profile(subject.target.pid);
-    await play(subject, 'profile', options.seconds);
-    options.profile(subject.target.pid);
-  }
-  const ratios = rounds.map((round) => round.subject.rate / round.base.rate);
+/** What the base and the subject say of one another, round by round. */
+function comparison(base: readonly Round[] | undefined, subject: readonly Round[]) {
+  if (!base) return { ratio: null, ratios: [], cpu_ratio: null, growth: null };
+  const each = (of: (own: Round, other: Round) => number) =>
+    subject.map((round, i) => of(round, base[i] as Round));
   const growth = (cost: (round: Round) => number) =>
-    median(rounds.map((round) => cost(round.subject) / cost(round.base)));
+    known(median(each((own, other) => cost(own) / cost(other))));
+  const server = ({ cpu }: Round) => cpu.server ?? 0;
+  const redis = ({ cpu }: Round) => cpu.redis ?? 0;
+  const ratios = each((own, other) => own.rate / other.rate);
   return {
-    name,
-    proof,
-    goal,
-    labels,
-    connections: options.connections,
-    base: middleOf(rounds.map((round) => round.base)),
-    subject: middleOf(rounds.map((round) => round.subject)),
     ratio: median(ratios),
     ratios,
-    cpuRatio: median(rounds.map((round) => round.base.cpu / round.subject.cpu)),
+    cpu_ratio: known(median(each((own, other) => server(other) / server(own)))),
     growth: {
-      server: growth(({ cpu }) => cpu),
-      redis: growth(({ redisCpu }) => redisCpu),
-      both: growth(({ cpu, redisCpu }) => cpu + redisCpu),
+      server: growth(server),
+      redis: growth(redis),
+      both: growth((round) => server(round) + redis(round)),
     },
+  };
+}
+
+/** Measures the sides of a prepared scenario. Throws WrongAnswer as soon as an answer is wrong. */
+export async function measure(
+  scenario: Scenario,
+  sides: readonly NamedSide[],
+  options: MeasureOptions,
+): Promise<ScenarioResult> {
+  const { name, title, proof, goal } = scenario;
+  const play = ({ side, label }: NamedSide, what: string, seconds: number) => {
+    options.progress(`${name}: ${what}, ${label}`);
+    return playRound(side, scenario, options, seconds);
+  };
+  if (options.warmup_s > 0) for (const each of sides) await play(each, 'warm-up', options.warmup_s);
+  const rounds = new Map<NamedSide, Round[]>(sides.map((each) => [each, []]));
+  for (let i = 1; i <= options.rounds; i++) {
+    // Who goes later meets a warmer machine: they take turns in that too.
+    const turns = i % 2 === 1 ? sides : [...sides].reverse();
+    for (const each of turns)
+      rounds.get(each)?.push(await play(each, `round ${i} of ${options.rounds}`, options.seconds));
+  }
+  const of = (role: SideResult['role']) => {
+    const found = sides.find((each) => each.role === role);
+    return found && rounds.get(found);
+  };
+  const subject = sides.find(({ role }) => role === 'subject') as NamedSide;
+  if (options.profile) {
+    options.profile(subject.side.target.pid);
+    await play(subject, 'profile', options.seconds);
+    options.profile(subject.side.target.pid);
+  }
+  return {
+    ...{ name, title, proof, goal },
+    connections: options.connections,
+    sides: sides.map((each) => resultOf(each, rounds.get(each) as Round[])),
+    ...comparison(of('base'), of('subject') as Round[]),
     drained_s: await drain(options),
   };
 }

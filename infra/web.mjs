@@ -57,7 +57,7 @@ function copyEmoji(modules, target) {
  * Makes the folder `target`. Where the folder `former` was made of the same sources it is copied: bundling takes a second,
  * compressing more.
  */
-export async function bundle({ esbuild, source, target, former, fingerprint, modules }) {
+export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
   if (read(join(former, '.fingerprint')) === fingerprint) {
     cpSync(former, target, { recursive: true });
     return;
@@ -91,19 +91,4 @@ export async function bundle({ esbuild, source, target, former, fingerprint, mod
   copyEmoji(modules, target);
   prepare(target);
   writeFileSync(join(target, '.fingerprint'), fingerprint);
-}
-
-const packages = [
-  'react',
-  'react-dom',
-  'react-easy-crop',
-  'virtua',
-  'frimousse',
-  'emojibase-data',
-  'eventsource-parser',
-];
-
-/** What the bundle is made of besides our own sources; '' of packages that are not there. */
-export function packageVersions(modules) {
-  return ['esbuild', ...packages].map((name) => read(join(modules, name, 'package.json')) ?? '').join('');
 }

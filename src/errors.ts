@@ -27,6 +27,7 @@ export const catalogue = {
   range_not_satisfiable: { code: 416, text: 'Range Not Satisfiable' },
   too_many_requests: { code: 429, text: 'Too Many Requests: retry after {retry_after}' },
   internal: { code: 500, text: 'Internal Server Error' },
+  leaving: { code: 502, text: 'Bad Gateway: this node is leaving, another one serves' },
   unavailable: { code: 503, text: 'Service Unavailable: retry after {retry_after}' },
 
   // Identity

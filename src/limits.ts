@@ -181,6 +181,17 @@ export const limits = {
   unused_file_age_ms_min: 3_600_000,
   unused_files_batch_max: 100,
   unused_files_sweep_ms: 60_000,
+  message_days_min: 3,
+  message_days_max: 3_650,
+  retention_interval_ms: 3_600_000,
+  retention_look_ms: 5_000,
+  retention_piece_ms: 2_000,
+  retention_batch_max: 500,
+  account_removal_ms_max: 3_000,
+  exports_max: 8,
+  export_write_length_min: 16 * 1024,
+  exports_in_interval_max: 3,
+  export_interval_ms: 3_600_000,
   downloads_max: 512,
   downloads_per_caller_max: 64,
   download_chunk_bytes: 64 * 1024,
@@ -211,6 +222,8 @@ export const limits = {
   auth_cache_entries_max: 200_000,
   ring_interval_ms: 4_000,
   leak_reports_max: 10_000,
+  /** between what owners are told of one report */
+  leak_notice_interval_ms: 2,
   leak_body_bytes_max: 8 * 1024 * 1024,
   leak_token_length_max: 256,
   leak_url_length_max: 4_096,
@@ -246,6 +259,8 @@ export const limits = {
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
   shutdown_ms_max: 10_000,
+  /** How often what waits in Redis is counted for metrics. */
+  backlog_interval_ms: 5_000,
 } as const;
 
 function assert(holds: boolean, what: string): void {
@@ -290,4 +305,13 @@ assert(
 assert(
   limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,
   'an update must stay queued while it is retried',
+);
+assert(
+  limits.message_days_min * 86_400_000 >= limits.edit_age_ms_max + limits.queue_age_ms_max &&
+    limits.message_days_min * 86_400_000 > limits.delete_age_ms_max,
+  'what is removed for its age must not change any more, nor wait for a bot',
+);
+assert(
+  limits.retention_piece_ms * 3 < limits.postgres_statement_timeout_ms,
+  'a piece must end before its transaction counts as idle',
 );

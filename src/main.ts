@@ -1,12 +1,17 @@
 #!/usr/bin/env node
 /** The command line: role → configuration → start → ordered shutdown. */
 import { Command } from 'commander';
-import { type Config, ConfigError, readConfig, requireSettings } from './config.js';
+import { backup } from './backup/backup.js';
+import { keptNames, openKeys, sealKeys } from './backup/key_file.js';
+import { BackupError } from './backup/manifest.js';
+import { restore } from './backup/restore.js';
+import { type Config, ConfigError, environmentOf, readConfig, requireSettings } from './config.js';
 import { limits } from './limits.js';
 import { runDev } from './local/dev.js';
 import { createLog, type Logger } from './obs/log.js';
 import { migrate, SchemaError } from './postgres/migrate.js';
 import { RedisCheckError } from './redis/check.js';
+import { CopyError } from './redis/copy.js';
 import { type Backends, openBackends, StartError } from './roles/backends.js';
 import { startDeliver } from './roles/deliver.js';
 import { runDoctor } from './roles/doctor.js';
@@ -14,6 +19,7 @@ import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import { startMetrics } from './roles/metrics.js';
 import { suspend } from './roles/oversight.js';
+import { rebuildRedis } from './roles/rebuild.js';
 import type { Role } from './roles/role.js';
 import { scanTokens } from './roles/scan_tokens.js';
 import { listLeaked, rotateKeys } from './roles/tokens.js';
@@ -28,6 +34,8 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof ConfigError ||
     error instanceof StartError ||
     error instanceof SchemaError ||
+    error instanceof BackupError ||
+    error instanceof CopyError ||
     error instanceof RedisCheckError;
   const { message, code } = error as Error & { code?: string };
   // A person reads a sentence, a supervisor the log.
@@ -183,6 +191,59 @@ for (const what of ['bot', 'user'] as const) {
       );
   }
 }
+const say = (line: string) => process.stdout.write(`${line}\n`);
+interface CopyOptions {
+  readonly redis: boolean;
+}
+program
+  .command('backup')
+  .description('writes what Redis and Postgres hold into a folder, while the installation serves')
+  .argument('<folder>', 'absent or empty')
+  .option('--no-redis', 'leaves out what waits in Redis alone')
+  .addHelpText('after', `\nIt needs redis-cli. Uploaded files, keys and peppers are not in it. ${settings}`)
+  .action((folder: string, { redis }: CopyOptions) =>
+    withBackends(async (backends) => void (await backup(backends, folder, { redis, say })), 'backup'),
+  );
+program
+  .command('restore')
+  .description('fills an empty Postgres and an empty Redis from such a folder; nothing may run on them')
+  .argument('<folder>', 'what backup wrote')
+  .option('--no-redis', 'restores Postgres alone')
+  .addHelpText('after', `\nIt needs redis-server, and the keys and peppers of the installation. ${settings}`)
+  .action((folder: string, { redis }: CopyOptions) =>
+    task('restore', (config) => restore(config, folder, { redis, say })),
+  );
+program
+  .command('redis')
+  .description('Redis, for the person who runs it')
+  .command('rebuild')
+  .description('after Redis lost its data: opens what Postgres has of it, and says what is gone')
+  .addHelpText('after', `\n${settings}`)
+  .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis'));
+const keysCommand = program.command('keys').description('keys and peppers in a file under BACKUP_PASSPHRASE');
+keysCommand
+  .command('seal')
+  .description('writes them into a new file, to be kept apart from the backups')
+  .argument('<file>')
+  .action((file: string) =>
+    task('keys', async (config) =>
+      sealKeys(
+        file,
+        requireSettings(config, ['BACKUP_PASSPHRASE']).BACKUP_PASSPHRASE,
+        environmentOf(keptNames),
+      ),
+    ),
+  );
+keysCommand
+  .command('open')
+  .description('prints them as lines of an environment file')
+  .argument('<file>')
+  .action((file: string) =>
+    task('keys', async (config) => {
+      const { BACKUP_PASSPHRASE } = requireSettings(config, ['BACKUP_PASSPHRASE']);
+      process.stdout.write(openKeys(file, BACKUP_PASSPHRASE));
+    }),
+  );
 const tokens = program
   .command('tokens')
   .description('keys, peppers and leaked tokens, for the person who runs it');

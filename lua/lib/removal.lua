@@ -1,15 +1,23 @@
 --[[
 @summary Taking messages out of a chat for good. Needs partition, message, chat, changes, control, pin and post.
 ]]
--- Leaves a tombstone and ends the post: record, journal and change log. `at` names the keys meta, journal, changes and
--- channel and the prefixes of messages, posts and who acted. The caller ends with close_removal.
-local function remove_message(at, c, chat, message_id, record)
+-- Leaves a tombstone and ends the post (nil for none): record and journal. `header` is that of the record. `at` names the
+-- keys meta and journal and the prefixes of messages, posts and who acted.
+local function bury_message(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id
-  redis.call('SET', key, tombstone(read_header(record), version))
+  redis.call('SET', key, tombstone(header, version))
   redis.call('DEL', key .. ':ticket')
   journal_image(at.journal, version, 'msg:' .. chat .. ':' .. message_id, '')
-  if is_channel(c) then end_post(post_of(record), at, chat, message_id) end
+  end_post(post, at, chat, message_id)
+  return version
+end
+
+-- Buries a message and tells so in the change log: `at` names the keys changes and channel as well. The caller ends with
+-- close_removal.
+local function remove_message(at, c, chat, message_id, record)
+  local post = is_channel(c) and post_of(record) or nil
+  local version = bury_message(at, chat, message_id, read_header(record), post)
   log_change(at.changes, at.channel, version, c.changed, 'd', message_id)
   c.changed = ('%.0f'):format(version)
   return version

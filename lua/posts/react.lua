@@ -22,7 +22,7 @@
 @derived member        {NN}:member:<chat>:<user>          STRING
 @arg     run       text
 @arg     token     text    ticket to leave, or the one under which `known` was read
-@arg     reaction  bytes   msgpack array of text: post, partition, number, what (set, remove or clear), emoji, user
+@arg     reaction  bytes   msgpack array of text: post, partition, number, what (set, remove, clear, or erase for one who is no more), emoji, user
 @arg     external  bytes   16 bytes: the user's external id
 @arg     known     text    what Postgres has of the user, emoji with spaces between; - before it was asked
 @ok      changed   flag
@@ -42,8 +42,13 @@ local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(post_key)
 if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token)) end
-local refusal, c, channel = hidden(p, chat_prefix, member_prefix, user, inc, token)
-if refusal then return refuse(refusal, c, channel) end
+local refusal, c, channel
+if what ~= 'erase' then
+  refusal, c, channel = hidden(p, chat_prefix, member_prefix, user, inc, token)
+  if refusal then return refuse(refusal, c, channel) end
+elseif p.deleted then
+  return refuse('not_found')
+end
 local own, generation = find_actor(p, acted_prefix, user)
 if not own then
   if known == '-' or redis.call('GET', user_ticket_key) ~= token then
@@ -58,7 +63,7 @@ if answer and remembered(request_key) then return ok(0, own, p.fields) end
 local set, had, rest, touched = what == 'set', 0, {}, {}
 for each in own:gmatch('%S+') do
   had = had + 1
-  if not set and (what == 'clear' or each == emoji) then touched[#touched + 1] = each else rest[#rest + 1] = each end
+  if not set and (what == 'clear' or what == 'erase' or each == emoji) then touched[#touched + 1] = each else rest[#rest + 1] = each end
 end
 if set and not has_emoji(own, emoji) then
   if had >= LIMITS.reactions_per_user_max then return refuse('too_many') end
@@ -104,7 +109,8 @@ set_field(p, 'v', ('%.0f'):format(version))
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end
-if c.bots ~= '' then
+-- Whoever tells the counts looks which bots there are.
+if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end
 if #gone == 0 then return ok(1, new, p.fields) end

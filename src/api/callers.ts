@@ -10,8 +10,9 @@ import type { ApiRequest } from './request.js';
 export interface TokenProvider {
   /** Whether a text has the form of such a token. */
   takes(token: string): boolean;
-  /** Null for a token that is not valid now, or speaks of nobody here. Error: `unavailable`. */
-  person(token: string): User | null | Promise<User | null>;
+  /** Null for a token that is not valid now, or speaks of nobody here; with `known` nobody becomes a person by this. Error:
+   * `unavailable`. */
+  person(token: string, known?: boolean): User | null | Promise<User | null>;
   /** When a token that was valid ends: Unix time in ms. */
   endOf(token: string): number;
 }
@@ -47,7 +48,8 @@ export interface CallersOptions {
 }
 
 export function createCallers({ auth, adminToken, provider, refuse }: CallersOptions): Callers {
-  const personOf = (token: string) => (provider?.takes(token) ? provider.person(token) : auth.user(token));
+  const personOf = (token: string, known = false) =>
+    provider?.takes(token) ? provider.person(token, known) : auth.user(token);
 
   return {
     operator(request) {
@@ -72,7 +74,8 @@ export function createCallers({ auth, adminToken, provider, refuse }: CallersOpt
       };
       const check = async (): Promise<void> => {
         try {
-          if ((await personOf(token)) === null) {
+          // Whoever came after one whose account has ended is somebody else.
+          if ((await personOf(token, true))?.id !== user.id) {
             if (ended) return;
             end();
             listener();

@@ -1,11 +1,13 @@
 /** What people are answered about their chats, as the OpenAPI document shows it. */
 import { z } from 'zod';
 import { limits } from '../limits.js';
+import { pictureFields } from './pictures.js';
 import { chat, message } from './results.js';
 
 export const listedChat = chat
   .extend({
     member_count: z.int().min(0).optional(),
+    avatar: pictureFields.avatar.describe('Of the bot of a direct chat'),
     last_message: message.optional(),
     pinned_message: message.optional(),
     can_post: z.literal(true).optional().describe('Of a channel in which the caller may post'),

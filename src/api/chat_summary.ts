@@ -1,4 +1,5 @@
 /** A chat as a list of chats shows it. */
+import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
 import { rightsOf } from '../rules/rights.js';
 import type { User } from '../store/control.js';
@@ -7,6 +8,7 @@ import type { Store } from '../store/store.js';
 import type { StoredMessage } from '../store/stored_message.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
+import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
 import { withOwnTokens } from './shown_tokens.js';
 
@@ -31,18 +33,21 @@ async function mayPost(store: Store, chat: ChatRef, type: string | undefined, us
   return rightsOf(status, rights).can_post_messages === true;
 }
 
-/** The chat with its last and its pinned message, as the person sees it; null when there is no such chat. `marks` tell
- * how far the person has read; without them nothing is told of that. */
+/**
+ * The chat with its last and its pinned message, of a direct chat with the avatar of the bot, as the person sees it; null when there is
+ * no such chat. `marks` tell how far the person has read; without them nothing is told of that.
+ */
 export async function chatSummary(
-  store: Store,
+  { store, files }: { readonly store: Store; readonly files: Files },
   chat: ChatRef,
   user: User,
   marks: ReadonlyMap<number, number> | null,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  const [messages, viewer, found] = await Promise.all([
+  const [messages, viewer, found, described] = await Promise.all([
     store.history.list(chat, 0, 1),
     personViewer(store, chat, user),
     store.chats.find(chat),
+    isDirect(chat) ? store.bots.descriptions(chat.id) : null,
   ]);
   if (!found || messages === null) return null;
   const pinned = await store.history.pinned(found);
@@ -52,6 +57,7 @@ export async function chatSummary(
     messages[0] && marks ? await unread(store, chat, user, messages[0], marks.get(chat.id) ?? 0) : 0;
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
+    ...(described?.pictures.avatar ? { avatar: viewPicture(files, described.pictures.avatar) } : {}),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
     ...(last ? { last_message: viewMessage(last, viewer) } : {}),
     ...(pin ? { pinned_message: viewMessage(pin, viewer) } : {}),

@@ -21,6 +21,28 @@ function counted(address: Address): string {
   return `${parts.map((part) => part.toString(16)).join(':')}::/64`;
 }
 
+/** Whether an address is in one of these ranges. */
+function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
+  const ranges = trusted.map((range) => ipaddr.parseCIDR(range));
+  return (address) =>
+    ranges.some(
+      ([network, bits]) =>
+        network.kind() === address.kind() && address.match(network as ipaddr.IPv4 & ipaddr.IPv6, bits),
+    );
+}
+
+/** Whether the peer of a request is one of `trusted`, so that its headers tell of somebody else. */
+export function createTrust(
+  trusted: readonly string[],
+): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
+  if (trusted.length === 0) return () => false;
+  const isTrusted = rangesOf(trusted);
+  return ({ remoteAddress }) => {
+    const peer = parse(remoteAddress);
+    return peer !== null && isTrusted(peer);
+  };
+}
+
 /**
  * Reads `X-Forwarded-For` from the right as far as each address is one of `trusted`; what stands before the first other one is
  * anybody's invention. Without trusted proxies the peer is the client. IPv6 is counted by /64. '' when it is not known.
@@ -28,12 +50,7 @@ function counted(address: Address): string {
 export function createClientAddress(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>) => string {
-  const ranges = trusted.map((range) => ipaddr.parseCIDR(range));
-  const isTrusted = (address: Address) =>
-    ranges.some(
-      ([network, bits]) =>
-        network.kind() === address.kind() && address.match(network as ipaddr.IPv4 & ipaddr.IPv6, bits),
-    );
+  const isTrusted = rangesOf(trusted);
   return ({ remoteAddress, forwardedFor }) => {
     let client = parse(remoteAddress);
     if (client === null) return '';

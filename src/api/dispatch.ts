@@ -10,6 +10,7 @@ import type { Store } from '../store/store.js';
 import { fairly, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
+import { chatOfUser } from './compose.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
@@ -33,8 +34,6 @@ export interface DispatchOptions {
   readonly trustedProxies?: readonly string[];
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
-  /** Hears the outcome of each bot call. */
-  readonly onCall?: (method: string, status: number) => void;
 }
 
 function envelope(result: unknown): string {
@@ -46,11 +45,10 @@ function envelope(result: unknown): string {
   return `{"ok":true,"result":${JSON.stringify(result)}}`;
 }
 
-function refuse(request: ApiRequest, error: unknown): number {
+function refuse(request: ApiRequest, error: unknown): void {
   // Anything else than an answer of the catalogue is for the exchange to log.
   if (!(error instanceof ApiError)) throw error;
   request.reply(error.code, errorEnvelope(error), error.retryAfter);
-  return error.code;
 }
 
 /** A refusal as a reply; throws what is none. */
@@ -65,6 +63,18 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
   const token = raw.includes('%') ? raw.replace(/%3a/i, ':') : raw;
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
+}
+
+/** A person's call that changes something in a chat counts there (behaviour §14). Error: `too_many_requests`. */
+async function countInChat(
+  { fairUse }: Store,
+  { verb }: Endpoint,
+  user: User | null,
+  params: unknown,
+): Promise<void> {
+  const chat = (params as { readonly chat_id?: unknown }).chat_id;
+  if (fairUse === undefined || user === null || verb === 'GET' || typeof chat !== 'number') return;
+  await fairUse.person(user.id, chatOfUser(user.id, chat));
 }
 
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
@@ -88,7 +98,6 @@ export function createDispatch({
   leakKeys = null,
   trustedProxies = [],
   own,
-  onCall,
 }: DispatchOptions): RequestHandler {
   const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
@@ -113,9 +122,8 @@ export function createDispatch({
     return runMethod(method as Parameters<typeof runMethod>[0], context, values);
   }
 
-  function finish(request: ApiRequest, method: Method, result: unknown): void {
+  function finish(request: ApiRequest, result: unknown): void {
     request.reply(200, envelope(result));
-    onCall?.(method.name, 200);
   }
 
   /** A call with an `Idempotency-Key`. */
@@ -129,7 +137,6 @@ export function createDispatch({
       }
     }).catch(refused);
     request.reply(status, body, retryAfter);
-    onCall?.(method.name, status);
   }
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
@@ -150,13 +157,13 @@ export function createDispatch({
     if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
     try {
       const result = run(request, method, bot, store);
-      if (!(result instanceof Promise)) return finish(request, method, result);
+      if (!(result instanceof Promise)) return finish(request, result);
       return result.then(
-        (value) => finish(request, method, value),
-        (error) => onCall?.(method.name, refuse(request, error)),
+        (value) => finish(request, value),
+        (error) => refuse(request, error),
       );
     } catch (error) {
-      onCall?.(method.name, refuse(request, error));
+      refuse(request, error);
     }
   }
 
@@ -190,6 +197,7 @@ export function createDispatch({
         ? parseQuery(request)
         : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
+    await countInChat(on, endpoint, user, params);
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
     const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { limits } from '../limits.js';
 import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
-import { answer, integer, optional, text } from './schema.js';
+import { answer, boolean, integer, optional, text } from './schema.js';
 
 /** What is absent is named as required; what is there and wrong gets the refusal. */
 const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
@@ -73,3 +73,6 @@ export const externalSubject = z
   })
   .describe('What the identity provider calls the person: the claim that JWT_SUBJECT_CLAIM names');
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
+
+/** Of what cannot be undone. */
+export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

@@ -74,6 +74,7 @@ export async function takeMedia(
   if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
   const file = files.fileOf(value);
   if (file.type !== type) fail('file_type_mismatch', { name: typeNames[file.type], what: typeNames[type] });
+  await files.stillThere(file);
   return { file, uploaded: false };
 }
 

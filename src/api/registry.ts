@@ -9,7 +9,14 @@ import {
   unsuspendBot,
   unsuspendUser,
 } from '../app/admin/oversight.js';
-import { createUser, createUserToken, linkUser, removeUserTokens, unlinkUser } from '../app/admin/users.js';
+import {
+  createUser,
+  createUserToken,
+  deleteUser,
+  linkUser,
+  removeUserTokens,
+  unlinkUser,
+} from '../app/admin/users.js';
 import { listAudit } from '../app/bots/audit.js';
 import { blockBot, unblockBot } from '../app/bots/block.js';
 import { createBot } from '../app/bots/create.js';
@@ -47,6 +54,8 @@ import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { readChat } from '../app/chats/read.js';
 import { downloadFile } from '../app/files/download.js';
 import { reportLeaks } from '../app/leaks/report.js';
+import { deleteSelf } from '../app/me/delete.js';
+import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { findName } from '../app/names/get.js';
@@ -177,7 +186,10 @@ export const endpoints: readonly Endpoint[] = [
   removeUserTokens,
   linkUser,
   unlinkUser,
+  deleteUser,
   getSelf,
+  deleteSelf,
+  exportSelf,
   listTokens,
   createToken,
   removeToken,

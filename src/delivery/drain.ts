@@ -33,6 +33,8 @@ export interface Drain {
 
 /** Acknowledgements are gathered for so long while others are on their way. */
 const gatherMs = 25;
+/** A hint is followed so long after the last step at the earliest: what came meanwhile comes with it. A quiet bot gets each at once. */
+const lookMs = 20;
 /** A drain that is over sooner needs no hints, unless the bot was just served. */
 const listenAfterMs = 20;
 /** Rest after a step that failed. */
@@ -65,9 +67,10 @@ export function startDrain(
   let retryAt = Number.POSITIVE_INFINITY;
   const report = createReport();
   const graves = createGraves(store.deliveries, bot, lease.fence);
-  let hinted = false;
-  /** The webhook may have changed. */
-  let changed = false;
+  /** The queue, or the webhook, may have changed. */
+  let [hinted, changed] = [false, false];
+  /** It has: nothing goes out until the new settings are read, for what was written after the change is held already. */
+  let outdated = false;
   /** The receiver is down: nothing is sent before. */
   let pauseEnd = 0;
   let stepping = false;
@@ -112,7 +115,7 @@ export function startDrain(
   /** Opens what may go out. */
   function open(): void {
     const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
-    if (!sending() || !fresh || pauseLeft() > 0) return;
+    if (!sending() || outdated || !fresh || pauseLeft() > 0) return;
     while (held.ready && held.open < breaker.allowed(maxConnections) && slots.take(held.open, pump)) {
       const opened = held.next();
       if (opened === null) slots.give();
@@ -166,14 +169,12 @@ export function startDrain(
   function notDelivered(opened: Opened, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
     // This process is short of connections.
-    if (outcome.kind === 'failed' && outcome.reason === 'busy') {
-      giveBack(delivery.chat, restMs);
-      return;
-    }
-    if (to !== destination) {
-      // It says nothing of the receiver that is asked now.
-      context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
-      giveBack(delivery.chat, 0);
+    const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
+    // It says nothing of the receiver that is asked now.
+    const former = !busy && to !== destination;
+    if (former) context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
+    if (busy || former) {
+      giveBack(delivery.chat, busy ? restMs : 0);
       return;
     }
     const { status, retryAfterMs } = outcome.kind === 'answered' ? outcome : unanswered;
@@ -183,12 +184,11 @@ export function startDrain(
     const failures = tries + 1;
     const nowMs = nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
-    if (next.kind === 'dead') {
-      bury(opened, 'expired', outcome, to);
-      return;
+    if (next.kind === 'dead') bury(opened, 'expired', outcome, to);
+    else {
+      context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
+      report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
     }
-    context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
-    report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
   }
 
   /** What the next step asks for. */
@@ -213,9 +213,10 @@ export function startDrain(
     if (report.urgent || graves.count > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
     if (report.acked > 0 && held.count === 0 && !staying(now)) return 0;
     const { chats, updates } = wanted();
-    if (updates > 0 && (more || hinted)) return 0;
+    if (updates > 0 && more) return 0;
     const renewal = renewedAt + limits.webhook_renew_ms - now;
-    const telling = report.acked > 0 ? report.ackedSince + gatherMs - now : renewal;
+    const looking = updates > 0 && hinted ? renewedAt + lookMs - now : renewal;
+    const telling = Math.min(looking, report.acked > 0 ? report.ackedSince + gatherMs - now : renewal);
     if (pause > 0) return Math.min(renewal, telling, pause);
     const soonest = Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
     if (held.count > 0 || lingering(now)) return soonest;
@@ -308,7 +309,8 @@ export function startDrain(
       report.drop();
     }
     takeUp(advanced, asked);
-    if (advanced.hook !== hook) await reload(advanced.hook);
+    outdated = advanced.hook !== hook;
+    if (outdated) await reload(advanced.hook);
   }
 
   /** The settings have changed: what is sent from now on goes by the new ones. */
@@ -316,6 +318,7 @@ export function startDrain(
     const present = await store.webhooks.find(bot);
     if (present === null) return;
     hook = version;
+    outdated = false;
     destination = destinationOf(present, context.service);
     maxConnections = present.maxConnections;
     breaker = createBreaker(0);

@@ -31,6 +31,11 @@ export interface Files extends FileIds {
   keep(type: MediaType, upload: Upload, said?: Described): Promise<MediaFile>;
   /** Both ends inclusive and within the file; null for a file that is not stored here. Error: `unavailable`. */
   open(file: MediaFile, start: number, end: number): Promise<Readable | null>;
+  /** Refuses a file that was stored here and removed for its age, where a setting removes any. Errors: `wrong_file_id`,
+   * `unavailable`. */
+  stillThere(file: MediaFile): void | Promise<void>;
+  /** Stored files behind a key, in the order of their keys. */
+  readonly list: BlobStore['list'];
   /** Removes what `keep` stored when nothing came of it. Never fails. */
   discard(file: MediaFile): Promise<void>;
   /** Makes the pictures of bots; `put` keeps them. */
@@ -47,6 +52,8 @@ export interface FilesOptions {
   readonly measurer: Measurer;
   /** Setting TOKEN_PEPPER. */
   readonly pepper: string;
+  /** Setting MEDIA_DAYS is on: a file that is named may be gone. */
+  readonly expiring?: boolean;
   /** Hears why the storage failed. */
   readonly onError: (error: unknown) => void;
 }
@@ -90,7 +97,7 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
   };
 }
 
-export function createFiles({ blobs, measurer, pepper, onError }: FilesOptions): Files {
+export function createFiles({ blobs, measurer, pepper, expiring = false, onError }: FilesOptions): Files {
   async function reach<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -115,6 +122,11 @@ export function createFiles({ blobs, measurer, pepper, onError }: FilesOptions):
     async open({ key }, start, end) {
       return key === undefined ? null : reach(blobs.open(key, start, end));
     },
+    stillThere({ key }) {
+      if (!expiring || key === undefined) return;
+      return reach(blobs.size(key)).then((size) => (size === null ? fail('wrong_file_id') : undefined));
+    },
+    list: (after, limit) => blobs.list(after, limit),
     async discard({ key }) {
       if (key !== undefined) await blobs.remove(key).catch(onError);
     },

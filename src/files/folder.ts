@@ -2,7 +2,7 @@
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { limits } from '../limits.js';
-import { type BlobStore, pathOfKey } from './blob_store.js';
+import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
 
 const incoming = 'incoming';
 /** What a process that died has left behind is removed when nobody can be writing it any more. */
@@ -43,6 +43,24 @@ async function removeStale(folder: string): Promise<void> {
     const found = await ifThere(stat(path));
     if (found && Date.now() - found.mtimeMs > stale_ms_min) await rm(path, { force: true });
   }
+}
+
+/** Names in a folder that begin as keys do and could hold or be one behind `after`, in order. */
+async function namesFrom(folder: string, length: number, after: string): Promise<string[]> {
+  const names = (await ifThere(readdir(folder))) ?? [];
+  const hex = names.filter((name) => name.length === length && /^[0-9a-f]+$/.test(name));
+  return hex.filter((name) => name >= after.slice(0, length)).sort();
+}
+
+/** The keys of a folder `ab/cd` behind `after`, with when they were written. */
+async function filesIn(root: string, at: string, after: string): Promise<ListedFile[]> {
+  const names = (await ifThere(readdir(join(root, at)))) ?? [];
+  const found: ListedFile[] = [];
+  for (const key of names.filter((name) => isKey(name) && name > after).sort()) {
+    const there = await ifThere(stat(join(root, at, key)));
+    if (there) found.push({ key, at: there.mtimeMs });
+  }
+  return found;
 }
 
 /** The folder is made with the first file. A file appears under its key whole or not at all, a power cut included. */
@@ -93,6 +111,17 @@ export function createFolderStore(root: string): BlobStore {
     },
     async remove(key) {
       await ifThere(unlink(pathOf(key)));
+    },
+    async list(after, limit) {
+      const found: ListedFile[] = [];
+      for (const outer of await namesFrom(root, 2, after)) {
+        const within = outer === after.slice(0, 2) ? after.slice(2) : '';
+        for (const inner of await namesFrom(join(root, outer), 2, within)) {
+          found.push(...(await filesIn(root, `${outer}/${inner}`, after)));
+          if (found.length >= limit) return found.slice(0, limit);
+        }
+      }
+      return found;
     },
   };
 }

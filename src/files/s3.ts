@@ -4,11 +4,12 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
-import { type BlobStore, pathOfKey } from './blob_store.js';
+import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
 
 export interface S3Options {
   /** Endpoint, for instance https://s3.example.org */
@@ -69,6 +70,27 @@ export function createS3Store(options: S3Options): BlobStore & { close(): void }
     },
     async remove(key) {
       await client.send(new DeleteObjectCommand({ Bucket, Key: pathOfKey(key) }));
+    },
+    async list(after, limit) {
+      const found: ListedFile[] = [];
+      // What is no file of ours may fill a page of the listing.
+      for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
+        const page = await client.send(
+          new ListObjectsV2Command({
+            Bucket,
+            MaxKeys: limit - found.length,
+            ...(place && { StartAfter: place }),
+          }),
+        );
+        for (const { Key = '', LastModified } of page.Contents ?? []) {
+          const key = Key.slice(Key.lastIndexOf('/') + 1);
+          if (isKey(key) && pathOfKey(key) === Key && LastModified)
+            found.push({ key, at: LastModified.getTime() });
+          place = Key;
+        }
+        if (!page.IsTruncated) break;
+      }
+      return found;
     },
     close: () => client.destroy(),
   };

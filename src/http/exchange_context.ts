@@ -6,10 +6,15 @@ import { isUpload, type SignedBodies } from './head.js';
 
 /** Hears of every request when it is over. */
 export interface AccessListener {
-  /** A name for the next request, which goes into its answer. */
-  name(): string;
+  /** A name for a request, which goes into its answer. */
+  name(request: ApiRequest): string;
   /** `status` is 0 when the client went before the answer. */
   over(request: ApiRequest, name: string, status: number, ms: number): void;
+}
+
+/** Counts every request when it is over; `call` is a name of the documents. */
+export interface RequestListener {
+  over(call: string, status: number, ms: number): void;
 }
 
 export interface ExchangeContext {
@@ -20,6 +25,7 @@ export interface ExchangeContext {
    * gave it. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
+  readonly meter: RequestListener | undefined;
   readonly signed: SignedBodies | undefined;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
   open: number;

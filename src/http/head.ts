@@ -15,6 +15,8 @@ export class Head {
   range = '';
   ifRange = '';
   ifNoneMatch = '';
+  requestId = '';
+  handover = false;
   contentLengths = 0;
   transferEncodings = 0;
   hosts = 0;
@@ -44,6 +46,7 @@ function visit(name: string, value: string): void {
       break;
     case 12:
       if (name === 'content-type') head.contentType = value;
+      else if (name === 'x-request-id') head.requestId = value;
       break;
     case 13:
       if (name === 'authorization') head.authorization = value;
@@ -65,7 +68,7 @@ function visit(name: string, value: string): void {
       if (name === 'transfer-encoding') {
         head.transferEncoding = value;
         head.transferEncodings++;
-      }
+      } else if (name === 'x-petrel-handover') head.handover = true;
       break;
   }
 }

@@ -4,7 +4,7 @@ import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
-import type { AccessListener, ExchangeContext } from './exchange_context.js';
+import type { AccessListener, ExchangeContext, RequestListener } from './exchange_context.js';
 import type { SignedBodies } from './head.js';
 
 export interface ListenOptions {
@@ -26,12 +26,15 @@ export interface ListenOptions {
   readonly onFault: (error: unknown, request?: string) => void;
   /** Nothing is told of requests if absent. */
   readonly access?: AccessListener | undefined;
+  readonly meter?: RequestListener | undefined;
 }
 
 export interface HttpServer {
   readonly port: number;
   /** Requests and event streams that have not been answered to their end. */
   openRequests(): number;
+  /** From now on each reply ends its connection, so that a balancer keeps none that is about to go. New ones are accepted. */
+  leave(): void;
   /** Stops accepting connections, ends each connection with its next reply, and waits at most `msMax` for the open
    * requests. Resolves to how many are left. */
   drain(msMax: number): Promise<number>;
@@ -111,6 +114,10 @@ class Server implements HttpServer {
     return this.context.open;
   }
 
+  leave(): void {
+    this.context.closing = true;
+  }
+
   async drain(msMax: number): Promise<number> {
     if (this.socket) this.engine.closeListenSocket(this.socket);
     this.socket = undefined;
@@ -146,6 +153,7 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     onFault: options.onFault,
     signed: options.signed,
     access: options.access,
+    meter: options.meter,
     open: 0,
     closing: false,
     idle: () => undefined,

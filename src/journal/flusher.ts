@@ -23,6 +23,8 @@ export type FlushStep = 'read' | 'committed' | 'settled';
 export interface FlusherOptions {
   /** Setting AUDIT_DAYS. */
   readonly auditDays?: number;
+  /** Setting MESSAGE_DAYS. */
+  readonly messageDays?: number | undefined;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly pool: Pool;
@@ -53,6 +55,8 @@ export interface FlusherStats {
   readonly purged: number;
   /** Everything that was journaled longer ago than this is in Postgres, for the partitions under lease. */
   readonly lagMs: number;
+  /** Under lease. */
+  readonly partitions: number;
   /** Entries left in each journal under lease when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
 }
@@ -200,7 +204,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
 
   async function purge(): Promise<void> {
     try {
-      counts.purged += await purgeTombstones(pool, options.auditDays);
+      counts.purged += await purgeTombstones(pool, options.auditDays, options.messageDays);
     } catch (error) {
       onError(error as Error);
     }
@@ -227,7 +231,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     stats() {
       const now = performance.now();
       const lagMs = Math.max(0, ...[...caughtUpAt.values()].map((at) => now - at));
-      return { ...counts, lagMs, lengths: new Map(lengths) };
+      return { ...counts, lagMs, partitions: leases.held().length, lengths: new Map(lengths) };
     },
   };
 }

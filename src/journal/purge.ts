@@ -123,25 +123,39 @@ const deleteSurplusDead = statement(
    ))`,
 );
 
+/** What Postgres did not take holds messages too. */
+const agedQuarantine = aged('purge_aged_quarantine', 'quarantine', 'ctid', 'created_at');
+
+/** Names of bots and people who are no more, once anybody may have them. */
+const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
+
 const deleteTold = aged('purge_notices', 'notices', 'id', 'told_at');
 
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
- * `auditDays` is the setting AUDIT_DAYS. Returns the rows. */
-export async function purgeTombstones(pool: Pool, auditDays = 365): Promise<number> {
+ * `auditDays` is the setting AUDIT_DAYS, and `messageDays` MESSAGE_DAYS, which holds for copies of messages too. Returns the
+ * rows. */
+export async function purgeTombstones(
+  pool: Pool,
+  auditDays = 365,
+  messageDays: number | undefined = undefined,
+): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
+  const messageAge = (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
   const bounded = (await pool.query(claimBound)).count > 0;
   const all = [
     ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
     [deleteRequests, limits.idempotency_ttl_ms] as const,
     [deleteFormerTokens, limits.former_token_age_ms_max] as const,
     [deleteTold, limits.notice_kept_ms] as const,
-    [deleteOldDead, limits.dead_update_age_ms_max] as const,
-    [agedAttempts, limits.delivery_attempt_age_ms_max] as const,
+    [deleteOldDead, Math.min(limits.dead_update_age_ms_max, messageAge)] as const,
+    [agedAttempts, Math.min(limits.delivery_attempt_age_ms_max, messageAge)] as const,
     [surplusAttempts, limits.delivery_failures_kept] as const,
     [agedAudit, auditDays * 86_400_000] as const,
     [pastOffers, 0] as const,
+    [freeNames, 0] as const,
+    ...(messageDays === undefined ? [] : [[agedQuarantine, messageAge] as const]),
     ...(bounded
       ? [
           [deleteSurplusDead, limits.dead_updates_per_bot_max] as const,

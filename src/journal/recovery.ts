@@ -16,6 +16,14 @@ export interface RecoveryOptions {
   readonly highWater: number;
   /** Asked for with each recovery: the runner itself is made with `recover`. */
   readonly runner: () => ScriptRunner;
+  /** Told of each partition that goes on under a raised incarnation, except when it is opened for the first time. */
+  readonly onRaised?: (raised: RaisedPartition) => void;
+}
+
+export interface RaisedPartition {
+  readonly partition: number;
+  /** Postgres had what Redis no longer had: Redis lost changes for certain, these ones not for good. Without it nobody knows. */
+  readonly proven: boolean;
 }
 
 export interface Recovery {
@@ -76,7 +84,14 @@ interface Raised {
 }
 
 /** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
-export function createRecovery({ pool, keys, connection, highWater, runner }: RecoveryOptions): Recovery {
+export function createRecovery({
+  pool,
+  keys,
+  connection,
+  highWater,
+  runner,
+  onRaised,
+}: RecoveryOptions): Recovery {
   const forgetter = createForgetter({ keys, connection, runner });
   const underWay = new Map<string, Promise<void>>();
 
@@ -138,6 +153,14 @@ export function createRecovery({ pool, keys, connection, highWater, runner }: Re
     return behind.filter((b) => !older.includes(b) || forgotten.has(b.partition));
   }
 
+  function tell(raised: readonly Raised[], behind: readonly Behind[], seen: ReadonlyMap<number, Seen>): void {
+    for (const { partition } of raised) {
+      const highest = behind.find((b) => b.partition === partition)?.highest ?? 0;
+      const before = seen.get(partition);
+      if (before !== undefined) onRaised?.({ partition, proven: before.flushed_version > highest });
+    }
+  }
+
   async function open(partitions: readonly number[], runId: string): Promise<void> {
     let closed = (await ask(partitions, runId)).map((b) => b.partition);
     for (let tries = 1; closed.length > 0; tries++) {
@@ -149,6 +172,7 @@ export function createRecovery({ pool, keys, connection, highWater, runner }: Re
       const clean = await forgetOlder(behind, seen, runId);
       const raised = clean.length === 0 ? [] : await raise(clean, seen, runId);
       const stillBehind = await applyAll(raised, runId);
+      tell(raised, behind, seen);
       const mine = new Set(raised.map((r) => r.partition));
       const lost = behind.filter((b) => !mine.has(b.partition));
       closed = [...stillBehind, ...lost].map((b) => b.partition);

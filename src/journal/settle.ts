@@ -38,9 +38,11 @@ export async function settlePrefixes(
   written: Written,
 ): Promise<Map<number, number>> {
   const records = new Map<number, Settled>();
+  const tombstones = new Map<number, Settled>();
   const states = new Map<number, Settled>();
   for (const { table, key, entry } of written.changes) {
-    if (table.record) add(records, entry.partition, table.record(keys, key), entry.version);
+    const of = entry.image.length === 0 ? tombstones : records;
+    if (table.record) add(of, entry.partition, table.record(keys, key), entry.version);
   }
   for (const { table, partition, key, version } of written.sequences) {
     // A bisected batch has a sequence in several parts: only the greatest version can match.
@@ -52,17 +54,22 @@ export async function settlePrefixes(
   const lengths = new Map<number, number>();
   await Promise.all(
     prefixes.map(async ({ partition, last }) => {
+      const buried = tombstones.get(partition) ?? none();
       const record = records.get(partition) ?? none();
       const state = states.get(partition) ?? none();
       const result = await runner.call(
         'journal/settle',
         partition,
-        { journal: keys.journal(partition), entities: [...record.entities, ...state.entities] },
+        {
+          journal: keys.journal(partition),
+          entities: [...buried.entities, ...record.entities, ...state.entities],
+        },
         {
           after: `${last + 1}-0`,
           hot_ms: hotTtlMs,
-          records: record.entities.length,
-          versions: [...record.versions, ...state.versions],
+          records: buried.entities.length + record.entities.length,
+          buried: buried.entities.length,
+          versions: [...buried.versions, ...record.versions, ...state.versions],
         },
       );
       lengths.set(partition, result.length);

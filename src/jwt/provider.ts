@@ -43,20 +43,20 @@ export function createProvider(store: Store, options: ProviderOptions): TokenPro
   const keys = createKeySet({ source: options.source, onError: options.onError });
   const verify = createVerifier({ ...options, keys });
 
-  async function resolve(token: string) {
+  async function resolve(token: string, known: boolean) {
     const verified = await verify(token);
     if (verified === null) return null;
     const { subject, expiresAt, claims } = verified;
-    const known = await store.identities.find(subject);
-    if (known === null && !options.createUsers) return null;
-    const id = known ?? (await store.identities.create(subject, personOf(claims, subject)));
+    const present = await store.identities.find(subject);
+    if (present === null && (known || !options.createUsers)) return null;
+    const id = present ?? (await store.identities.create(subject, personOf(claims, subject)));
     return { id, expiresAt };
   }
 
   return {
     // Tokens of our own have no point in them.
     takes: (token) => token.includes('.'),
-    person: (token) => store.auth.external(token, () => resolve(token)),
+    person: (token, known = false) => store.auth.external(token, () => resolve(token, known)),
     endOf: (token) => (decodeJwt(token).exp ?? 0) * 1_000 + limits.jwt_leeway_ms,
   };
 }

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Config } from '../config.js';
+import { type Config, redisGiven } from '../config.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import type { DevInfo, Pids } from './announce.js';
 import { type Demo, ensureDemo } from './demo.js';
@@ -154,7 +154,7 @@ export class Installation {
 
   async #startRedis(): Promise<void> {
     const since = performance.now();
-    const given = this.#config.REDIS_CLUSTER ?? this.#config.REDIS_URL;
+    const given = redisGiven(this.#config);
     if (given === undefined) {
       await ensureRedis(this.#say);
       const dir = join(this.#home, 'redis');
@@ -164,13 +164,13 @@ export class Installation {
       this.#redis = this.#keep('redis', server, start);
       this.#redisUrl = server.url;
     } else {
-      this.#redisUrl = typeof given === 'string' ? given : (given[0] as string);
+      this.#redisUrl = this.#config.REDIS_URL ?? (this.#config.REDIS_CLUSTER?.[0] as string);
     }
     try {
       const { version, warnings } = await checkRedis(given ?? this.#redisUrl);
       for (const warning of warnings) this.#say(`  Warning: ${warning}`);
       this.#say(
-        `  Redis ${version} ${given ? `of REDIS_${typeof given === 'string' ? 'URL' : 'CLUSTER'}` : 'runs'} (${seconds(since)})`,
+        `  Redis ${version} ${given ? `of ${Array.isArray(given) ? 'REDIS_CLUSTER' : 'REDIS_URL'}` : 'runs'} (${seconds(since)})`,
       );
     } catch (error) {
       throw error instanceof RedisCheckError ? new Refusal(error.message) : error;

@@ -1,13 +1,40 @@
-/** Prometheus metrics of one process, with labels whose values are bounded. */
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+/**
+ * Prometheus metrics of one process, with labels whose values are bounded. What happens often is counted where it happens, in plain
+ * numbers, and handed over when somebody asks: looking up a set of labels costs more than a short call.
+ */
+import { collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
+import { type Distribution, durationBounds } from './distribution.js';
+
+type Rows<V> = Iterable<readonly [labels: readonly string[], value: V]>;
+
+interface Named {
+  readonly name: string;
+  readonly help: string;
+  /** Absent where there is one value without labels. */
+  readonly labels?: readonly string[];
+}
+
+/** What a process tells of itself; read whenever metrics are asked for. */
+export type Figure = Named &
+  (
+    | { readonly kind: 'gauge' | 'counter'; readonly read: () => number | Rows<number> }
+    | { readonly kind: 'histogram'; readonly read: () => Rows<Distribution> }
+  );
+
+/** A figure of one value that only grows. */
+export const counter = (name: string, help: string, read: () => number): Figure => ({
+  ...{ kind: 'counter', name, help, read },
+});
+/** A figure of one value that rises and falls. */
+export const gauge = (name: string, help: string, read: () => number): Figure => ({
+  ...{ kind: 'gauge', name, help, read },
+});
 
 export interface Metrics {
   /** Text of the exposition format. */
   text(): Promise<string>;
   readonly contentType: string;
-  call(method: string, status: number): void;
-  /** Reads a figure whenever metrics are asked for. */
-  gauge(name: string, help: string, read: () => number): void;
+  tell(figure: Figure): void;
 }
 
 export interface BuildInfo {
@@ -15,6 +42,42 @@ export interface BuildInfo {
   readonly engine: string;
   readonly engineVersion: string;
   readonly native: boolean;
+}
+
+interface Sample {
+  readonly metricName?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+const labelled = (names: readonly string[], values: readonly string[]) =>
+  Object.fromEntries(names.map((name, i) => [name, values[i] as string]));
+
+function* bucketsOf(
+  name: string,
+  labels: Sample['labels'],
+  { counts, sumMs }: Distribution,
+): Iterable<Sample> {
+  let total = 0;
+  for (const [i, count] of counts.entries()) {
+    total += count;
+    const le = i < durationBounds.length ? String(durationBounds[i]) : '+Inf';
+    yield { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total };
+  }
+  yield { metricName: `${name}_sum`, labels, value: sumMs / 1_000 };
+  yield { metricName: `${name}_count`, labels, value: total };
+}
+
+function* samplesOf(figure: Figure): Iterable<Sample> {
+  const { name, labels = [] } = figure;
+  if (figure.kind === 'histogram') {
+    for (const [values, distribution] of figure.read())
+      yield* bucketsOf(name, labelled(labels, values), distribution);
+    return;
+  }
+  const read = figure.read();
+  if (typeof read === 'number') yield { labels: {}, value: read };
+  else for (const [values, value] of read) yield { labels: labelled(labels, values), value };
 }
 
 export function createMetrics(info: BuildInfo): Metrics {
@@ -34,40 +97,18 @@ export function createMetrics(info: BuildInfo): Metrics {
     },
     1,
   );
-  // Counted here and handed over when somebody asks: looking up a set of labels costs more than a short call.
-  const counts = new Map<string, Map<number, number>>();
-  new Counter({
-    name: 'petrel_bot_calls_total',
-    help: 'Calls of bot methods by method and status.',
-    labelNames: ['method', 'status'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [method, byStatus] of counts) {
-        for (const [status, count] of byStatus) this.inc({ method, status: String(status) }, count);
-      }
-    },
-  });
   return {
     text: () => registry.metrics(),
     contentType: registry.contentType,
-    call(method, status) {
-      let byStatus = counts.get(method);
-      if (!byStatus) {
-        byStatus = new Map();
-        counts.set(method, byStatus);
-      }
-      byStatus.set(status, (byStatus.get(status) ?? 0) + 1);
-    },
-    gauge(name, help, read) {
-      new Gauge({
+    tell(figure) {
+      const { name, help, kind } = figure;
+      // What a registry asks of a metric: its own kinds keep a value for each set of labels, ours keep none.
+      const metric = {
         name,
-        help,
-        registers: [registry],
-        collect() {
-          this.set(read());
-        },
-      });
+        get: async () => ({ name, help, type: kind, values: [...samplesOf(figure)], aggregator: 'sum' }),
+        reset: () => undefined,
+      };
+      registry.registerMetric(metric as unknown as Metric);
     },
   };
 }

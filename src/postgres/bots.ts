@@ -4,7 +4,7 @@ import { limits } from '../limits.js';
 import { type AuditActor, noteAudit } from './audit.js';
 import type { BotPictures } from './pictures.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
-import { takeName } from './users.js';
+import { lockPerson, takeName } from './users.js';
 
 export interface BotRow {
   readonly id: number;
@@ -39,7 +39,7 @@ export async function roomForBot(
   owner: number,
   max: number = limits.bots_per_owner_max,
 ): Promise<void> {
-  await sql.query('select 1 from users where id = $1 for no key update', [owner]);
+  await lockPerson(sql, owner);
   const { count } = await one<{ count: number }>(
     sql,
     'select count(*) as count from bots where owner_id = $1',

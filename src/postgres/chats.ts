@@ -2,7 +2,7 @@
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
-import { takeName } from './users.js';
+import { lockPerson, takeName } from './users.js';
 import { loadWriteAccess } from './write_access.js';
 
 export type MemberStatus = 'creator' | 'administrator' | 'member' | 'left' | 'kicked';
@@ -58,6 +58,7 @@ export function openDirectChat(db: Database, bot: number, user: number, partitio
     const access = await loadWriteAccess(sql, bot, user);
     if (access === null) fail('bot_not_found');
     if (!access.may) fail('cant_write_to_bot');
+    await lockPerson(sql, user);
     const rows = await sql.query(
       `insert into direct_chats (incarnation, bot_id, user_id) values (${incarnationOf}, $2, $3)
        on conflict do nothing returning bot_id`,
@@ -107,6 +108,7 @@ export function createChat(
   partitionOf: (id: number) => number,
 ): Promise<number> {
   return db.transaction(async (sql) => {
+    await lockPerson(sql, chat.creator);
     const { id } = await one<{ id: number }>(sql, "select -nextval('ids') as id");
     if (chat.username !== undefined) await takeName(sql, chat.username, id);
     await sql.query(
@@ -169,7 +171,7 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
     `select coalesce((select array_agg(bot_id order by created_at) from direct_chats where user_id = u.id), '{}') as direct,
             coalesce((select array_agg(chat_id) from chat_members where member_id = u.id and ${present}), '{}') as shared,
             u.chats_version as version
-       from users u where u.id = $1`,
+       from users u where u.id = $1 and u.deleted_at is null`,
     [user],
   );
   return row ?? null;

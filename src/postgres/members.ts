@@ -3,6 +3,7 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { joinList, type MemberRow, type MemberStatus } from './chats.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
+import { lockPerson } from './users.js';
 
 /** What a member is and may do. */
 export interface Standing {
@@ -77,6 +78,8 @@ async function change(
   became: Standing & { readonly status: Exclude<MemberStatus, 'creator'> },
   by: number,
 ): Promise<MemberRow> {
+  // Whose account has ended is taken out of chats, and into none.
+  if (!member.is_bot && isPresent(became.status)) await lockPerson(sql, member.id);
   const [former] = await sql.query<Standing>(
     'select status, rights from chat_members where chat_id = $1 and member_id = $2',
     [chat, member.id],
@@ -127,6 +130,48 @@ export function putMember(
   return db.transaction(async (sql) => {
     await sql.query('select 1 from chats where id = $1 for update', [chat]);
     return change(sql, chat, member, { status, rights }, by);
+  });
+}
+
+/**
+ * Takes from a person what only the creator of a chat is: the first administrator who is a person becomes its creator. Without
+ * one the chat goes on without. Returns the new creator, or null; false when `from` is not the creator.
+ */
+export function passOnChat(db: Database, chat: number, from: number): Promise<number | null | false> {
+  return db.transaction(async (sql) => {
+    await sql.query('select 1 from chats where id = $1 for update', [chat]);
+    const mine = await sql.query(
+      `update chat_members set status = 'member', rights = '{}', version = nextval('control_versions')
+        where chat_id = $1 and member_id = $2 and status = 'creator' returning 1`,
+      [chat, from],
+    );
+    if (mine.length === 0) return false;
+    const [next] = await sql.query<{ member_id: number; rights: Standing['rights'] }>(
+      `select member_id, rights from chat_members
+        where chat_id = $1 and status = 'administrator' and not is_bot order by member_id limit 1`,
+      [chat],
+    );
+    const became: Standing = { status: 'creator', rights: {} };
+    if (next) {
+      await sql.query(
+        `update chat_members set status = 'creator', rights = '{}', version = nextval('control_versions')
+          where chat_id = $1 and member_id = $2`,
+        [chat, next.member_id],
+      );
+      await sql.query('update chats set creator_id = $2 where id = $1', [chat, next.member_id]);
+    }
+    await sql.query("update chats set version = nextval('control_versions') where id = $1", [chat]);
+    await noteStale(sql, [
+      ['chat', chat],
+      ['administrators', chat],
+      ['member', chat, from],
+      ...(next ? ([['member', chat, next.member_id]] as const) : []),
+    ]);
+    const who = next && { id: next.member_id, is_bot: false };
+    const was: Standing = { status: 'administrator', rights: next?.rights ?? {} };
+    if (who && (await countFew(sql, chat)) > 0)
+      await noteEvent(sql, { id: chat, user: 0 }, who, from, was, became);
+    return next?.member_id ?? null;
   });
 }
 

@@ -33,7 +33,7 @@ export function suspendUser(db: Database, user: number, suspended: boolean): Pro
   return db.transaction(async (sql) => {
     const rows = await sql.query(
       `update users set suspended_at = case when $2 then coalesce(suspended_at, now()) end,
-              version = nextval('control_versions') where id = $1 returning 1`,
+              version = nextval('control_versions') where id = $1 and deleted_at is null returning 1`,
       [user, suspended],
     );
     if (rows.length === 0) fail('user_not_found');

@@ -62,15 +62,16 @@ export function setPicture(
   });
 }
 
-/** Takes all pictures from a bot that is deleted: their files are unused. */
-export async function releasePictures(sql: Sql, id: number): Promise<void> {
-  const [row] = await sql.query<{ pictures: BotPictures }>('select pictures from bots where id = $1', [id]);
-  await sql.query("update bots set pictures = '{}' where id = $1", [id]);
+/** Takes all pictures from bots that are deleted: their files are unused. */
+export async function releasePictures(sql: Sql, bots: readonly number[]): Promise<void> {
+  const found = await sql.query<{ key: string }>(
+    `select size->>'key' as key from bots, jsonb_path_query(pictures, '$.*[*]') size where id = any($1::bigint[])`,
+    [bots],
+  );
+  await sql.query("update bots set pictures = '{}' where id = any($1::bigint[])", [bots]);
   await noteUnused(
     sql,
-    Object.values((row?.pictures ?? {}) as Record<string, readonly StoredPicture[]>).flatMap((sizes) =>
-      sizes.map(({ key }) => key),
-    ),
+    found.map(({ key }) => key),
   );
 }
 

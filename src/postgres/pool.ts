@@ -45,6 +45,8 @@ export interface Pool extends Queryable {
   batch(calls: readonly Call[]): Promise<void>;
   /** Transactions that ran again, since the start. */
   retries(): number;
+  /** Connections that are lent out and that rest, and calls that wait for one. */
+  stats(): { readonly busy: number; readonly idle: number; readonly waiting: number };
   /** Waits for what runs, then closes every connection. */
   close(): Promise<void>;
 }
@@ -200,6 +202,11 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
     transaction: (fn) => again(() => once(fn)),
     batch: (calls) => again(() => batchOnce(calls)),
     retries: () => retries,
+    stats: () => ({
+      busy: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
     close: () => pool.end(),
   };
 }

@@ -4,38 +4,48 @@ import { lockOwned } from './ownership.js';
 import { releasePictures } from './pictures.js';
 import { type Database, noteStale, type Sql } from './sql.js';
 
+/** Ends bots within a transaction that has locked them; nobody can take their usernames for `holdMs`. */
+export async function endBots(
+  sql: Sql,
+  bots: readonly number[],
+  owner: number,
+  holdMs: number,
+): Promise<void> {
+  if (bots.length === 0) return;
+  await releasePictures(sql, bots);
+  await sql.query(
+    `update bots set owner_id = null, deleted_at = now(), token_hmac = null, token_box = null, commands = '{}',
+            names = '{}', descriptions = '{}', short_descriptions = '{}', write_policy = 'owner',
+            version = nextval('control_versions'), write_version = nextval('control_versions'),
+            descriptions_version = nextval('control_versions')
+      where id = any($1::bigint[])`,
+    [bots],
+  );
+  for (const table of ['bot_writers', 'bot_transfers', 'webhook_replays'])
+    await sql.query(`delete from ${table} where bot_id = any($1::bigint[])`, [bots]);
+  await sql.query(
+    `update webhooks set url_box = null, secret_box = null, certificate = null, ip_address = null,
+            former_signing_box = null, former_until = null, version = nextval('control_versions')
+      where bot_id = any($1::bigint[])`,
+    [bots],
+  );
+  await sql.query(
+    `update names n set free_at = now() + $2::bigint * interval '1 millisecond'
+       from bots b where b.id = any($1::bigint[]) and n.name = lower(b.username) and n.owner = b.id`,
+    [bots, holdMs],
+  );
+  for (const bot of bots) await noteAudit(sql, bot, { type: 'user', id: owner }, 'deleted');
+  await noteStale(
+    sql,
+    bots.flatMap((bot) => [['bot_gone', bot] as const, ['descriptions', bot] as const]),
+  );
+}
+
 /** Ends a bot of `owner`; nobody can take its username for `holdMs`. Errors: `bot_not_found`, `not_bot_owner`. */
 export function deleteBot(db: Database, bot: number, owner: number, holdMs: number): Promise<boolean> {
   return db.transaction(async (sql) => {
     await lockOwned(sql, bot, owner);
-    await sql.query(
-      `update bots set owner_id = null, deleted_at = now(), token_hmac = null, token_box = null, commands = '{}',
-              names = '{}', descriptions = '{}', short_descriptions = '{}', write_policy = 'owner',
-              version = nextval('control_versions'), write_version = nextval('control_versions'),
-              descriptions_version = nextval('control_versions')
-        where id = $1`,
-      [bot],
-    );
-    await releasePictures(sql, bot);
-    await sql.query('delete from bot_writers where bot_id = $1', [bot]);
-    await sql.query('delete from bot_transfers where bot_id = $1', [bot]);
-    await sql.query('delete from webhook_replays where bot_id = $1', [bot]);
-    await sql.query(
-      `update webhooks set url_box = null, secret_box = null, certificate = null, ip_address = null,
-              former_signing_box = null, former_until = null, version = nextval('control_versions')
-        where bot_id = $1`,
-      [bot],
-    );
-    await sql.query(
-      `update names set free_at = now() + $2::bigint * interval '1 millisecond'
-        where name = (select lower(username) from bots where id = $1) and owner = $1`,
-      [bot, holdMs],
-    );
-    await noteAudit(sql, bot, { type: 'user', id: owner }, 'deleted');
-    await noteStale(sql, [
-      ['bot_gone', bot],
-      ['descriptions', bot],
-    ]);
+    await endBots(sql, [bot], owner, holdMs);
     return true;
   });
 }

@@ -171,9 +171,18 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   });
 }
 
+/** Holds off the end of a person's account until the transaction ends. Error: `unauthorized` for one whose account has ended: the
+ * call was let in before. */
+export async function lockPerson(sql: Sql, id: number): Promise<void> {
+  const rows = await sql.query('select 1 from users where id = $1 and deleted_at is null for no key update', [
+    id,
+  ]);
+  if (rows.length === 0) fail('unauthorized');
+}
+
 async function raiseVersion(sql: Sql, id: number): Promise<boolean> {
   const rows = await sql.query(
-    "update users set version = nextval('control_versions') where id = $1 returning id",
+    "update users set version = nextval('control_versions') where id = $1 and deleted_at is null returning id",
     [id],
   );
   return rows.length > 0;
@@ -184,7 +193,7 @@ export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
     `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version, u.suspended_at is not null as suspended,
             coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id) from user_tokens t where t.user_id = u.id),
                      '{}') as tokens
-       from users u where u.id = $1`,
+       from users u where u.id = $1 and u.deleted_at is null`,
     [id],
   );
   return row ?? null;

@@ -173,7 +173,7 @@ export interface Scripts {
   /** Removes flushed entries from the journal and lets the entities they left in Postgres expire. */
   'journal/settle': {
     keys: { journal: string; entities: readonly string[] };
-    args: { after: string; hot_ms: number | string; records: number | string; versions: readonly (number | string)[] };
+    args: { after: string; hot_ms: number | string; records: number | string; buried: number | string; versions: readonly (number | string)[] };
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
@@ -262,6 +262,16 @@ export interface Scripts {
       | { status: 'no_media' }
       | { status: 'not_modified' }
       | { status: 'too_often' };
+  };
+  /** Takes messages out of a chat whoever wrote them: for their age, or because an account has ended. A pinned one is unpinned. */
+  'messages/erase': {
+    keys: { meta: string; journal: string; chat: string; ticket: string; changes: string; channel: string; message: string; post: string; acted: string };
+    args: { chat: string; age_ms: number | string; token: string; items: readonly (string)[] };
+    result:
+      | { status: 'ok'; erased: number }
+      | { status: 'stale_run' }
+      | { status: 'journal_full' }
+      | { status: 'chat_missing'; ticket: string };
   };
   /** Puts a message that was read back from Postgres where it was missed. */
   'messages/fill': {

@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ReplyError } from 'ioredis';
 import { ApiError } from '../errors.js';
+import { Counts, type Distribution, Distributions } from '../obs/distribution.js';
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script, type ValueSpec } from './contract.js';
+import { createPauses, type Pauses } from './pauses.js';
 import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
 import { unavailable } from './waiting.js';
@@ -25,8 +27,9 @@ export interface ScriptRunner {
     keys: Scripts[N]['keys'],
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
-  /** Calls made since the start, by script. */
-  readonly counts: ReadonlyMap<string, number>;
+  /** How long calls took that Redis answered at once, by script, and those that took the longer way or failed. */
+  readonly times: Distributions;
+  readonly troubles: Counts;
 }
 
 export interface RunnerOptions {
@@ -35,6 +38,8 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** How long a call that may be repeated waits for a lost connection. */
   readonly reconnectMsMax?: number;
+  /** Hears of slots that are being moved. */
+  readonly pauses?: Pauses;
 }
 
 interface Loaded {
@@ -43,6 +48,8 @@ interface Loaded {
   readonly listKey: string | undefined;
   readonly argNames: readonly string[];
   readonly listArg: string | undefined;
+  /** How long its calls took. */
+  readonly times: Distribution;
 }
 
 type Reply = { status: string } & Record<string, unknown>;
@@ -69,7 +76,7 @@ const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../lua', import.meta.url));
 
-function prepare(script: Script): Loaded {
+function prepare(script: Script, times: Distributions): Loaded {
   const one = <T extends { name: string; form: string }>(specs: readonly T[]) =>
     specs.filter((s) => s.form !== 'list').map((s) => s.name);
   const list = <T extends { name: string; form: string }>(specs: readonly T[]) =>
@@ -80,6 +87,7 @@ function prepare(script: Script): Loaded {
     listKey: list(script.keys),
     argNames: one(script.args),
     listArg: list(script.args),
+    times: times.of(script.name),
   };
 }
 
@@ -144,16 +152,23 @@ function flatten(
 const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
 
 /** Makes a runner over one server or a cluster with every script below lua/. */
-export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: RunnerOptions): ScriptRunner {
-  const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script)]));
-  const counts = new Map<string, number>();
+export function createRunner({
+  connection,
+  recover,
+  reconnectMsMax = 5_000,
+  pauses = createPauses(),
+}: RunnerOptions): ScriptRunner {
+  const times = new Distributions();
+  const troubles = new Counts();
+  const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script, times)]));
 
   function flat(loaded: Loaded, runId: string, keys: object, args: object): ScriptArg[] {
     return flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
   }
 
   /** What a refusal of Redis itself means for the caller. */
-  function refused(node: RedisConnection, script: Script, error: Error): Error {
+  function refused(node: RedisConnection, script: Script, partition: number, error: Error): Error {
+    if (error.message.startsWith('TRYAGAIN')) pauses.refused(partition);
     if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
       return new ApiError('too_many_requests', { retry_after: 1 });
     // A server that was demoted may come back as another: what it is called is read again.
@@ -189,19 +204,24 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   }
 
   /** What came of an attempt that failed. Throws what is for the caller. */
-  function failed(node: RedisConnection, script: Script, error: unknown): Redirected | typeof lost {
+  function failed(
+    node: RedisConnection,
+    script: Script,
+    partition: number,
+    error: unknown,
+  ): Redirected | typeof lost {
     // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
     if (!isReplyError(error)) return lost;
     const redirected = connection.redirect(node, error.message);
-    if (redirected === null) throw refused(node, script, error);
+    if (redirected === null) throw refused(node, script, partition, error);
     return redirected;
   }
 
   /** One attempt after the first. */
   async function attempt(
     loaded: Loaded,
-    node: RedisConnection | null,
-    asking: boolean,
+    partition: number,
+    { to: node, asking }: { readonly to: RedisConnection | null; readonly asking: boolean },
     keys: object,
     args: object,
   ): Promise<Outcome> {
@@ -211,7 +231,7 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       const raw = await ask(node, asking, loaded.script, flat(loaded, runId, keys, args));
       return { node, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
-      return failed(node, loaded.script, error);
+      return failed(node, loaded.script, partition, error);
     }
   }
 
@@ -254,9 +274,11 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       } else if (outcome.reply.status === 'journal_full') {
         throw new ApiError('too_many_requests', { retry_after: 1 });
       } else {
+        pauses.ran(partition);
         return outcome.reply;
       }
-      outcome = await attempt(loaded, to?.to ?? connection.at(partition), to?.asking ?? false, keys, args);
+      const next = to ?? { to: connection.at(partition), asking: false };
+      outcome = await attempt(loaded, partition, next, keys, args);
     }
   }
 
@@ -264,25 +286,32 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   function call(name: string, partition: number, keys: object, args: object): Promise<Reply> {
     const loaded = scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));
-    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const began = performance.now();
     const node = connection.at(partition);
     const runId = node === null ? null : node.runId();
-    if (node === null || runId === null) return persist(loaded, partition, keys, args, lost);
+    if (node === null || runId === null) {
+      troubles.add(name, 'away');
+      return persist(loaded, partition, keys, args, lost);
+    }
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
+        loaded.times.observe(performance.now() - began);
+        pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
+        troubles.add(name, reply.status);
         return persist(loaded, partition, keys, args, { node, runId, reply });
       },
       async (error) => {
         const unknown = isReplyError(error) && error.message.startsWith('NOSCRIPT');
+        if (!unknown) troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
         const first = unknown
-          ? await attempt(loaded, node, false, keys, args)
-          : failed(node, loaded.script, error);
+          ? await attempt(loaded, partition, { to: node, asking: false }, keys, args)
+          : failed(node, loaded.script, partition, error);
         return persist(loaded, partition, keys, args, first);
       },
     );
   }
 
-  return { call: call as ScriptRunner['call'], counts };
+  return { call: call as ScriptRunner['call'], times, troubles };
 }

@@ -10,6 +10,7 @@ import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
+import type { Figure } from '../obs/metrics.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
@@ -18,12 +19,15 @@ import { checkRedis } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
 import { connectRedis, type RedisServers } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
+import { createPauses } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
+import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { type Histories, redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
 export { StartError };
@@ -44,12 +48,12 @@ export interface Backends {
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
+  /** Partitions that were found under another history of Redis. */
+  readonly histories: Histories;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
 }
-
-export type Figure = readonly [name: string, help: string, read: () => number];
 
 /** What it costs when these fail for lack of Redis, of Postgres or of time. */
 const meaning = {
@@ -89,13 +93,14 @@ async function checkSchema(url: string): Promise<void> {
   }
 }
 
-function openRedis(
-  target: string | readonly string[],
+/** The servers of a target, and the channels on them. */
+export function openRedis(
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: Error) => void,
 ): { connection: RedisServers; hints: Hints } {
-  if (typeof target === 'string') {
+  if (!isCluster(target)) {
     return {
       connection: connectRedis({ url: target, name, onError }),
       hints: createHints(target, name, onError),
@@ -107,13 +112,13 @@ function openRedis(
 
 /** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
 function openDoorbell(
-  target: string | readonly string[],
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: unknown) => void,
 ): Doorbell {
   const { count, tag, of } = keys.partitions;
-  const shards = typeof target === 'string' ? 1 : Math.min(limits.doorbell_shards, count);
+  const shards = !isCluster(target) ? 1 : Math.min(limits.doorbell_shards, count);
   return createDoorbell({
     connect: () => connectQueueClient(target, name, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
@@ -161,15 +166,20 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   });
   const { connection, hints } = openRedis(target, keys, role, onError('redis'));
   const db = asDatabase(pool);
+  const histories = tellHistories(log);
+  const pauses = createPauses((pause) =>
+    log.warn({ ...pause }, 'calls on a partition were refused while its slot moved: nothing is lost'),
+  );
   const recovery = createRecovery({
     pool,
     keys,
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
+    onRaised: histories.raised,
   });
   const secrets = await patiently('Postgres', log, () => openSecrets(db, config));
-  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover, pauses });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
@@ -197,6 +207,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     blobs: await openBlobStore(config),
     measurer: createMeasurer(),
     pepper: secrets.root,
+    expiring: config.MEDIA_DAYS !== undefined,
     onError: onError('files'),
   });
 
@@ -226,7 +237,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    figures: [],
+    histories,
+    figures: redisFigures(histories, pauses),
     troubles,
     async close() {
       await ring.leave();

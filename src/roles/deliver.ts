@@ -1,24 +1,28 @@
 /** The role `deliver`: pushes updates to webhooks, and sweeps up what a process that died left undone. */
 import { createAnswerCalls } from '../api/bot_calls.js';
+import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { createRecorder } from '../delivery/recorder.js';
 import { makeSender } from '../delivery/send.js';
 import { createDeliveryWorker } from '../delivery/worker.js';
 import { createManager } from '../manage/manager.js';
 import { type Backends, isLate } from './backends.js';
+import { watchBacklog } from './backlog.js';
 import type { Role } from './role.js';
 
-export async function startDeliver({
-  config,
-  managementBot,
-  log,
-  keys,
-  store,
-  files,
-  doorbell,
-  figures,
-  troubles: { onError, onDelay },
-}: Backends): Promise<Role> {
+export async function startDeliver(backends: Backends): Promise<Role> {
+  const {
+    config,
+    managementBot,
+    log,
+    keys,
+    store,
+    files,
+    doorbell,
+    figures,
+    troubles: { onError, onDelay },
+  } = backends;
+  const backlog = watchBacklog(backends);
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
   const sender = makeSender({ guard: receivers.guard });
   const recorder = createRecorder({
@@ -33,6 +37,7 @@ export async function startDeliver({
     ...{ store, bot: managementBot },
     onError: onDelay('the management bot', 'the management bot is late: what it was told waits', isLate),
   });
+  const meter = createDeliveryMeter();
   const worker = createDeliveryWorker({
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
@@ -42,6 +47,7 @@ export async function startDeliver({
     partitions: keys.partitions.count,
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
+      meter.note(delivery, outcome, dead, attempt);
       if (dead !== null)
         log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
@@ -54,21 +60,28 @@ export async function startDeliver({
       isLate,
     ),
   });
-  figures.push(
-    ['petrel_webhook_drains', 'Bots whose updates this process delivers now.', () => worker.stats().drains],
-    ['petrel_webhook_open', 'Updates that are open to receivers.', () => worker.stats().open],
-    ['petrel_webhook_delivered', 'Updates that receivers have taken.', () => worker.stats().delivered],
-    ['petrel_webhook_failed', 'Attempts to deliver that failed.', () => worker.stats().failed],
-    ['petrel_webhook_answer_calls', 'Calls in answers that were run.', () => answers.stats.done],
-    ['petrel_webhook_answer_calls_failed', 'Calls in answers that were refused.', () => answers.stats.failed],
-    ['petrel_webhook_dead', 'Updates that were given up.', () => worker.stats().dead],
-    [
-      'petrel_webhook_attempts_waiting',
-      'Attempts to deliver that are still to be written to Postgres.',
-      recorder.waiting,
-    ],
-    ['petrel_webhook_connections', 'Connections to receivers.', () => sender.stats().connections],
+  const gauge = (name: string, help: string, read: () => number) =>
+    figures.push({ kind: 'gauge', name, help, read });
+  gauge('petrel_webhook_drains', 'Bots whose lease this process holds.', () => worker.stats().drains);
+  gauge('petrel_webhook_open', 'Updates that are open to receivers.', () => worker.stats().open);
+  gauge('petrel_webhook_connections', 'Connections to receivers.', () => sender.stats().connections);
+  gauge(
+    'petrel_webhook_attempts_waiting',
+    'Attempts to deliver that are still to be written to Postgres.',
+    recorder.waiting,
   );
+  figures.push({
+    name: 'petrel_webhook_answer_calls_total',
+    help: 'Calls in answers of receivers, by result.',
+    kind: 'counter',
+    labels: ['result'],
+    read: () => [
+      [['done'], answers.stats.done],
+      [['refused'], answers.stats.failed],
+    ],
+  });
+  figures.push(...meter.figures, ...backlog.figures);
+  backlog.start();
   await store.auth.start();
   store.sweep.start();
   recorder.start();
@@ -76,6 +89,7 @@ export async function startDeliver({
   manager.start();
   return {
     async stop() {
+      backlog.stop();
       await Promise.all([worker.stop(), manager.stop()]);
       await sender.close();
       await recorder.stop();

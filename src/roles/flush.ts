@@ -2,6 +2,7 @@
 import { createFlusher } from '../journal/flusher.js';
 import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
+import { startEnds } from './ends.js';
 import type { Role } from './role.js';
 
 export function startFlush({
@@ -24,6 +25,7 @@ export function startFlush({
     hotTtlMs: config.HOT_TTL_MS,
     intervalMs: config.FLUSH_INTERVAL_MS,
     auditDays: config.AUDIT_DAYS,
+    messageDays: config.MESSAGE_DAYS,
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();
@@ -32,13 +34,34 @@ export function startFlush({
     onQuarantine: (entry, reason) =>
       log.error({ entity: entry.entity, version: entry.version, reason }, 'quarantined'),
   });
-  figures.push(
-    ['petrel_flush_entries', 'Journal entries that were settled.', () => flusher.stats().entries],
-    ['petrel_flush_rows', 'Rows that were sent to Postgres.', () => flusher.stats().rows],
-    ['petrel_flush_quarantined', 'Entries that Postgres does not take.', () => flusher.stats().quarantined],
-    ['petrel_flush_failures', 'Times that what was in flight was given up.', () => flusher.stats().failures],
-    ['petrel_flush_lag_ms', 'How long what is not in Postgres has waited.', () => flusher.stats().lagMs],
+  const counter = (name: string, help: string, read: () => number) =>
+    figures.push({ kind: 'counter', name, help, read });
+  const gauge = (name: string, help: string, read: () => number) =>
+    figures.push({ kind: 'gauge', name, help, read });
+  counter('petrel_flush_entries_total', 'Journal entries that were settled.', () => flusher.stats().entries);
+  counter('petrel_flush_rows_total', 'Rows that were sent to Postgres.', () => flusher.stats().rows);
+  counter('petrel_flush_batches_total', 'Batches that were settled.', () => flusher.stats().batches);
+  counter(
+    'petrel_flush_quarantined_total',
+    'Entries that Postgres does not take.',
+    () => flusher.stats().quarantined,
   );
+  counter(
+    'petrel_flush_failures_total',
+    'Times that what was in flight was given up.',
+    () => flusher.stats().failures,
+  );
+  gauge(
+    'petrel_flush_lag_seconds',
+    'How long what is not in Postgres has waited, of the partitions under lease here.',
+    () => flusher.stats().lagMs / 1_000,
+  );
+  gauge(
+    'petrel_flush_partitions',
+    'Partitions whose lease this process holds: over all flushers, all of them.',
+    () => flusher.stats().partitions,
+  );
+  gauge('petrel_partitions', 'Partitions of the installation.', () => keys.partitions.count);
   flusher.start();
   let sweeping: Promise<unknown> | undefined;
   const sweep = setInterval(() => {
@@ -49,10 +72,11 @@ export function startFlush({
         sweeping = undefined;
       });
   }, limits.unused_files_sweep_ms);
+  const ends = startEnds({ config, log, store, files, figures });
   return {
     async stop() {
       clearInterval(sweep);
-      await Promise.all([sweeping, flusher.stop({ drain: true })]);
+      await Promise.all([sweeping, ends.stop(), flusher.stop({ drain: true })]);
     },
   };
 }

@@ -2,30 +2,44 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawBodyBound } from '../api/body_bounds.js';
+import { createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
+import { fail } from '../errors.js';
 import { loadEngine } from '../http/engine.js';
 import type { AccessListener } from '../http/exchange_context.js';
-import { listen } from '../http/server.js';
+import { type HttpServer, listen } from '../http/server.js';
 import { createProvider } from '../jwt/provider.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
+import type { Metrics } from '../obs/metrics.js';
+import { createRequestMeter } from '../obs/requests.js';
 import { demoPages } from '../web/demo.js';
 import { applicationPages } from '../web/pages.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
 
-/** Requests are named by this node and a number: what a client calls its request might be its token. */
-function accessListener(access: AccessLog): AccessListener {
+/** No token has this form. */
+const requestName = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * Requests are named by the balancer that is trusted to do so, else by this node and a number: what a client calls its request
+ * might be its token.
+ */
+function accessListener(access: AccessLog, trustedProxies: readonly string[]): AccessListener {
+  const isTrusted = createTrust(trustedProxies);
   const node = randomBytes(6).toString('base64url');
   let count = 0;
   return {
-    name: () => `${node}-${(++count).toString(36)}`,
+    name: (request) =>
+      request.requestId !== '' && requestName.test(request.requestId) && isTrusted(request)
+        ? request.requestId
+        : `${node}-${(++count).toString(36)}`,
     over(request, name, status, ms) {
       const { method: verb, called: call, calledBy, path } = request;
       const by = path.startsWith('/api/') ? 'user' : 'bot';
@@ -33,6 +47,32 @@ function accessListener(access: AccessLog): AccessListener {
       access.note({ request: name, verb, call, status, ms: Math.round(ms * 10) / 10, ...caller });
     },
   };
+}
+
+/** What a front tells besides its requests. */
+function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    metrics.tell({ kind: 'gauge', name, help, read });
+  gauge('petrel_open_requests', 'Requests and streams not yet answered.', () => server.openRequests());
+  gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
+  gauge('petrel_open_streams', 'Event streams that are open on this node.', () => store.streams.count());
+  gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
+  gauge('petrel_auth_lease', '1 while this node may trust what it remembers of tokens.', () =>
+    store.auth.stats.leased ? 1 : 0,
+  );
+  metrics.tell({
+    name: 'petrel_guesses_slowed_total',
+    help: 'Calls with tokens that never existed which were answered 429.',
+    kind: 'counter',
+    read: () => store.guesses.slowed,
+  });
+  metrics.tell({
+    name: 'petrel_refused_by_rate_total',
+    help: 'Calls refused because of a setting RATE_PER_….',
+    kind: 'counter',
+    labels: ['per'],
+    read: () => Object.entries(store.fairUse?.refused ?? {}).map(([per, count]) => [[per], count] as const),
+  });
 }
 
 export async function startFront(backends: Backends): Promise<Role> {
@@ -47,6 +87,8 @@ export async function startFront(backends: Backends): Promise<Role> {
     );
   }
   const metrics = metricsOf(engine);
+  const meter = createRequestMeter();
+  for (const figure of meter.figures) metrics.tell(figure);
   const access = config.ACCESS_LOG ? createAccessLog('front') : undefined;
   let leaving = false;
   const provider = providerOf(config);
@@ -60,35 +102,35 @@ export async function startFront(backends: Backends): Promise<Role> {
     ...applicationPages(),
     ...demoPages(config.DEMO_FILE),
   };
+  const dispatch = createDispatch({
+    store,
+    files,
+    receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
+    adminToken: config.ADMIN_TOKEN,
+    provider:
+      provider &&
+      createProvider(store, {
+        ...provider,
+        onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
+      }),
+    leakKeys:
+      config.LEAK_REPORT_KEYS === undefined
+        ? null
+        : createLeakKeys({
+            source: config.LEAK_REPORT_KEYS,
+            onError: (error) =>
+              log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
+          }),
+    trustedProxies: config.TRUSTED_PROXIES,
+    own,
+  });
   const server = await listen({
     engine,
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
     bodyBound: rawBodyBound(),
-    handler: createDispatch({
-      store,
-      files,
-      receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
-      adminToken: config.ADMIN_TOKEN,
-      provider:
-        provider &&
-        createProvider(store, {
-          ...provider,
-          onError: (error) => log.error({ err: error }, 'the keys of the identity provider were not read'),
-        }),
-      leakKeys:
-        config.LEAK_REPORT_KEYS === undefined
-          ? null
-          : createLeakKeys({
-              source: config.LEAK_REPORT_KEYS,
-              onError: (error) =>
-                log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
-            }),
-      trustedProxies: config.TRUSTED_PROXIES,
-      own,
-      onCall: metrics.call,
-    }),
+    handler: (request) => (leaving && request.handover ? fail('leaving') : dispatch(request)),
     signed: {
       path: leakReportPath,
       keyId: config.LEAK_REPORT_KEY_HEADER.toLowerCase(),
@@ -96,30 +138,17 @@ export async function startFront(backends: Backends): Promise<Role> {
       bytesMax: limits.leak_body_bytes_max,
     },
     onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
-    access: access && accessListener(access),
+    meter,
+    access: access && accessListener(access, config.TRUSTED_PROXIES),
   });
-  metrics.gauge('petrel_open_requests', 'Requests and streams not yet answered.', () =>
-    server.openRequests(),
-  );
-  metrics.gauge('petrel_waiting_polls', 'Long polls that wait on this node.', () => store.polls.waiting());
-  metrics.gauge('petrel_remembered_tokens', 'Tokens this node remembers.', () => store.auth.stats.remembered);
-  metrics.gauge(
-    'petrel_guesses_slowed',
-    'Calls with tokens that never existed which were answered 429.',
-    () => store.guesses.slowed,
-  );
-  for (const kind of ['bot', 'owner', 'chat', 'address'] as const)
-    metrics.gauge(
-      `petrel_refused_by_${kind}_rate`,
-      `Calls refused because of the setting RATE_PER_${kind.toUpperCase()}.`,
-      () => store.fairUse?.refused[kind] ?? 0,
-    );
+  tellOfFront(metrics, backends, server);
   tellFigures(metrics, backends);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');
   return {
     async stop() {
       leaving = true;
+      server.leave();
       if (config.DRAIN_MS > 0) await sleep(config.DRAIN_MS);
       store.polls.close();
       store.streams.close();

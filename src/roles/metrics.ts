@@ -26,16 +26,59 @@ export const statusPages = (
 });
 
 /** What every process has to tell, and what its roles have. */
-export function tellFigures(metrics: Metrics, { runner, doorbell, figures }: Backends): void {
-  metrics.gauge('petrel_script_calls', 'Redis scripts called.', () =>
-    [...runner.counts.values()].reduce((a, b) => a + b, 0),
-  );
-  metrics.gauge(
-    'petrel_doorbell_rings',
+export function tellFigures(
+  metrics: Metrics,
+  { config, connection, pool, runner, doorbell, figures }: Backends,
+): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    metrics.tell({ kind: 'gauge', name, help, read });
+  const counter = (name: string, help: string, read: () => number) =>
+    metrics.tell({ kind: 'counter', name, help, read });
+  metrics.tell({
+    name: 'petrel_script_seconds',
+    help: 'Time from a call of a script in Redis to its answer.',
+    kind: 'histogram',
+    labels: ['script'],
+    *read() {
+      for (const [script, times] of runner.times.byName) if (times.sumMs > 0) yield [[script], times];
+    },
+  });
+  metrics.tell({
+    name: 'petrel_script_troubles_total',
+    help: 'Calls of scripts that Redis did not answer at once as they asked, by why.',
+    kind: 'counter',
+    labels: ['script', 'why'],
+    read: () => runner.troubles.rows(),
+  });
+  counter(
+    'petrel_doorbell_rings_total',
     'Rings for webhooks that this process sent.',
     () => doorbell.stats.rung,
   );
-  for (const figure of figures) metrics.gauge(...figure);
+  counter(
+    'petrel_doorbell_rings_dropped_total',
+    'Rings that were not sent, since too many waited: a sweep makes good for them.',
+    () => doorbell.stats.dropped,
+  );
+  gauge('petrel_redis_reachable', '1 while a server of Redis is usable.', () =>
+    connection.reachable() ? 1 : 0,
+  );
+  counter('petrel_postgres_retries_total', 'Transactions that Postgres made run again.', () =>
+    pool.retries(),
+  );
+  metrics.tell({
+    name: 'petrel_postgres_connections',
+    help: 'Connections to Postgres by what they do, and calls that wait for one.',
+    kind: 'gauge',
+    labels: ['state'],
+    read: () => Object.entries(pool.stats()).map(([state, count]) => [[state], count] as const),
+  });
+  gauge(
+    'petrel_journal_high_water',
+    'Journal entries of a partition above which changes are refused.',
+    () => config.JOURNAL_HIGH_WATER,
+  );
+  for (const figure of figures) metrics.tell(figure);
 }
 
 /** Answers on METRICS_PORT, where one is set, until the roles that were started before it have stopped. */

@@ -81,9 +81,11 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
         rows.loadDirectChat(db, chat.id, chat.user),
         control.read('user', chat.user),
       ]);
-      if (!row || !user) return null;
+      if (!row) return null;
       const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-      return { ...row, profile: userProfile(user), kind, bots: '' };
+      // While the chat of one whose account has ended is erased, it has nobody's name.
+      const profile = user ? userProfile(user) : { id: chat.user, n: '' };
+      return { ...row, profile, kind, bots: '' };
     }
     const row = await rows.loadChat(db, chat.id);
     if (!row) return null;

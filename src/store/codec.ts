@@ -252,3 +252,8 @@ function unpackHeader(bytes: Buffer): RawHeader {
 export function messageVersion(bytes: Buffer): number {
   return unpackHeader(bytes)[1];
 }
+
+/** When a message was sent, in seconds, of its record or the begin of one that holds the header. */
+export function messageDate(bytes: Buffer): number {
+  return unpackHeader(bytes)[2];
+}

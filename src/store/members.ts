@@ -37,6 +37,8 @@ export interface Members {
   /** Lets a person block a bot, or no longer: while it is blocked neither writes to the other. What is so already, or was
    * never started, stays. */
   setBlocked(bot: number, user: number, blocked: boolean): Promise<void>;
+  /** Takes from a person what only a creator is, if they are the creator; the first administrator who is a person gets it. */
+  passOn(chat: ChatRef, from: number): Promise<void>;
   /** Tells the bots of a chat what they have not heard of its members, in order. */
   postEvents(chat: ChatRef): Promise<void>;
 }
@@ -121,6 +123,13 @@ export function createMembers(
     },
     async join(chat, user) {
       if (await rows.joinChat(db, chat.id, user)) await changed(sharedChat(chat.id), user, false);
+    },
+    async passOn(chat, from) {
+      const heir = await rows.passOnChat(db, chat.id, from);
+      if (heir === false) return;
+      await control.refresh('member', chat.id, from);
+      if (heir === null) await control.refresh('administrators', chat.id);
+      else await changed(chat, heir, false);
     },
     async administrators(chat) {
       return (await control.read('administrators', chat.id)) ?? [];

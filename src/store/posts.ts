@@ -32,6 +32,9 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
+/** `erase` is for one who is no more, and looks at no right. */
+type AnyChange = ReactionChange | { readonly what: 'erase' };
+
 export interface Reactor {
   readonly id: number;
   /** external id */
@@ -47,6 +50,8 @@ export interface Posts extends PostIds, PostCounts, PostWatches {
   /** Changes what a person has on a post; to what it is already changes nothing. Errors: `post_not_found`,
    * `too_many_reactions`. */
   react(post: number, user: User, change: ReactionChange): Promise<PostState>;
+  /** Takes back all that a person who is no more had on a post, whether or not they could still see it. */
+  eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void>;
   /** A page of all who reacted, as far as it is in Postgres: by emoji, newest first. `cursor` is '' for the first. */
   reactors(
     post: number,
@@ -121,6 +126,52 @@ export function createPosts(
     if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
   };
 
+  async function change(
+    post: number,
+    user: Pick<User, 'id' | 'externalId'>,
+    change: AnyChange,
+  ): Promise<PostState> {
+    exists(post);
+    const [partition, number] = [partitionOfPost(post), postNumber(post)];
+    const request = requestId();
+    const stood = await repeats.reacted(partition, request);
+    if (stood) return readAgain(post, user.id, stood);
+    const emoji = 'emoji' in change ? change.emoji : '';
+    const at = {
+      ...keysOf(post),
+      user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
+      request: keys.request(partition, request),
+    };
+    const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
+    const external = externalBytes(user.externalId);
+    let known = { token: '', known: '-' };
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const args = { token: uniqueText(), reaction, external, known: '-', ...(known.token && known) };
+      const result = await scripts.call('posts/react', partition, at, args);
+      known = { token: '', known: '-' };
+      switch (result.status) {
+        case 'ok': {
+          const state = stateOf(post, result.fields, result.own);
+          // Nobody is shown it.
+          if (change.what === 'erase') return state;
+          return (await cold.refill(post, state.reactions))
+            ? read(post, { id: user.id, isBot: false })
+            : state;
+        }
+        case 'not_found':
+          return fail('post_not_found');
+        case 'too_many':
+          return fail('too_many_reactions');
+        case 'user_missing':
+          known = { token: result.ticket, known: await cold.loadOwn(post, user.id) };
+          break;
+        default:
+          await cold.bring(post, user.id, result);
+      }
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
   return {
     ...ids,
     ...createPostCounts(context, cold),
@@ -129,44 +180,14 @@ export function createPosts(
       const state = await read(post, who);
       return (await cold.refill(post, state.reactions)) ? read(post, who) : state;
     },
-    async react(post, user, change) {
-      exists(post);
-      const [partition, number] = [partitionOfPost(post), postNumber(post)];
-      const request = requestId();
-      const stood = await repeats.reacted(partition, request);
-      if (stood) return readAgain(post, user.id, stood);
-      const emoji = change.what === 'clear' ? '' : change.emoji;
-      const at = {
-        ...keysOf(post),
-        user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
-        request: keys.request(partition, request),
-      };
-      const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
-      const external = externalBytes(user.externalId);
-      let known = { token: '', known: '-' };
-      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-        const args = { token: uniqueText(), reaction, external, known: '-', ...(known.token && known) };
-        const result = await scripts.call('posts/react', partition, at, args);
-        known = { token: '', known: '-' };
-        switch (result.status) {
-          case 'ok': {
-            const state = stateOf(post, result.fields, result.own);
-            return (await cold.refill(post, state.reactions))
-              ? read(post, { id: user.id, isBot: false })
-              : state;
-          }
-          case 'not_found':
-            return fail('post_not_found');
-          case 'too_many':
-            return fail('too_many_reactions');
-          case 'user_missing':
-            known = { token: result.ticket, known: await cold.loadOwn(post, user.id) };
-            break;
-          default:
-            await cold.bring(post, user.id, result);
-        }
+    react: change,
+    async eraseReactions(post, user) {
+      try {
+        await change(post, user, { what: 'erase' });
+      } catch (error) {
+        // It went with its message.
+        if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
       }
-      return fail('unavailable', { retry_after: 1 });
     },
     async reactors(post, emoji, cursor, limit) {
       const [, column, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];

@@ -20,8 +20,8 @@ export interface Removal {
 }
 
 export interface RemovalFollowing {
-  /** Does what follows the commit; all of it may be repeated. */
-  follow(id: number): Promise<void>;
+  /** Does what follows the commit; all of it may be repeated. `revoked` says that no node accepts its token any more. */
+  follow(id: number, revoked?: boolean): Promise<void>;
 }
 
 export function createRemovalFollowing(
@@ -55,11 +55,13 @@ export function createRemovalFollowing(
   }
 
   return {
-    async follow(id) {
+    async follow(id, revoked = false) {
       const gone = await loadGone(db, id);
       if (!gone) return;
-      await control.refresh('bot', id);
-      await auth.revoke(`bot:${id}`);
+      if (!revoked) {
+        await control.refresh('bot', id);
+        await auth.revoke(`bot:${id}`);
+      }
       // Its own version asks to drop what waits.
       await webhooks.refresh(id, gone.version);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);

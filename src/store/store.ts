@@ -3,6 +3,7 @@ import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
+import { type Accounts, createAccounts } from './accounts.js';
 import { type Attempts, createAttempts } from './attempts.js';
 import { type Audit, createAudit } from './audit.js';
 import { type Auth, createAuth } from './auth.js';
@@ -13,6 +14,8 @@ import { type Chats, createChats } from './chats.js';
 import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './context.js';
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
+import { createErase } from './erasure.js';
+import { createExports, type Exports } from './exports.js';
 import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createGuesses, type Guesses, type Guessing } from './guesses.js';
@@ -37,6 +40,7 @@ import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
 import { createReplays, type Replays } from './replays.js';
+import { createRetention, type Retention } from './retention.js';
 import { createRotation, type Rotation } from './rotation.js';
 import type { Secrets } from './secrets.js';
 import { createSigningSecrets, type SigningSecrets } from './signing_secrets.js';
@@ -47,6 +51,7 @@ import { createWebhooks, type Webhooks } from './webhooks.js';
 import { createWriteAccessCopies } from './write_access.js';
 
 export interface Store {
+  readonly accounts: Accounts;
   readonly auth: Auth;
   readonly bots: Bots;
   readonly users: Users;
@@ -80,6 +85,8 @@ export interface Store {
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
+  readonly retention: Retention;
+  readonly exports: Exports;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
   /** Of everything that is sealed, over these servers. */
@@ -143,6 +150,7 @@ export function createStore({
   const bots = createBots(shared, shared.db, parts);
   const records = createRecords(shared);
   const readBack = createReadBack(shared, { chats, control, queues, access });
+  const erase = createErase(shared, readBack);
   const watches = createPostWatches(shared, hints);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
@@ -158,13 +166,17 @@ export function createStore({
     };
   };
   const own = changing(shared);
+  const history = createHistory(shared, chats, records);
+  const ending = { control, auth, chats, history, posts: own.posts, identities, removal, erase };
+  const accounts = createAccounts(shared, shared.db, ending, onError);
   const store: Store = {
     ...own,
+    accounts,
     auth,
     chats,
     queues,
     forwarder,
-    history: createHistory(shared, chats, records),
+    history,
     readMarks: createReadMarks(shared, chats),
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
@@ -175,7 +187,19 @@ export function createStore({
     streams: createStreams(shared, hints, chats, records),
     sweep: createSweep(
       shared,
-      { control, chats, auth, forwarder, webhooks, posts: own.posts, replays, access, removal, identities },
+      {
+        control,
+        chats,
+        auth,
+        forwarder,
+        webhooks,
+        posts: own.posts,
+        replays,
+        access,
+        removal,
+        identities,
+        accounts,
+      },
       onError,
     ),
     idempotency: createIdempotency(shared),
@@ -186,6 +210,8 @@ export function createStore({
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
+    retention: createRetention(shared, erase),
+    exports: createExports(shared),
     leaks: createLeaks(shared, control, auth),
     guesses: createGuesses(shared, guessing),
     rotation: (connection) => createRotation(shared, control, connection),
@@ -201,6 +227,7 @@ export function createStore({
       return {
         ...store,
         ...changing(own),
+        accounts: createAccounts(own, shared.db, ending, onError),
         chats: createChats(own, control, forwarder),
         bots: createBots(own, shared.db, parts),
         webhooks: createWebhooks(own, control, queues, ring),

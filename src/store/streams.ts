@@ -47,9 +47,11 @@ export interface Streams {
   /** How many streams of a person are open on this node, or being opened. */
   openOf(user: number): number;
   /** Counts a stream of another kind as one of the person's; null where there are too many. The returned function ends it. */
-  count(user: number): (() => void) | null;
+  join(user: number): (() => void) | null;
   /** Calls `listener` when all streams end. The returned function forgets it. */
   onLeave(listener: () => void): () => void;
+  /** How many are open on this node. */
+  count(): number;
   /** Ends all streams, and those that are being opened. */
   close(): void;
 }
@@ -318,7 +320,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
   return {
     open: openStream,
     openOf,
-    count(user) {
+    join(user) {
       if (openOf(user) >= limits.streams_per_user_max) return null;
       count(user, 1);
       return () => count(user, -1);
@@ -327,6 +329,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       leaving.add(listener);
       return () => void leaving.delete(listener);
     },
+    count: () => open.size,
     close() {
       closing = true;
       clearInterval(timer);

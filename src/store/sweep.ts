@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type StaleRow, takeStale } from '../postgres/sql.js';
+import type { Accounts } from './accounts.js';
 import type { Auth } from './auth.js';
 import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
@@ -37,11 +38,13 @@ export function createSweep(
     readonly identities: Identities;
     readonly access: WriteAccessCopies;
     readonly removal: RemovalFollowing;
+    readonly accounts: Pick<Accounts, 'follow'>;
   },
   onError: (error: unknown) => void,
 ): Sweep {
   const { db, keys } = context;
-  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities } = parts;
+  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } =
+    parts;
 
   /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
@@ -52,6 +55,7 @@ export function createSweep(
       else if (subject === 'webhook') await webhooks.refresh(id, other);
       else if (subject === 'identity') await identities.refresh(id);
       else if (subject === 'bot_gone') await removal.follow(id);
+      else if (subject === 'user_gone') await accounts.follow(id);
       else if (subject === 'write_access') await access.refresh(id);
       else if (subject === 'replay') await replays.finish(id, other);
       // What the copy says has only another form: nothing is to be forgotten.

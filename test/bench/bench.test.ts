@@ -1,12 +1,11 @@
 /** The bench runs from a bare build, finds what it should, and ends at the first wrong answer with nothing left behind. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Measured } from '../../bench/measure.js';
-import type { Finding } from '../../bench/survey.js';
+import { readResults } from '../../src/bench/results.js';
 
 const launcher = fileURLToPath(new URL('../../infra/launch.mjs', import.meta.url));
 let dir: string;
@@ -25,14 +24,26 @@ interface Ended {
 }
 
 function bench(name: string, ...args: readonly string[]): Promise<Ended> {
-  const temporary = join(dir, name);
-  mkdirSync(temporary, { mode: 0o711 });
-  const short = ['--rounds', '1', '--seconds', '1', '--warmup', '0', '--connections', '4', '--posts', '8'];
+  const temporary = mkdtempSync(join(dir, `${name}-`));
+  chmodSync(temporary, 0o711);
+  const short = [
+    '--rounds',
+    '1',
+    '--seconds',
+    '1',
+    '--warmup',
+    '0',
+    '--connections',
+    '4',
+    '--posts',
+    '8',
+    '--no-sweep',
+  ];
   const env = { ...process.env, TMPDIR: temporary };
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [launcher, 'bench', ...short, ...args],
+      [launcher, 'measure', ...short, ...args],
       { env, timeout: 280_000 },
       (error, output, complaint) => {
         const code = error === null ? 0 : Number(error.code ?? 1);
@@ -47,23 +58,21 @@ test('counts round trips and bytes, and sets the service beside its floor', asyn
   const only = ['--only', 'trips,memory,reactions', '--entities', '200', '--json', file];
   const ended = await bench('short', ...only);
   expect(ended, ended.complaint).toMatchObject({ code: 0, left: [] });
-  const { measured, findings } = JSON.parse(readFileSync(file, 'utf8')) as {
-    measured: Measured[];
-    findings: Finding[];
-  };
+  const { scenarios, findings, goals, ended: why } = readResults(readFileSync(file, 'utf8'));
+  expect(why).toBe('');
   const rows = (proof: string) => findings.filter((finding) => finding.proof === proof);
   expect(rows('P5').map(({ measured: found, goal }) => [found.split(' ')[0], goal])).toEqual(
     ['0', '1', '1', '1', '1', '1', '2', '2', '2', '2'].map((goal) => [goal, goal]),
   );
   expect(rows('P7')).toHaveLength(4);
-  const [reactions] = measured as [Measured];
-  expect(measured).toHaveLength(1);
-  for (const round of [reactions.base, reactions.subject]) {
-    expect(round.rate).toBeGreaterThan(0);
+  expect(scenarios.map(({ name, sides }) => [name, sides.length])).toEqual([['reactions', 2]]);
+  for (const side of scenarios[0]?.sides ?? []) {
+    expect(side.rate).toBeGreaterThan(0);
     // One for the call; the flusher's, by the rate, come on top.
-    expect(round.scripts).toBeGreaterThanOrEqual(1);
+    expect(side.scripts).toBeGreaterThanOrEqual(1);
   }
-  for (const text of ['P2 reactions: ', 'P5  round trips of getMe', 'P7  a hot message'])
+  expect(goals.filter(({ proof }) => ['P2', 'P6'].includes(proof))).toHaveLength(2);
+  for (const text of ['goal ≥ 0.80', 'round trips of getMe', 'a hot message with'])
     expect(ended.output).toContain(text);
 }, 300_000);
 

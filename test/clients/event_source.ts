@@ -34,8 +34,17 @@ function parseEvent(block: string): ServerEvent | null {
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 5_000, interval: 10 });
 
-/** Opens the stream of the person who has this token; `path` names another one than that of the chats. */
-export async function openEvents(url: string, token: string, path = '/api/stream'): Promise<EventSource> {
+/** Opens the stream of the person who has this token. */
+export async function openEvents(
+  url: string,
+  token: string,
+  /** The authority of the server's certificate, who hears that the stream ended without a cut, and another stream than that of chats. */
+  more: {
+    readonly ca?: string;
+    readonly onEnd?: (why: 'end' | 'error') => void;
+    readonly path?: string;
+  } = {},
+): Promise<EventSource> {
   const events: ServerEvent[] = [];
   let at = url;
   let lastId = '';
@@ -51,13 +60,16 @@ export async function openEvents(url: string, token: string, path = '/api/stream
   async function open(next = at): Promise<void> {
     cut();
     at = next;
-    const mine = { agent: new Agent({ bodyTimeout: 0 }), live: true };
+    const mine = {
+      agent: new Agent({ bodyTimeout: 0, connect: more.ca ? { ca: more.ca } : {} }),
+      live: true,
+    };
     connection = mine;
     const headers = {
       authorization: `Bearer ${token}`,
       ...(lastId === '' ? {} : { 'last-event-id': lastId }),
     };
-    const answer = await request(`${at}${path}`, { dispatcher: mine.agent, headers });
+    const answer = await request(`${at}${more.path ?? '/api/stream'}`, { dispatcher: mine.agent, headers });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('text/event-stream');
     let text = '';
@@ -65,7 +77,12 @@ export async function openEvents(url: string, token: string, path = '/api/stream
     const isReady = new Promise<void>((resolve) => {
       ready = resolve;
     });
-    answer.body.on('error', () => undefined);
+    answer.body.on('error', () => {
+      if (mine.live) more.onEnd?.('error');
+    });
+    answer.body.on('end', () => {
+      if (mine.live) more.onEnd?.('end');
+    });
     answer.body.on('data', (chunk: Buffer) => {
       // What still arrives on a connection that was cut has not been read.
       if (!mine.live) return;

@@ -47,7 +47,7 @@ const file = () => Buffer.from(certificate.cert);
 /** Calls of a method that bots have made over HTTP. */
 async function overHttp(method: string): Promise<number> {
   const { body } = await request(`${service.fronts[0].url}/metrics`);
-  const line = new RegExp(`^petrel_bot_calls_total\\{method="${method}",status="200"\\} (\\d+)$`, 'm');
+  const line = new RegExp(`^petrel_requests_total\\{call="${method}",status="200"\\} (\\d+)$`, 'm');
   const found = line.exec(await body.text());
   return Number(found?.[1] ?? 0);
 }

@@ -7,18 +7,39 @@ import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } 
 
 let world: World;
 let errors: unknown[];
+/** That workers were given. */
+let hints = 0;
+/** What comes before a worker's next step and before it reads settings; a test may hold either up. */
+let gates: Record<'step' | 'settings', () => Promise<void>>;
+const openGates = () => {
+  gates = { step: async () => {}, settings: async () => {} };
+};
+openGates();
 /** What is masked in the answer to the first attempt at each update, by its text. */
 const masked = new Map<string, readonly string[]>();
 beforeAll(async () => {
   world = await startWorld();
-  ({
-    node: { errors },
-  } = await world.worker({
+  const { node } = await world.worker({
     onOutcome(_, { entry }, __, ___, { secrets }) {
       const said = String(entry.message.record.content.text);
       if (!masked.has(said)) masked.set(said, secrets);
     },
-  }));
+  });
+  ({ errors } = node);
+  const { deliveries, webhooks } = node.store;
+  const { find } = webhooks;
+  const { advance, listen } = deliveries;
+  Object.assign(webhooks, {
+    find: async (bot: number) => gates.settings().then(() => find(bot)),
+  });
+  Object.assign(deliveries, {
+    advance: async (...given: Parameters<typeof advance>) => gates.step().then(() => advance(...given)),
+    listen: (bot: number, hear: (webhook: boolean) => void) =>
+      listen(bot, (webhook) => {
+        hear(webhook);
+        hints++;
+      }),
+  });
 });
 afterAll(() => world.close());
 
@@ -89,4 +110,53 @@ test('what a worker holds is dropped with the rest', { timeout: 20_000 }, async 
   await books.tookIn(3, 5_000);
   await expect.poll(async () => (await queues.info(bot.id)).pending).toBe(0);
   expect(books.taken.map(({ text }) => text)).toEqual(['open', 'new', 'new']);
+});
+
+/** Holds up whoever passes until it is opened. */
+function makeGate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const gate = {
+    waiting: 0,
+    open,
+    pass() {
+      gate.waiting++;
+      return opened;
+    },
+  };
+  return gate;
+}
+
+test('what was written after a change goes nowhere by the former settings', {
+  timeout: 20_000,
+}, async ({ onTestFinished }) => {
+  const { front } = world;
+  const former = await keepBooks();
+  const present = await keepBooks();
+  onTestFinished(async () => {
+    openGates();
+    await Promise.all([former.close(), present.close()]);
+  });
+  const { bot, say } = await makeChats(front, 2);
+  await front.store.webhooks.set(bot.id, settingsFor(former), keepQueue);
+  await say(0, 'before');
+  await former.tookIn(1, 5_000);
+  const step = makeGate();
+  const settings = makeGate();
+  gates = { step: step.pass, settings: settings.pass };
+  await front.store.webhooks.set(bot.id, settingsFor(present), keepQueue);
+  await say(0, 'after');
+  await expect.poll(() => step.waiting, { timeout: 5_000 }).toBe(1);
+  step.open();
+  await expect.poll(() => settings.waiting, { timeout: 5_000 }).toBe(1);
+  const before = hints;
+  // Each is a hint, at which the worker sends what it holds and may send.
+  for (const person of [1, 0]) await say(person, 'after');
+  await expect.poll(() => hints).toBeGreaterThan(before + 1);
+  settings.open();
+  await present.tookIn(3, 5_000);
+  expect(former.taken.map(({ text }) => text)).toEqual(['before']);
+  expect(errors).toEqual([]);
 });

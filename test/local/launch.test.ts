@@ -23,7 +23,8 @@ let root: string;
 beforeEach(() => {
   root = temporaryFolder();
   for (const folder of ['infra', 'src/deep', 'lua']) mkdirSync(join(root, folder), { recursive: true });
-  copyFileSync(join(project, 'infra/launch.mjs'), join(root, 'infra/launch.mjs'));
+  for (const part of ['launch', 'build', 'checkout'])
+    copyFileSync(join(project, `infra/${part}.mjs`), join(root, `infra/${part}.mjs`));
   writeFileSync(join(root, 'package.json'), '{"type": "module"}');
   symlinkSync(join(project, 'node_modules'), join(root, 'node_modules'));
   writeFileSync(join(root, 'lua/a.lua'), 'return 1');

@@ -46,6 +46,7 @@ const settle: Case = {
     after: '3-0',
     hot_ms: '60000',
     records: '3',
+    buried: '0',
     versions: [`${base}`, `${base}`, `${base}`, `${base}`, `${base}`],
   },
   seeds: [
@@ -143,6 +144,15 @@ export const journalCases: Case[] = [
     changes: [],
   },
   settle,
+  {
+    ...settle,
+    what: 'tombstones are kept for a short while',
+    args: { ...settle.args, hot_ms: '3600000', buried: '1' },
+    after: async (client) => {
+      expect(await client.pttl(keys.message(direct, 1))).toBeLessThanOrEqual(limits.hot_ttl_ms_min);
+      expect(await client.pttl(keys.chat(direct))).toBeGreaterThan(limits.hot_ttl_ms_min);
+    },
+  },
   {
     script: 'journal/state',
     what: 'a partition',

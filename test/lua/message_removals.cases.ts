@@ -3,7 +3,20 @@ import { expect } from 'vitest';
 import { unpackMessage } from '../../src/store/codec.js';
 import { type ChatRef, chatText } from '../../src/store/keys.js';
 import type { Case } from './cases.js';
-import { asDirect, asGroup, at, deleted, full, groupReady, id, member, old, open } from './message_world.js';
+import {
+  asDirect,
+  asGroup,
+  at,
+  deleted,
+  full,
+  groupReady,
+  id,
+  member,
+  old,
+  open,
+  post,
+  prefixed,
+} from './message_world.js';
 import { base, direct, group, keys, partitionOf, seeds, user } from './world.js';
 
 const remove = (
@@ -108,4 +121,89 @@ const removals: Case[] = [
   }),
 ];
 
-export const removalCases: readonly Case[] = removals;
+const erase = (chat: ChatRef, what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({
+  ...{ script: 'messages/erase', what, keys: prefixed(chat) },
+  args: { chat: chatText(chat), age_ms: '0', token: 'T', items: [`${id}`, ''], ...args },
+  ...more,
+});
+const erased = ['changes:-100777', 'chat:-100777', 'journal', 'meta', 'msg:-100777:7'];
+
+const erasures: Case[] = [
+  erase(group, 'a hot one, whoever wrote it', {
+    seeds: [open(group), seeds.chat(group), seeds.message(group, id)],
+    answer: ['ok', 1],
+    changes: erased.slice(1),
+    async after(client) {
+      const found = (await client.getBuffer(keys.message(group, id))) as Buffer;
+      expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
+      // Who looked last at the version before finds a gap.
+      expect(await client.hmget(keys.chat(group), 'v', 'c')).toEqual([`${base + 1}`, `${base + 1}`]);
+      const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
+      expect(journal.map(([, entry]) => entry)).toEqual([['k', 'msg:-100777:7', 'i', '']]);
+    },
+  }),
+  erase(group, 'a cold one, whose ticket ends', {
+    seeds: [open(group), seeds.chat(group), seeds.text(keys.ticket(keys.message(group, id)), 'other')],
+    answer: ['ok', 1],
+    changes: [...erased.slice(1), 'msg:-100777:7:ticket'],
+    async after(client) {
+      const found = (await client.getBuffer(keys.message(group, id))) as Buffer;
+      expect(unpackMessage(found)).toMatchObject({ kind: 0, version: base + 1 });
+      expect(await client.exists(keys.ticket(keys.message(group, id)))).toBe(0);
+    },
+  }),
+  erase(
+    group,
+    'the pinned one of several is unpinned',
+    {
+      seeds: [open(group), seeds.chat(group, { pin: 6 }), seeds.message(group, 6), seeds.message(group, id)],
+      answer: ['ok', 2],
+      changes: [...erased, 'msg:-100777:6'].sort(),
+      async after(client) {
+        expect(await client.hget(keys.chat(group), 'pin')).toBe('0');
+        const log = await client.xrange(keys.changes(group), '-', '+');
+        // Only the pin is told, behind a change that nobody was told of.
+        expect(log.map(([, [, before, , kind]]) => [before, kind])).toEqual([[`${base + 2}`, 'p']]);
+      },
+    },
+    { items: ['6', '', '7', ''] },
+  ),
+  erase(
+    group,
+    'a cold one that is a post',
+    {
+      seeds: [open(group), seeds.chat(group, { t: 'channel' })],
+      answer: ['ok', 1],
+      changes: [...erased.slice(1), `post:${post}`],
+      async after(client) {
+        expect(await client.hgetall(keys.post(post))).toMatchObject({ x: '1', u: '0' });
+      },
+    },
+    { items: [`${id}`, `${post}`] },
+  ),
+  erase(
+    group,
+    'a hot one that is too young',
+    { seeds: [open(group), seeds.chat(group), seeds.message(group, id)], answer: ['ok', 0], changes: [] },
+    { age_ms: '60000' },
+  ),
+  erase(group, 'what was deleted', {
+    seeds: [open(group), seeds.chat(group), seeds.message(group, id, deleted)],
+    answer: ['ok', 0],
+    changes: [],
+  }),
+  erase(
+    group,
+    'what is not yet there',
+    { seeds: [open(group), seeds.chat(group)], answer: ['ok', 0], changes: [] },
+    { items: ['8', ''] },
+  ),
+  erase(group, 'another run', { seeds: [open(group)], answer: ['stale_run'] }, { run: 'other' }),
+  erase(group, 'a full journal', {
+    seeds: [...full(group), seeds.chat(group), seeds.message(group, id)],
+    answer: ['journal_full'],
+  }),
+  erase(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
+];
+
+export const removalCases: readonly Case[] = [...removals, ...erasures];

@@ -3,7 +3,8 @@ import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
 import { keepBooks } from '../delivery/world.js';
-import { createRole, type RoleProcess, resultOf, type Service, startService } from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { resultOf, type Service, startService } from '../support/service.js';
 
 let service: Service;
 let deliver: RoleProcess;
@@ -50,11 +51,13 @@ test('deliveries are told by the process that makes them, and what was written b
   const { url, certificate } = books;
   await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
   await service.openChat(owner, bot);
-  await expect.poll(() => figure('deliver', 'petrel_webhook_delivered')).toBe(1);
-  expect(await figure('deliver', 'petrel_webhook_failed')).toBe(0);
+  await expect.poll(() => figure('deliver', 'petrel_deliveries_total\\{outcome="delivered"\\}')).toBe(1);
+  expect(await figure('deliver', 'petrel_update_age_seconds_bucket\\{le="60"\\}')).toBe(1);
+  expect(await figure('deliver', 'petrel_delivery_retries_total')).toBe(0);
   await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'no' }));
-  await expect.poll(() => figure('deliver', 'petrel_webhook_failed')).toBeGreaterThan(0);
-  await expect.poll(() => figure('flush', 'petrel_flush_entries')).toBeGreaterThan(0);
+  await expect.poll(() => figure('deliver', 'petrel_deliveries_total\\{outcome="5xx"\\}')).toBeGreaterThan(0);
+  await expect.poll(() => figure('deliver', 'petrel_delivery_retries_total')).toBeGreaterThan(0);
+  await expect.poll(() => figure('flush', 'petrel_flush_entries_total')).toBeGreaterThan(0);
   await books.close();
 });
 

@@ -64,6 +64,8 @@ export function call(
         ...{ range: '', ifRange: '', ifNoneMatch: '', forwardedFor: '', keyId: '', signature: '' },
         ...{ called: '', calledBy: 0, host: 'localhost', acceptEncoding: '' },
         remoteAddress: '127.0.0.1',
+        requestId: '',
+        handover: false,
         aborted: false,
       },
       body: parts ? multipart(params, parts) : Buffer.from(JSON.stringify(params)),

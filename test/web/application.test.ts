@@ -180,7 +180,7 @@ test('one stream shows the reactions of many posts, and who reacted has a name',
   const posts: Array<{ id: number }> = await me(alice, 'GET', `/api/chats/${id}/posts`);
   const names = posts.map((post) => post.id).join(',');
   const url = service.fronts[1]?.url ?? '';
-  const events = await openEvents(url, alice.token, `/api/stream/posts?posts=${names}`);
+  const events = await openEvents(url, alice.token, { path: `/api/stream/posts?posts=${names}` });
   await events.heard(({ data }) => data.post_id === posts[1]?.id);
   await resultOf(service.app(alice, 'POST', `/api/chats/${id}/messages`, { text: 'c' }));
   await service.app(alice, 'POST', `/api/posts/${posts[0]?.id}/reactions`, { emoji: '🔥' });

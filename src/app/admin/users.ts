@@ -1,7 +1,7 @@
 /** Operators create people and their tokens (behaviour §11). */
 import { z } from 'zod';
 import { defineAdminEndpoint } from '../../api/endpoint.js';
-import { externalSubject, personName, userId, username } from '../../api/fields.js';
+import { confirm, externalSubject, personName, userId, username } from '../../api/fields.js';
 import { done, issuedToken, userWithToken } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
 import { userProfile } from '../../store/chats.js';
@@ -48,6 +48,19 @@ export const removeUserTokens = defineAdminEndpoint({
   result: done,
   handler: async ({ store }, p) => {
     await store.users.removeTokens(p.id);
+    return true;
+  },
+});
+
+export const deleteUser = defineAdminEndpoint({
+  verb: 'DELETE',
+  path: '/api/admin/users/{id}',
+  summary: 'Ends the account of a person for good, as they could themselves.',
+  params: z.object({ id: userId, confirm }),
+  errors: ['user_not_found'],
+  result: done,
+  handler: async ({ store }, p) => {
+    await store.accounts.end(p.id);
     return true;
   },
 });

@@ -1,13 +1,10 @@
 /** A bot changes hands (interface §3, §5.7). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { botId, usernameOfPerson } from '../../api/fields.js';
+import { botId, confirm, usernameOfPerson } from '../../api/fields.js';
 import { transferList } from '../../api/owner_results.js';
 import { done } from '../../api/results.js';
-import { boolean } from '../../api/schema.js';
 import { viewTransfer } from '../../view/bots.js';
-
-const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');
 
 export const transferBot = defineEndpoint({
   verb: 'POST',

@@ -13,9 +13,10 @@ export const getChat = defineEndpoint({
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: listedChat,
-  handler: async ({ user, store }, p) => {
+  handler: async (context, p) => {
+    const { user, store } = context;
     const chat = await readableChat(store, user, p.chat_id);
     const marks = await store.readMarks.of(user.id, [chat.id]);
-    return (await chatSummary(store, chat, user, marks)) ?? fail('chat_not_found');
+    return (await chatSummary(context, chat, user, marks)) ?? fail('chat_not_found');
   },
 });

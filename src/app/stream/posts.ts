@@ -25,7 +25,7 @@ export const openPostsStream = defineEndpoint({
     const ids = p.posts.map((name) => postOf(store, name));
     // Refused before the stream begins, when the caller cannot see one.
     await Promise.all(ids.map((id) => store.posts.find(id, { id: user.id, isBot: false })));
-    const leave = store.streams.count(user.id) ?? fail('too_many_requests', { retry_after: 1 });
+    const leave = store.streams.join(user.id) ?? fail('too_many_requests', { retry_after: 1 });
     const stream = request.openStream();
     const stops: Array<() => void> = [];
     let ended = false;

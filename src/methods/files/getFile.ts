@@ -11,8 +11,9 @@ export const getFile = defineMethod({
   params: z.object({ file_id: text.describe('Of a message that the bot sent or heard') }),
   errors: ['wrong_file_id'],
   result: fileInfo,
-  handler: ({ files }, { file_id }) => {
+  handler: async ({ files }, { file_id }) => {
     const file = files.fileOf(file_id);
+    await files.stillThere(file);
     const path = filePath(files, file);
     return {
       file_id,

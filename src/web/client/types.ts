@@ -79,6 +79,8 @@ export interface Message {
 
 export interface ChatSummary extends ChatRef {
   member_count?: number;
+  /** Of the bot of a direct chat. */
+  avatar?: Picture;
   last_message?: Message;
   pinned_message?: Message;
   unread_count?: number;

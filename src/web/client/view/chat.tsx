@@ -23,9 +23,7 @@ function subtitleOf(chat: ChatSummary, isTyping: boolean): string {
 }
 
 function Header({ chat, tab, info }: { chat: ChatSummary; tab: string; info: () => void }) {
-  useSignal(profiles);
   const doing = useCell(typing).get(chat.id);
-  const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
   const name = chatName(chat);
   return (
     <header className="bar chat-bar">
@@ -33,7 +31,7 @@ function Header({ chat, tab, info }: { chat: ChatSummary; tab: string; info: () 
         <Icon name="back" />
       </a>
       <button type="button" className="chat-title" onClick={info}>
-        <Face id={chat.id} name={name} picture={profile?.avatar} size={42} />
+        <Face id={chat.id} name={name} picture={chat.avatar} size={42} />
         <span>
           <strong>
             <bdi>{name}</bdi>

@@ -3,7 +3,7 @@ import { type KeyboardEvent, useRef, useState } from 'react';
 import { VList } from 'virtua';
 import { get } from '../api.js';
 import { chats, connected, typing } from '../model/chats.js';
-import { chatName, personName, profiles, summaryOf } from '../names.js';
+import { chatName, personName, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { go, route } from '../route.js';
 import { me } from '../session.js';
@@ -31,9 +31,7 @@ export async function openUsername(name: string): Promise<boolean> {
 }
 
 function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
-  useSignal(profiles);
   const doing = useCell(typing).get(chat.id);
-  const profile = chat.type === 'private' ? profiles.read(chat.username) : undefined;
   const last = chat.last_message;
   const name = chatName(chat);
   const mine = last?.from?.id === me.value?.id;
@@ -47,7 +45,7 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
       href={`#/chat/${chat.id}`}
       aria-current={chosen ? 'page' : undefined}
     >
-      <Face id={chat.id} name={name} picture={profile?.avatar} />
+      <Face id={chat.id} name={name} picture={chat.avatar} />
       <span className="chat-row-text">
         <span className="chat-row-top">
           <span className="chat-name">

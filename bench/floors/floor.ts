@@ -1,0 +1,97 @@
+/**
+ * The floors: the least that any program on these parts must do for a call, served by the same HTTP engine. One process
+ * serves one of them; it is told which by its parent and ends with it.
+ */
+import {
+  type EngineRequest,
+  type EngineResponse,
+  loadEngine,
+  type TemplatedApp,
+} from '../../src/http/engine.js';
+import { connectRedis } from '../../src/redis/connection.js';
+import { makeKeys } from '../../src/store/keys.js';
+import { type CallSetup, type FloorCall, serveCalls } from './floor_calls.js';
+
+/** The same bytes for every request, or calls of a script. */
+export type FloorSetup = { readonly kind: 'get_me'; readonly body: string } | CallSetup;
+
+export interface FloorTask {
+  readonly setup: FloorSetup;
+  readonly redisUrl: string;
+  readonly partitions: number;
+}
+
+/** P1: the same bytes, without looking at the request. */
+function serveBytes(app: TemplatedApp, body: string): void {
+  app.get('/*', (response) => {
+    response.writeHeader('Content-Type', 'application/json').end(body);
+  });
+}
+
+/** Calls `then` with the whole body; `gone` tells that the client went before the answer. */
+function readBody(response: EngineResponse, then: (body: Buffer, gone: () => boolean) => void): void {
+  let aborted = false;
+  let parts: Buffer[] = [];
+  response.onAborted(() => {
+    aborted = true;
+  });
+  response.onData((chunk, isLast) => {
+    if (isLast && parts.length === 0) return then(Buffer.from(chunk), () => aborted);
+    parts.push(Buffer.from(Buffer.from(chunk)));
+    if (!isLast) return;
+    then(Buffer.concat(parts), () => aborted);
+    parts = [];
+  });
+}
+
+/** What the engine has besides what the service uses of it. */
+interface HeaderRequest {
+  getHeader(lowerCaseName: string): string;
+}
+
+/** P2: everything that a call cannot do without. */
+function serveCall(app: TemplatedApp, forPeople: boolean, call: FloorCall): void {
+  const handle = (response: EngineResponse, request: EngineRequest) => {
+    const head = {
+      verb: request.getMethod(),
+      path: request.getUrl(),
+      query: request.getQuery() ?? '',
+      authorization: forPeople ? (request as EngineRequest & HeaderRequest).getHeader('authorization') : '',
+    };
+    readBody(response, (body, gone) => {
+      const answer = (status: string, text: string) => {
+        if (gone()) return;
+        response.cork(() => {
+          if (status !== '200 OK') response.writeStatus(status);
+          response.writeHeader('Content-Type', 'application/json').end(text);
+        });
+      };
+      call({ ...head, body }).then(
+        (text) => answer('200 OK', text),
+        (error: Error) => answer('500 Internal Server Error', JSON.stringify({ error: error.message })),
+      );
+    });
+  };
+  app.post('/*', handle);
+  app.del('/*', handle);
+}
+
+process.once('message', async ({ setup, redisUrl, partitions }: FloorTask) => {
+  const engine = loadEngine();
+  const app = engine.app();
+  if (setup.kind === 'get_me') {
+    serveBytes(app, setup.body);
+  } else {
+    const connection = connectRedis({ url: redisUrl, name: 'floor' });
+    await connection.ready(10_000);
+    serveCall(
+      app,
+      setup.kind === 'react',
+      await serveCalls({ connection, keys: makeKeys(partitions) }, setup),
+    );
+  }
+  app.listen('127.0.0.1', 0, engine.exclusivePort, (socket) => {
+    process.send?.({ port: socket ? engine.localPort(socket) : 0 });
+  });
+});
+process.once('disconnect', () => process.exit(0));

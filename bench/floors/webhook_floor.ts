@@ -1,0 +1,137 @@
+/**
+ * What webhook deliveries are compared with, in a process of its own: the same requests with the same connections, once
+ * from undici alone, once by one BullMQ job each. A round is a task, to which it says `ready`, and `go`. Connections are new in
+ * each round, as the service's are after what lies between two of its own; what the engine has compiled stays.
+ */
+import { createHash } from 'node:crypto';
+import { Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { type Dispatcher, Pool } from 'undici';
+import { makeSigner } from '../../src/delivery/sign.js';
+
+export interface WebhookFloorTask {
+  readonly kind: 'bare' | 'jobs';
+  readonly redisUrl: string;
+  readonly origin: string;
+  /** PEM, the only trust anchor */
+  readonly certificate: string;
+  readonly secretToken: string;
+  /** Connections of each bot; a path is a bot. */
+  readonly connections: number;
+  readonly requests: readonly (readonly [path: string, body: string])[];
+}
+
+interface Prepared {
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: Buffer;
+}
+
+type Job = readonly [path: string, body: string];
+
+function poolsOf({ origin, certificate, connections, requests }: WebhookFloorTask): Map<string, Pool> {
+  const options = { connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 };
+  const paths = new Set(requests.map(([path]) => path));
+  return new Map(
+    [...paths].map((path) => [path, new Pool(origin, { ...options, connect: { ca: certificate } })]),
+  );
+}
+
+function signer({ secretToken }: WebhookFloorTask) {
+  const secret = `whsec_${createHash('sha256').update(secretToken).digest('base64')}`;
+  const sign = makeSigner({ secret, secretToken }, 'Service');
+  return (path: string, text: string): Prepared => {
+    const body = Buffer.from(text);
+    const nowS = Math.floor(Date.now() / 1_000);
+    return { path, body, headers: { ...sign({ botId: path.slice(1), updateId: 1, body, nowS }) } };
+  };
+}
+
+const failed = (error: Error) => {
+  process.stderr.write(`${error.message}\n`);
+  process.exit(1);
+};
+
+/** A round that is ready, and how to clean up after it. */
+interface Ready {
+  go(): void;
+  end(): Promise<unknown>;
+}
+
+const endAll = (pools: ReadonlyMap<string, Pool>) =>
+  Promise.all([...pools.values()].map((pool) => pool.destroy()));
+
+/** One line after another takes the next request of its bot. All is signed before. */
+function prepareBare(task: WebhookFloorTask): Ready {
+  const sign = signer(task);
+  const byPath = new Map<string, Prepared[]>();
+  for (const [path, text] of task.requests) {
+    const own = byPath.get(path) ?? [];
+    byPath.set(path, own);
+    own.push(sign(path, text));
+  }
+  const pools = poolsOf(task);
+  const go = () => {
+    for (const [path, pool] of pools) {
+      const waiting = (byPath.get(path) ?? []).values();
+      const next = () => {
+        const { value, done } = waiting.next();
+        if (done) return;
+        const handler: Dispatcher.DispatchHandler = {
+          onRequestStart() {},
+          onResponseStart() {},
+          onResponseData() {},
+          onResponseEnd: next,
+          onResponseError: (_, error) => failed(error),
+        };
+        pool.dispatch({ method: 'POST', ...value }, handler);
+      };
+      for (let line = 0; line < task.connections; line++) next();
+    }
+  };
+  return { go, end: () => endAll(pools) };
+}
+
+/** One worker with as many jobs at a time as there are connections. Queueing them is not measured. */
+async function prepareJobs(task: WebhookFloorTask): Promise<Ready> {
+  const clients = [0, 1].map(() => new Redis(task.redisUrl, { maxRetriesPerRequest: null }));
+  const [asking, working] = clients as [Redis, Redis];
+  const pools = poolsOf(task);
+  const sign = signer(task);
+  const options = { prefix: `{bench-${process.pid}}` };
+  const queue = new Queue<Job>('deliveries', { ...options, connection: asking });
+  const kept = { removeOnComplete: true, removeOnFail: true };
+  const step = 500;
+  for (let i = 0; i < task.requests.length; i += step)
+    await queue.addBulk(
+      task.requests.slice(i, i + step).map((data) => ({ name: 'delivery', data, opts: kept })),
+    );
+  const worker = new Worker<Job>(
+    'deliveries',
+    async ({ data: [path, text] }) => {
+      const answer = await (pools.get(path) as Pool).request({ method: 'POST', ...sign(path, text) });
+      await answer.body.dump();
+      if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+    },
+    { ...options, connection: working, concurrency: pools.size * task.connections, autorun: false },
+  );
+  worker.on('error', failed).on('failed', (_, error) => failed(error));
+  return {
+    go: () => void worker.run().catch(failed),
+    async end() {
+      await worker.close();
+      await queue.close();
+      for (const client of clients) client.disconnect();
+      await endAll(pools);
+    },
+  };
+}
+
+let ready: Ready | undefined;
+process.on('message', async (word: WebhookFloorTask | 'go') => {
+  if (word === 'go') return ready?.go();
+  await ready?.end();
+  ready = word.kind === 'bare' ? prepareBare(word) : await prepareJobs(word);
+  process.send?.('ready');
+});
+process.once('disconnect', () => process.exit(0));

@@ -1,0 +1,206 @@
+/**
+ * Closed-loop load on one server: a fixed number of connections, each with one request at a time. wrk makes it where it
+ * is installed, since it is cheap enough to drive a server to its limit; else autocannon, in a process of its own.
+ */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from '../../src/bench/client.js';
+import type { FixedRate, FixedRateResult } from '../../src/bench/fixed_rate.js';
+import {
+  type Call,
+  firstCall,
+  isFixed,
+  type Pieces,
+  type Series,
+  type Template,
+  templatesOf,
+} from '../../src/bench/series.js';
+import { isInstalled, runForOutput } from '../site/processes.js';
+import type { FixedTask } from './load_fixed.js';
+
+export const loadTools = ['wrk', 'autocannon'] as const;
+export type LoadTool = (typeof loadTools)[number];
+
+export interface LoadOptions {
+  readonly tool: LoadTool;
+  readonly connections: number;
+  readonly seconds: number;
+  /** Folder for files that a tool reads. */
+  readonly dir: string;
+  readonly signal: AbortSignal;
+  /** The load may run on every core. */
+  readonly anyCore?: boolean;
+}
+
+export interface LoadResult {
+  /** Requests answered with success. */
+  readonly requests: number;
+  readonly seconds: number;
+  /** Milliseconds */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+export const bestLoadTool = (): LoadTool => (isInstalled('wrk') ? 'wrk' : 'autocannon');
+
+/** What both tools print as one line of JSON. */
+interface Printed {
+  readonly requests: number;
+  readonly seconds: number;
+  readonly failed: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** What the load process for autocannon is told by a file. */
+export interface AutocannonTask extends Pick<Series, 'origin' | 'rows'> {
+  readonly byRow: boolean;
+  readonly templates: readonly Template[];
+  readonly connections: number;
+  readonly seconds: number;
+}
+
+const quoted = (text: string) => JSON.stringify(text).replace(/\\u([\da-f]{4})/g, '\\u{$1}');
+const listed = (pieces: Pieces) =>
+  `{${pieces.map((piece) => (typeof piece === 'string' ? quoted(piece) : piece)).join(',')}}`;
+
+const report = `
+function done(summary, latency)
+  local e = summary.errors
+  io.write(string.format('{"requests":%d,"seconds":%f,"failed":%d,"p50":%f,"p99":%f}\\n', summary.requests,
+    summary.duration / 1e6, e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+`;
+
+/** A request that is always the same: wrk builds it once. */
+function fixedScript({ verb, token, body }: Call): string {
+  return [
+    `wrk.method = ${quoted(verb)}`,
+    ...(token === undefined ? [] : [`wrk.headers["Authorization"] = ${quoted(`Bearer ${token}`)}`]),
+    ...(body === undefined ? [] : ['wrk.headers["Content-Type"] = "application/json"']),
+    ...(body === undefined ? [] : [`wrk.body = ${quoted(body)}`]),
+    report,
+  ].join('\n');
+}
+
+/** Everything before the body, whose length stands at the end. */
+function head(origin: string, { verb, path, token, body }: Template): Pieces {
+  const bearer = token === undefined ? [] : ['\r\nAuthorization: Bearer ', ...token];
+  const type = body === undefined ? '\r\n\r\n' : '\r\nContent-Type: application/json\r\nContent-Length: ';
+  return [`${verb} `, ...path, ` HTTP/1.1\r\nHost: ${new URL(origin).host}`, ...bearer, type];
+}
+
+/** Requests that go through rows: wrk asks for each. */
+function rowsScript({ origin, byRow }: Series, templates: readonly Template[], rowsFile: string): string {
+  const calls = templates.map(
+    (template) =>
+      `{head=${listed(head(origin, template))}, body=${template.body ? listed(template.body) : 'nil'}}`,
+  );
+  return `
+local calls = {${calls.join(',\n')}}
+local rows, at, pass, looked = {}, 0, 0, false
+for line in io.lines(${quoted(rowsFile)}) do
+  local row = {}
+  for cell in line:gmatch('[^\\t]+') do row[#row + 1] = cell end
+  rows[#rows + 1] = row
+end
+local function text(pieces, row)
+  local out = {}
+  for i = 1, #pieces do
+    local piece = pieces[i]
+    if type(piece) == 'number' then piece = piece == 0 and pass or row[piece] end
+    out[i] = piece
+  end
+  return table.concat(out)
+end
+function request()
+  -- wrk looks at one request before it begins, and does not send it.
+  if looked then at = at + 1 end
+  looked = true
+  if at > #rows then at, pass = 1, pass + 1 end
+  local row = rows[math.max(at, 1)]
+  local call = calls[${byRow ? 'tonumber(row[1])' : 'pass % #calls'} + 1]
+  if not call.body then return text(call.head, row) end
+  local body = text(call.body, row)
+  return text(call.head, row) .. #body .. '\\r\\n\\r\\n' .. body
+end
+${report}`;
+}
+
+/** Loads may run side by side. */
+let files = 0;
+
+async function runWrk(series: Series, salt: string, options: LoadOptions): Promise<string> {
+  const { dir, connections, seconds, signal, anyCore } = options;
+  const [script, rows] = [join(dir, `load_${++files}.lua`), join(dir, `load_${files}.txt`)];
+  const call = firstCall(series, salt);
+  const text = isFixed(series) ? fixedScript(call) : rowsScript(series, templatesOf(series, salt), rows);
+  writeFileSync(script, text, { mode: 0o600 });
+  writeFileSync(rows, series.rows.map((row) => `${row.join('\t')}\n`).join(''), { mode: 0o600 });
+  const url = `${series.origin}${call.path}`;
+  try {
+    return await runForOutput(
+      'wrk',
+      ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, url],
+      signal,
+      anyCore,
+    );
+  } finally {
+    for (const file of [script, rows]) rmSync(file, { force: true });
+  }
+}
+
+async function runAutocannon(series: Series, salt: string, options: LoadOptions): Promise<string> {
+  const { dir, connections, seconds, signal, anyCore } = options;
+  const { origin, rows, byRow } = series;
+  const file = join(dir, `load_${++files}.json`);
+  const task: AutocannonTask = {
+    ...{ origin, rows, connections, seconds, byRow: byRow ?? false },
+    templates: templatesOf(series, salt),
+  };
+  writeFileSync(file, JSON.stringify(task), { mode: 0o600 });
+  try {
+    const program = fileURLToPath(new URL('load_autocannon.js', import.meta.url));
+    return await runForOutput(process.execPath, [program, file], signal, anyCore);
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+let loads = 0;
+
+/** Requests at a fixed rate, from a process of their own. Throws WrongAnswer when one failed. */
+export async function loadFixed(
+  series: Series,
+  options: Pick<LoadOptions, 'connections' | 'seconds' | 'dir' | 'signal'> &
+    Pick<FixedRate, 'rate' | 'warmup_s'>,
+): Promise<FixedRateResult> {
+  const { dir, signal, ...load } = options;
+  const salt = `load ${++loads}`;
+  const file = join(dir, `load_fixed_${loads}.json`);
+  const task: FixedTask = { ...load, salt, series, failedShareMax: 0.01 };
+  writeFileSync(file, JSON.stringify(task), { mode: 0o600 });
+  try {
+    const program = fileURLToPath(new URL('load_fixed.js', import.meta.url));
+    const result = JSON.parse(
+      await runForOutput(process.execPath, [program, file], signal),
+    ) as FixedRateResult;
+    const failures = Object.entries(result.failed).map(([why, count]) => `${count} of ${why}`);
+    expect(failures.length === 0, `of ${result.sent} requests failed ${failures.join(', ')}`);
+    return result;
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+/** Loads a server for a time. Throws WrongAnswer when an answer was no success or a connection failed. */
+export async function load(series: Series, options: LoadOptions): Promise<LoadResult> {
+  const run = options.tool === 'wrk' ? runWrk : runAutocannon;
+  const output = await run(series, `load ${++loads}`, options);
+  const line = output.split('\n').find((candidate) => candidate.startsWith('{'));
+  const { failed, ...result } = JSON.parse(line ?? '{"failed":-1}') as Printed;
+  expect(failed === 0, `${failed} of ${result.requests} requests failed under load`);
+  return result;
+}

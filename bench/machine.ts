@@ -1,0 +1,40 @@
+/** On what a run was made: what its reader needs to know of machine, programs and commit. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { loadEngine } from '../src/http/engine.js';
+import { placement } from './site/processes.js';
+import type { RedisWatch } from './site/redis_watch.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const said = (program: string, args: readonly string[]) =>
+  spawnSync(program, args, { cwd: root, encoding: 'utf8' }).stdout?.trim() ?? '';
+
+/** The commit that is measured, with a mark where files differ from it; empty without git. */
+export function commitOf(): string {
+  if (!existsSync(`${root}/.git`)) return '';
+  const commit = said('git', ['rev-parse', '--short=10', 'HEAD']);
+  return commit && `${commit}${said('git', ['status', '--porcelain']) ? ' with changes' : ''}`;
+}
+
+export async function machineOf(
+  { client }: Pick<RedisWatch, 'client'>,
+  postgres: string,
+): Promise<Record<string, string | number>> {
+  const engine = loadEngine();
+  const [first] = cpus();
+  const redis = /^redis_version:(\S+)/m.exec(await client.info('server'))?.[1] ?? '';
+  return {
+    cpu: first?.model.trim() || 'of a kind it does not tell',
+    cores: cpus().length,
+    memory_gb: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+    node: process.versions.node,
+    engine: `${engine.name} ${engine.version}${engine.native ? '' : ' (not native)'}`,
+    redis,
+    postgres,
+    placement,
+  };
+}

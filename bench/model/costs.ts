@@ -1,0 +1,64 @@
+/** The costs that the capacity model is fed with, out of what a run found. */
+import type { Results } from '../../src/bench/results.js';
+import type { CallCost, Costs } from './model.js';
+
+/** Rows that Postgres gets for a call. */
+const rows_of: Readonly<Record<string, number>> = {
+  sendMessage: 1,
+  editMessageText: 1,
+  pinChatMessage: 2,
+  reactions: 2,
+  forwardMessages: 100,
+};
+
+/** Throws with what is missing: the file is only of use when all of it was measured. */
+export function costsOf({
+  scenarios,
+  latencies,
+  findings,
+  machine,
+  settings,
+  petrel,
+  made_at,
+}: Results): Costs {
+  const figureOf = (key: string) => {
+    const value = findings.find((finding) => finding.key === key)?.value;
+    if (typeof value !== 'number') throw new Error(`the costs need a run that measured "${key}"`);
+    return value;
+  };
+  const calls = scenarios.flatMap(({ name, sides, goal }): Array<[string, CallCost]> => {
+    // What is compared with a small case is a call that stands there already.
+    if (goal?.growth !== undefined || name === 'idle_polls') return [];
+    const side = sides.find(({ role }) => role === 'subject');
+    const half = latencies.find(({ scenario, role }) => scenario === name && role === 'subject');
+    const cpu = half?.cpu ?? side?.cpu ?? {};
+    const of = (part: string) => {
+      const us = cpu[part];
+      if (typeof us !== 'number') throw new Error(`the CPU time of ${part} is not known for ${name}`);
+      return Math.max(0, Number(us.toFixed(2)));
+    };
+    const cost = { server: of('server'), redis: of('redis'), flush: of('flush'), postgres: of('postgres') };
+    return [[name, { ...cost, rows: rows_of[name] ?? 0 }]];
+  });
+  const rounded = (key: string) => Math.round(figureOf(key) * 10) / 10;
+  return {
+    schema: 'petrel-costs',
+    version: 1,
+    ...{ made_at, petrel, machine },
+    measured: Object.entries(settings)
+      .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
+      .join(', '),
+    calls: Object.fromEntries(calls),
+    delivery: { server: rounded('us of the worker a delivery'), redis: rounded('us of Redis a delivery') },
+    bytes: {
+      message: rounded('bytes of a hot message'),
+      update: rounded('bytes of a pending update'),
+      reaction: rounded('bytes of a reaction among few'),
+      // The figure is of a chat with one message.
+      chat: Math.round(figureOf('bytes of a hot chat') - figureOf('bytes of a hot message')),
+      bot: rounded('bytes of a bot'),
+      request: rounded('bytes of a remembered request'),
+    },
+    message_text_bytes: 300,
+  };
+}

@@ -1,0 +1,143 @@
+/** The capacity model: what an installation needs for a traffic, from costs that the bench measured. No I/O. */
+import { z } from 'zod';
+
+/** µs of CPU time a call. */
+const callCost = z.object({
+  server: z.number(),
+  redis: z.number(),
+  flush: z.number(),
+  postgres: z.number(),
+  /** Rows that Postgres gets for a call. */
+  rows: z.number(),
+});
+export type CallCost = z.infer<typeof callCost>;
+
+/** What the bench measured, and on what machine. The file is made by `npm run bench -- --costs <file>`. */
+export const costsSchema = z.object({
+  schema: z.literal('petrel-costs'),
+  version: z.literal(1),
+  made_at: z.string(),
+  petrel: z.string(),
+  machine: z.record(z.string(), z.union([z.string(), z.number()])),
+  measured: z.string().describe('how: rounds, seconds, connections'),
+  calls: z.record(z.string(), callCost).describe('at half of the highest rate, where that was measured'),
+  delivery: z.object({ server: z.number(), redis: z.number() }).describe('µs of CPU time a webhook delivery'),
+  bytes: z
+    .object({
+      message: z.number(),
+      update: z.number(),
+      reaction: z.number(),
+      chat: z.number(),
+      bot: z.number(),
+      request: z.number(),
+    })
+    .describe('of Redis, deadlines and tables included'),
+  message_text_bytes: z.number(),
+});
+export type Costs = z.infer<typeof costsSchema>;
+
+export interface Demand {
+  /** Calls a second, by kind: names of `Costs.calls`. */
+  readonly calls: Readonly<Record<string, number>>;
+  /** Bots that are active within the hot time. */
+  readonly bots: number;
+  /** Chats that are active within it. */
+  readonly chats: number;
+  readonly deliveries: number;
+  /** Seconds for which what was touched stays in Redis. */
+  readonly hot_s: number;
+  /** Seconds of updates that wait for receivers and polls. */
+  readonly waiting_s: number;
+  /** Part of a core, and of a Redis server's memory, that is to be used. */
+  readonly use: number;
+  /** Bytes of memory of one Redis server. */
+  readonly shard_bytes: number;
+  /** Fronts that may be away. */
+  readonly spare_fronts: number;
+}
+
+export interface Need {
+  readonly fronts: number;
+  readonly front_cores: number;
+  readonly shards: number;
+  readonly shards_for: 'CPU time' | 'memory';
+  readonly redis_cores: number;
+  readonly redis_bytes: number;
+  readonly parts: Readonly<
+    Record<'messages' | 'updates' | 'reactions' | 'chats' | 'bots' | 'requests', number>
+  >;
+  readonly flushers: number;
+  readonly flush_cores: number;
+  readonly postgres_rows: number;
+  readonly postgres_cores: number;
+  readonly workers: number;
+  readonly worker_cores: number;
+}
+
+/** Requests are remembered for so long. */
+const request_s = 60;
+/** Calls that make a message, and how many. */
+const messages_of: Readonly<Record<string, number>> = {
+  sendMessage: 1,
+  pinChatMessage: 1,
+  forwardMessages: 100,
+};
+
+const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+
+/** What a traffic needs. Throws when a kind of call was not measured. */
+export function plan(costs: Costs, demand: Demand): Need {
+  const { calls, use, hot_s } = demand;
+  const kinds = Object.entries(calls).map(([kind, rate]) => {
+    const cost = costs.calls[kind];
+    if (!cost)
+      throw new Error(`no cost was measured for ${kind}: only for ${Object.keys(costs.calls).join(', ')}`);
+    return { kind, rate, cost };
+  });
+  const cores = (of: keyof CallCost) => sum(kinds.map(({ rate, cost }) => (rate * cost[of]) / 1e6));
+  const { deliveries } = demand;
+  const { bytes } = costs;
+  const rateOf = (kind: string) => calls[kind] ?? 0;
+  const made = sum(kinds.map(({ kind, rate }) => rate * (messages_of[kind] ?? 0)));
+  const writes = sum(kinds.map(({ rate, cost }) => (cost.rows > 0 ? rate : 0)));
+  const parts = {
+    messages: made * hot_s * bytes.message,
+    updates: deliveries * demand.waiting_s * bytes.update,
+    reactions: rateOf('reactions') * hot_s * bytes.reaction,
+    chats: demand.chats * bytes.chat,
+    bots: demand.bots * bytes.bot,
+    requests: writes * request_s * bytes.request,
+  };
+  const redis_bytes = sum(Object.values(parts));
+  const redis_cores = cores('redis') + (deliveries * costs.delivery.redis) / 1e6;
+  const worker_cores = (deliveries * costs.delivery.server) / 1e6;
+  const forCpu = Math.ceil(redis_cores / use);
+  const forMemory = Math.ceil(redis_bytes / (demand.shard_bytes * use));
+  const count = (needed: number) => Math.ceil(needed / use);
+  return {
+    fronts: Math.max(1, count(cores('server'))) + demand.spare_fronts,
+    front_cores: cores('server'),
+    shards: Math.max(1, forCpu, forMemory),
+    shards_for: forMemory > forCpu ? 'memory' : 'CPU time',
+    ...{ redis_cores, redis_bytes, parts },
+    flushers: Math.max(1, count(cores('flush'))),
+    flush_cores: cores('flush'),
+    postgres_rows: sum(kinds.map(({ rate, cost }) => rate * cost.rows)),
+    postgres_cores: cores('postgres'),
+    workers: deliveries > 0 ? Math.max(1, count(worker_cores)) : 0,
+    worker_cores,
+  };
+}
+
+/**
+ * The highest rate of one kind of call on one machine whose cores all processes share, the load with them: the fronts, the
+ * one thread of Redis, or all cores together are the limit. Costs are µs a call.
+ */
+export function highestRate(
+  cost: Readonly<Record<'server' | 'redis' | 'flush' | 'postgres' | 'load', number>>,
+  fronts: number,
+  cores: number,
+): number {
+  const all = cost.server + cost.redis + cost.flush + cost.postgres + cost.load;
+  return Math.min((Math.min(fronts, cores) * 1e6) / cost.server, 1e6 / cost.redis, (cores * 1e6) / all);
+}

@@ -1,0 +1,103 @@
+/** `npm run bench`: measures calls of the service against their floors, side by side on this machine. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { goalsOf } from '../src/bench/goals.js';
+import { pageOf } from '../src/bench/page.js';
+import { jsonSchema, type Results, results_version } from '../src/bench/results.js';
+import { report } from '../src/bench/table.js';
+import { version } from '../src/version.js';
+import { type Found, names, runEverything } from './everything.js';
+import { commitOf } from './machine.js';
+import { costsOf } from './model/costs.js';
+import { type Options, readOptions } from './options.js';
+
+/** One line that is written over where people watch, and a line each elsewhere. */
+function progressLine(): { say(line: string): void; end(): void } {
+  const began = performance.now();
+  const clock = () => {
+    const s = Math.round((performance.now() - began) / 1_000);
+    return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
+  };
+  const { isTTY } = process.stderr;
+  return {
+    say: (line) => void process.stderr.write(isTTY ? `\r\u001B[K${clock()} ${line}` : `${clock()} ${line}\n`),
+    end: () => void (isTTY && process.stderr.write('\r\u001B[K')),
+  };
+}
+
+/** Under --goals the whole run has an end, unless another one was asked for. */
+const goals_minutes = 14;
+
+function resultsOf(options: Options, found: Found, seconds: number): Results {
+  const { rounds, connections, load, goals, soak, minutes, part, peers } = options;
+  return {
+    schema: 'petrel-bench',
+    version: results_version,
+    made_at: new Date().toISOString(),
+    petrel: version,
+    commit: commitOf(),
+    seconds,
+    settings: {
+      ...{ load, connections, rounds },
+      turn_seconds: options.seconds,
+      ...(goals ? { goals } : {}),
+      ...(peers ? { peers } : {}),
+      ...(soak ? { soak_minutes: minutes, soak_part: part } : {}),
+    },
+    ...found,
+    goals: goalsOf(found),
+  };
+}
+
+function write(options: Options, results: Results): void {
+  process.stdout.write(`\n${report(results)}`);
+  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
+  if (options.html !== undefined) writeFileSync(options.html, pageOf(results));
+  if (options.costs !== undefined)
+    writeFileSync(options.costs, `${JSON.stringify(costsOf(results), null, 2)}\n`);
+}
+
+async function bench(given: Options): Promise<void> {
+  if (given.schema) {
+    process.stdout.write(`${JSON.stringify(jsonSchema(), null, 2)}\n`);
+    return;
+  }
+  const options = given.goals ? { ...given, within: Math.min(given.within, goals_minutes) } : given;
+  const interrupted = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(name, () => interrupted.abort(new Error('interrupted')));
+  // What was started must be stopped, whatever goes wrong here.
+  process.on('uncaughtException', (error) => interrupted.abort(error));
+  const late = setTimeout(
+    () => interrupted.abort(new Error(`the run took more than ${options.within} minutes and one`)),
+    (options.soak ? options.minutes + 10 : options.within + 1) * 60_000,
+  ).unref();
+  const progress = progressLine();
+  const profileFolder = options.profile === undefined ? undefined : resolve(options.profile);
+  if (profileFolder !== undefined) mkdirSync(profileFolder, { recursive: true });
+  const found: Found = {
+    ...{ scenarios: [], latencies: [], scaling: [], findings: [], soak: [] },
+    ...{ machine: {}, ended: '' },
+  };
+  const began = performance.now();
+  const results = () => resultsOf(options, found, Math.round((performance.now() - began) / 1_000));
+  try {
+    const { signal } = interrupted;
+    await runEverything({ ...options, signal, progress: progress.say, profileFolder }, found);
+    progress.end();
+    write(options, results());
+  } catch (error) {
+    const reason = (interrupted.signal.aborted ? interrupted.signal.reason : error) as Error;
+    progress.end();
+    // What was found until then is told: it may have taken an hour.
+    found.ended = reason.message;
+    const { costs: _, ...rest } = options;
+    write(rest, results());
+    process.stderr.write(`bench: ${reason.message}\n`);
+    process.exitCode = 1;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+await readOptions(names, bench);

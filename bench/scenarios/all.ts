@@ -1,0 +1,26 @@
+/** Every scenario, in the order in which they run. One file each; a new one is a file and a line here. */
+import { editMessageText } from './edit_message_text.js';
+import { forwardMessages } from './forward_messages.js';
+import { getMe } from './get_me.js';
+import { idlePolls } from './idle_polls.js';
+import { largePost, largePostAlone } from './large_post.js';
+import { manyChats } from './many_chats.js';
+import { mix } from './mix.js';
+import { pinChatMessage } from './pin_chat_message.js';
+import { reactions } from './reactions_hot.js';
+import type { Scenario } from './scenario.js';
+import { sendMessage } from './send_message.js';
+
+export const scenarios: readonly Scenario[] = [
+  getMe,
+  sendMessage,
+  editMessageText,
+  pinChatMessage,
+  reactions,
+  forwardMessages,
+  idlePolls,
+  mix,
+  largePost,
+  largePostAlone,
+  manyChats,
+];

@@ -1,0 +1,65 @@
+/** P2: `editMessageText` of many messages beside the same script on a bare server. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { expect, makePair, type Pair } from '../../src/bench/client.js';
+import { limits } from '../../src/limits.js';
+import { type Message, makeMessages, text } from '../site/population.js';
+import type { Site, Target } from '../site/site.js';
+import { historyOf, labels, recent, shapeOf } from './one_chat.js';
+import { ask, type Scenario, type Side } from './scenario.js';
+
+let edits = 0;
+
+/** Edits messages that no load touches; the user must find what was answered. */
+async function verifyEdits(
+  site: Site,
+  target: Target,
+  pair: Pair,
+  path: string,
+  probes: readonly number[],
+): Promise<void> {
+  // A message can be edited once a second: the load before this and the one after must not meet each other's.
+  await sleep(limits.edit_interval_ms_min);
+  const words = `edit ${++edits} of ${pair.bot.id}`;
+  for (const message_id of probes) {
+    const body = { chat_id: pair.user.id, message_id, text: words };
+    const { result } = await ask<{ result: Message }>(target, path, { body });
+    const { id } = result.chat;
+    expect(result.message_id === message_id && id === pair.user.id, 'editMessageText answers with another');
+    expect(result.text === words, 'editMessageText answers with another text');
+    expect(recent(result.edit_date), `editMessageText is dated ${result.edit_date}`);
+  }
+  const history = await historyOf(site, pair, probes.length);
+  for (const { message_id, text: shown, edit_date } of history)
+    expect(shown === words && recent(edit_date), `message ${message_id} is not shown as it was edited`);
+}
+
+export const editMessageText: Scenario = {
+  name: 'editMessageText',
+  title: 'editMessageText of different messages',
+  proof: 'P2',
+  goal: { share: 0.8 },
+  versions: 1,
+  timed: true,
+  async prepare(site, _watch, { messages }) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'edit');
+    const { bot, user } = pair;
+    const rows = (await makeMessages(site, pair, user.id, text, messages)).map((id) => [String(id)]);
+    const probes = await makeMessages(site, pair, user.id, text, 4);
+    const path = `/bot${bot.token}/editMessageText`;
+    const probe = (words: string) => ({ body: { chat_id: user.id, message_id: probes[0], text: words } });
+    const { result } = await ask<{ result: Message }>(site.front, path, probe('one'));
+    const { from, chat } = result;
+    const floor = await site.startFloor({ kind: 'edit', bot: bot.id, user: user.id, from, chat });
+    await sleep(limits.edit_interval_ms_min);
+    const bare = await ask<{ result: Message }>(floor, path, probe('two'));
+    expect(isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)), 'the floor answers with another shape');
+    const body = `{"chat_id":${user.id},"message_id":{1},"text":${JSON.stringify(`${text} {pass} {salt}`)}}`;
+    const side = (target: Target): Side => ({
+      target,
+      series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows },
+      verify: () => verifyEdits(site, target, pair, path, probes),
+    });
+    return { base: side(floor), subject: side(site.front), labels };
+  },
+};

@@ -1,0 +1,45 @@
+/** `forwardMessages` of a hundred beside `forwardMessage` of one: what a batch saves. */
+import { expect, makePair } from '../../src/bench/client.js';
+import { once } from '../../src/bench/series.js';
+import { limits } from '../../src/limits.js';
+import { makeMessages, text } from '../site/population.js';
+import { ask, type Scenario, type Side } from './scenario.js';
+
+export const forwardMessages: Scenario = {
+  name: 'forwardMessages',
+  title: 'forwardMessages of a hundred',
+  proof: '',
+  goal: null,
+  versions: 0,
+  // Each call writes a hundred messages: more at a time would only queue.
+  connectionsMax: 8,
+  async prepare(site) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'forward');
+    const { bot, user } = pair;
+    const message_ids = await makeMessages(site, pair, user.id, text, limits.messages_batch_max);
+    const chat = { chat_id: user.id, from_chat_id: user.id };
+    const target = site.front;
+    const side = (method: string, ids: object, count: number): Side => {
+      const path = `/bot${bot.token}/${method}`;
+      const body = JSON.stringify({ ...chat, ...ids });
+      return {
+        target,
+        series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },
+        async verify() {
+          const { result } = await ask<{ result: unknown }>(target, path, { body });
+          const made = [result].flat() as Array<{ message_id: number }>;
+          expect(made.length === count, `${method} made ${made.length} messages instead of ${count}`);
+          expect(
+            made.every(({ message_id }, i) => message_id === (made[0]?.message_id ?? 0) + i),
+            `${method} answers with ids that do not go up by one`,
+          );
+        },
+      };
+    };
+    return {
+      base: side('forwardMessage', { message_id: message_ids[0] }, 1),
+      subject: side('forwardMessages', { message_ids }, message_ids.length),
+      labels: ['of one', `of ${message_ids.length}`],
+    };
+  },
+};

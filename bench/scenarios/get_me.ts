@@ -1,0 +1,38 @@
+/** P1: `getMe` beside a server that answers the same bytes without looking. */
+import { expect, makePair } from '../../src/bench/client.js';
+import { once } from '../../src/bench/series.js';
+import type { Target } from '../site/site.js';
+import { askForText, type Scenario, type Side } from './scenario.js';
+
+export const getMe: Scenario = {
+  name: 'getMe',
+  title: 'getMe',
+  proof: 'P1',
+  goal: { share: 0.8 },
+  versions: 0,
+  timed: true,
+  async prepare(site) {
+    const { bot } = await makePair(site.front.baseUrl, site.adminToken, 'get_me');
+    const path = `/bot${bot.token}/getMe`;
+    const wanted = await askForText(site.front, path);
+    const { ok, result } = JSON.parse(wanted) as { ok: boolean; result: Record<string, unknown> };
+    const { id, username, is_bot: isBot, first_name: name } = result;
+    expect(
+      ok && id === bot.id && username === bot.username && isBot === true && name === bot.name,
+      `getMe says ${wanted}`,
+    );
+    const side = (target: Target): Side => ({
+      target,
+      series: { origin: target.baseUrl, calls: [{ verb: 'GET', path }], rows: once },
+      async verify() {
+        const body = await askForText(target, path);
+        expect(body === wanted, `getMe says ${body} instead of ${wanted}`);
+      },
+    });
+    return {
+      base: side(await site.startFloor({ kind: 'get_me', body: wanted })),
+      subject: side(site.front),
+      labels: ['floor', 'service'],
+    };
+  },
+};

@@ -1,0 +1,68 @@
+/** `sendMessage` while many bots poll and get nothing, beside `sendMessage` alone: what waiting costs. */
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, makePair, type Pair } from '../../src/bench/client.js';
+import { once } from '../../src/bench/series.js';
+import { type Message, makeBots, makePeople, text } from '../site/population.js';
+import type { Site } from '../site/site.js';
+import { ask, type Scenario, type Side } from './scenario.js';
+
+/** Longer than any turn. */
+const poll_s = 50;
+
+/** Opens one long poll a bot. The function that is returned breaks them off; it throws when one had ended before. */
+async function openPolls({ front, signal }: Site, tokens: readonly string[]): Promise<() => Promise<void>> {
+  let ended = 0;
+  let waiting = 0;
+  const polls = tokens.map((token) => {
+    const poll = request(`${front.baseUrl}/bot${token}/getUpdates?timeout=${poll_s}`, {
+      agent: false,
+      signal,
+    });
+    poll.on('socket', (socket) => socket.once('connect', () => waiting++));
+    poll.on('response', () => ended++);
+    poll.on('error', () => ended++);
+    poll.end();
+    return poll;
+  });
+  while (waiting < tokens.length) await sleep(10, undefined, { signal });
+  await sleep(100);
+  return async () => {
+    const soon = ended;
+    for (const poll of polls) poll.destroy();
+    expect(soon === 0, `${soon} of ${tokens.length} idle polls ended by themselves`);
+  };
+}
+
+const sending = (site: Site, { bot, user }: Pair, attend?: Side['attend']): Side => {
+  const target = site.front;
+  const path = `/bot${bot.token}/sendMessage`;
+  const body = JSON.stringify({ chat_id: user.id, text });
+  return {
+    target,
+    series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },
+    async verify() {
+      const { result } = await ask<{ result: Message }>(target, path, { body });
+      expect(result.text === text && result.chat.id === user.id, 'sendMessage answers with another message');
+    },
+    ...(attend ? { attend } : {}),
+  };
+};
+
+export const idlePolls: Scenario = {
+  name: 'idle_polls',
+  title: 'sendMessage beside many idle long polls',
+  proof: '',
+  goal: null,
+  versions: 1,
+  async prepare(site, _watch, sizes) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'beside_polls');
+    const owners = await makePeople(site, 'poll_owner', Math.ceil(sizes.polls / 100));
+    const tokens = await makeBots(site, owners, 'idle', sizes.polls);
+    return {
+      base: sending(site, pair),
+      subject: sending(site, pair, () => openPolls(site, tokens)),
+      labels: ['alone', `${sizes.polls.toLocaleString('en')} idle polls`],
+    };
+  },
+};

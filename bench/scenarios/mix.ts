@@ -1,0 +1,139 @@
+/**
+ * A mix like the traffic of an installation: bots send and edit most, people write back and react, some read. Shares are
+ * data; a row names its call, so that both load tools make the same requests.
+ */
+import { call, expect, inParallel, makePair } from '../../src/bench/client.js';
+import type { Call } from '../../src/bench/series.js';
+import {
+  type Message,
+  makeMessages,
+  makePeople,
+  makePosts,
+  openChats,
+  type Person,
+  text,
+} from '../site/population.js';
+import { ask, type Scenario } from './scenario.js';
+
+/** Of a hundred calls. */
+export const shares = {
+  sendMessage: 38,
+  editMessageText: 14,
+  personWrites: 14,
+  react: 12,
+  getMe: 6,
+  sendChatAction: 6,
+  history: 5,
+  pinChatMessage: 3,
+  getChat: 2,
+} as const;
+
+type Kind = keyof typeof shares;
+const kinds = Object.keys(shares) as Kind[];
+const people_count = 20;
+/** An edited message may come back after a second: so many rows are more than a second of calls. */
+const per_share = 600;
+const heart = { emoji: '❤' };
+
+/** The same order in each run: nothing of it is left to chance. */
+function shuffled<T>(values: readonly T[]): T[] {
+  const mixed = [...values];
+  let state = 1;
+  for (let i = mixed.length - 1; i > 0; i--) {
+    state = (state * 48_271) % 2_147_483_647;
+    const j = state % (i + 1);
+    [mixed[i], mixed[j]] = [mixed[j] as T, mixed[i] as T];
+  }
+  return mixed;
+}
+
+export const mix: Scenario = {
+  name: 'mix',
+  title: `a mix: ${kinds.map((kind) => `${kind} ${shares[kind]} %`).join(', ')}`,
+  proof: '',
+  goal: null,
+  versions: 0,
+  async prepare(site, _watch, sizes) {
+    const target = site.front;
+    const pair = await makePair(target.baseUrl, site.adminToken, 'mixed');
+    const people = await makePeople(site, 'mixed_person', people_count);
+    await openChats(site, pair, people);
+    const { posts } = await makePosts(site, people[0] as Person, sizes.posts);
+    const edited = Math.max(1, Math.ceil((shares.editMessageText * per_share) / people_count));
+    const messages = await inParallel(people_count, 4, (i) =>
+      makeMessages(site, pair, (people[i] as Person).id, text, edited + 20),
+    );
+    const method = `/bot${pair.bot.token}`;
+    const sent = JSON.stringify(text);
+    // {2} is a person's id, {3} their token, {4} a message of their chat, {5} a post.
+    const calls: Record<Kind, Call> = {
+      sendMessage: { verb: 'POST', path: `${method}/sendMessage`, body: `{"chat_id":{2},"text":${sent}}` },
+      editMessageText: {
+        verb: 'POST',
+        path: `${method}/editMessageText`,
+        body: `{"chat_id":{2},"message_id":{4},"text":${JSON.stringify(`${text} {pass} {salt}`)}}`,
+      },
+      personWrites: {
+        verb: 'POST',
+        path: `/api/chats/${pair.bot.id}/messages`,
+        token: '{3}',
+        body: `{"text":${sent}}`,
+      },
+      react: { verb: 'POST', path: '/api/posts/{5}/reactions', token: '{3}', body: JSON.stringify(heart) },
+      getMe: { verb: 'GET', path: `${method}/getMe` },
+      sendChatAction: {
+        verb: 'POST',
+        path: `${method}/sendChatAction`,
+        body: '{"chat_id":{2},"action":"typing"}',
+      },
+      history: { verb: 'GET', path: `/api/chats/${pair.bot.id}/messages?limit=20`, token: '{3}' },
+      pinChatMessage: {
+        verb: 'POST',
+        path: `${method}/pinChatMessage`,
+        body: '{"chat_id":{2},"message_id":{4}}',
+      },
+      getChat: { verb: 'POST', path: `${method}/getChat`, body: '{"chat_id":{2}}' },
+    };
+    const rows = kinds.flatMap((kind, number) =>
+      Array.from({ length: shares[kind] * per_share }, (_, i) => {
+        const at = i % people_count;
+        const { id, token } = people[at] as Person;
+        const own = messages[at] as number[];
+        const nth = Math.floor(i / people_count);
+        const message = kind === 'pinChatMessage' ? own[edited + (nth % 20)] : own[nth % edited];
+        return [number, id, token, message, posts[i % posts.length]?.external_id].map(String);
+      }),
+    );
+    const forget = async () => {
+      // What nobody asks for would fill the bot's queue.
+      const [last] = await call<Array<{ update_id: number }>>(
+        `${target.baseUrl}${method}/getUpdates?offset=-1`,
+      );
+      if (last) await call(`${target.baseUrl}${method}/getUpdates?offset=${last.update_id + 1}`);
+    };
+    return {
+      labels: ['', 'service'],
+      subject: {
+        target,
+        series: {
+          origin: target.baseUrl,
+          calls: kinds.map((kind) => calls[kind]),
+          byRow: true,
+          rows: shuffled(rows),
+        },
+        async verify() {
+          await forget();
+          const [person] = people as [Person];
+          const body = { chat_id: person.id, text };
+          const { result } = await ask<{ result: Message }>(target, `${method}/sendMessage`, { body });
+          const path = `/api/chats/${pair.bot.id}/messages?limit=1`;
+          const seen = await ask<{ result: Message[] }>(target, path, { token: person.token });
+          expect(
+            seen.result[0]?.message_id === result.message_id && seen.result[0]?.text === text,
+            'the newest message of a chat is not the one that was sent',
+          );
+        },
+      },
+    };
+  },
+};

@@ -1,0 +1,18 @@
+/** What scenarios about messages of one chat share: how they look at it, and what must be the same on both sides. */
+import { call, type Pair } from '../../src/bench/client.js';
+import type { Message } from '../site/population.js';
+import type { Site } from '../site/site.js';
+
+export const labels = ['floor', 'service'] as const;
+
+export const recent = (seconds: number | undefined) => Math.abs(Date.now() / 1000 - (seconds ?? 0)) < 60;
+
+/** The newest messages as the user of the chat sees them, newest first. */
+export const historyOf = (site: Site, { bot, user }: Pair, limit: number): Promise<Message[]> =>
+  call(`${site.front.baseUrl}/api/chats/${bot.id}/messages?limit=${limit}`, { token: user.token });
+
+/** What of a message does not differ from call to call. */
+export const shapeOf = ({ message_id: _, date: __, edit_date, text: ___, ...rest }: Message) => ({
+  ...rest,
+  edited: edit_date !== undefined,
+});

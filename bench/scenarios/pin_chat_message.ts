@@ -1,0 +1,75 @@
+/** P2: the swap of a pinned message beside the same script on a bare server. */
+import { expect, makePair, type Pair } from '../../src/bench/client.js';
+import type { Series } from '../../src/bench/series.js';
+import { type Message, makeMessages, makePeople, openChats, text } from '../site/population.js';
+import type { Site, Target } from '../site/site.js';
+import { labels } from './one_chat.js';
+import { ask, type Scenario, type Side } from './scenario.js';
+
+/** Chats that pins go through, and messages in each. */
+const pinned = { chats: 10, messages: 50 };
+
+/** Pins two messages after one another in each chat; the second must be the pinned one. Then the bot has heard of all. */
+async function verifyPins(
+  site: Site,
+  target: Target,
+  { bot }: Pair,
+  probes: ReadonlyMap<number, readonly number[]>,
+): Promise<void> {
+  const method = `/bot${bot.token}`;
+  for (const [chat_id, ids] of probes) {
+    for (const message_id of ids) {
+      const body = { chat_id, message_id };
+      const { result } = await ask<{ result: boolean }>(target, `${method}/pinChatMessage`, { body });
+      expect(result === true, 'pinChatMessage does not answer with true');
+    }
+    const chat = await ask<{ result: { pinned_message?: Message } }>(site.front, `${method}/getChat`, {
+      body: { chat_id },
+    });
+    const shown = chat.result.pinned_message?.message_id;
+    expect(shown === ids.at(-1), `message ${ids.at(-1)} was pinned and ${shown} is shown`);
+  }
+  // A bot hears of its own pins. What nobody asks for would fill its queue, and be buried beyond its bounds.
+  const { result } = await ask<{ result: ReadonlyArray<{ message?: { pinned_message?: Message } }> }>(
+    site.front,
+    `${method}/getUpdates?offset=-1`,
+  );
+  const newest = result.at(-1)?.message?.pinned_message?.message_id;
+  expect(newest === [...probes.values()].at(-1)?.at(-1), `the newest update tells of ${newest}`);
+}
+
+export const pinChatMessage: Scenario = {
+  name: 'pinChatMessage',
+  title: 'pinChatMessage, the pinned message swapped',
+  proof: 'P2',
+  goal: { share: 0.8 },
+  // The service message and the pin.
+  versions: 2,
+  timed: true,
+  async prepare(site) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'pin');
+    const { bot } = pair;
+    const people = await makePeople(site, 'pin_person', pinned.chats);
+    await openChats(site, pair, people);
+    const inChats: Array<{ readonly chat: number; readonly ids: readonly number[] }> = [];
+    for (const { id: chat } of people)
+      inChats.push({ chat, ids: await makeMessages(site, pair, chat, text, pinned.messages + 2) });
+    const probes = new Map(inChats.map(({ chat, ids }) => [chat, ids.slice(pinned.messages)]));
+    const rows: Series['rows'] = Array.from({ length: pinned.messages }, (_, i) =>
+      inChats.map(({ chat, ids }) => [String(chat), String(ids[i])]),
+    ).flat();
+    const path = `/bot${bot.token}/pinChatMessage`;
+    const profile = { id: bot.id, bot: 1 as const, n: bot.name, u: bot.username };
+    const floor = await site.startFloor({ kind: 'pin', profile });
+    const side = (target: Target): Side => ({
+      target,
+      series: {
+        origin: target.baseUrl,
+        calls: [{ verb: 'POST', path, body: '{"chat_id":{1},"message_id":{2}}' }],
+        rows,
+      },
+      verify: () => verifyPins(site, target, pair, probes),
+    });
+    return { base: side(floor), subject: side(site.front), labels };
+  },
+};

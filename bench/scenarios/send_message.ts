@@ -1,0 +1,61 @@
+/** P2: `sendMessage` into one chat beside the same script on a bare server. */
+import { isDeepStrictEqual } from 'node:util';
+import { expect, makePair, type Pair } from '../../src/bench/client.js';
+import { once } from '../../src/bench/series.js';
+import { type Message, text } from '../site/population.js';
+import type { Site, Target } from '../site/site.js';
+import { historyOf, labels, recent, shapeOf } from './one_chat.js';
+import { ask, type Scenario, type Side } from './scenario.js';
+
+/** Sends a few messages one after another; the user must find them, in order and with what was answered. */
+async function verifySends(site: Site, target: Target, pair: Pair, path: string): Promise<void> {
+  const { bot, user } = pair;
+  const sent: Message[] = [];
+  for (let i = 0; i < 3; i++) {
+    const body = { chat_id: user.id, text };
+    const { result } = await ask<{ result: Message }>(target, path, { body });
+    expect(result.text === text, 'sendMessage answers with another text');
+    expect(result.from.id === bot.id && result.chat.id === user.id, 'sendMessage names others');
+    expect(recent(result.date), `sendMessage is dated ${result.date}`);
+    sent.push(result);
+  }
+  const history = await historyOf(site, pair, sent.length);
+  for (const [i, message] of sent.entries()) {
+    const seen = history[sent.length - 1 - i];
+    const previous = sent[i - 1]?.message_id ?? message.message_id - 1;
+    expect(message.message_id === previous + 1, 'message ids do not go up by one');
+    expect(
+      seen?.message_id === message.message_id &&
+        seen.text === text &&
+        seen.date === message.date &&
+        seen.from.id === bot.id,
+      `message ${message.message_id} is not in the history`,
+    );
+  }
+}
+
+export const sendMessage: Scenario = {
+  name: 'sendMessage',
+  title: 'sendMessage',
+  proof: 'P2',
+  goal: { share: 0.8, redis_us: 25 },
+  versions: 1,
+  timed: true,
+  async prepare(site) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'send');
+    const { bot, user } = pair;
+    const path = `/bot${bot.token}/sendMessage`;
+    const body = JSON.stringify({ chat_id: user.id, text });
+    const { result } = await ask<{ result: Message }>(site.front, path, { body });
+    const { from, chat } = result;
+    const floor = await site.startFloor({ kind: 'send', bot: bot.id, user: user.id, from, chat });
+    const bare = await ask<{ result: Message }>(floor, path, { body });
+    expect(isDeepStrictEqual(shapeOf(bare.result), shapeOf(result)), 'the floor answers with another shape');
+    const side = (target: Target): Side => ({
+      target,
+      series: { origin: target.baseUrl, calls: [{ verb: 'POST', path, body }], rows: once },
+      verify: () => verifySends(site, target, pair, path),
+    });
+    return { base: side(floor), subject: side(site.front), labels };
+  },
+};

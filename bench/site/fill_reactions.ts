@@ -1,0 +1,66 @@
+/** Puts many reactions on a post in little time: the script of a reaction is called as a front calls it, for made-up people. */
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, inParallel } from '../../src/bench/client.js';
+import { createRunner } from '../../src/redis/scripts.js';
+import { pack } from '../../src/store/codec.js';
+import { partitionOfPost, postNumber } from '../../src/store/keys.js';
+import type { RedisWatch } from './redis_watch.js';
+
+/** Ids of made-up people begin here: no real one has such an id. */
+const strangersFrom = 5_000_000_000;
+const width = 128;
+
+/**
+ * Adds reactions of `count` people who are nobody. A public channel lets anybody react; the script looks at no record of a
+ * person, so the post ends as if real ones had reacted.
+ */
+export async function fillReactions(
+  { connection, keys }: RedisWatch,
+  post: number,
+  emoji: string,
+  count: number,
+): Promise<void> {
+  const runner = createRunner({
+    connection,
+    recover: () => Promise.reject(new Error('Redis was restarted in mid-run')),
+  });
+  const partition = partitionOfPost(post);
+  const key = keys.post(post);
+  const at = {
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    post: key,
+    post_ticket: keys.ticket(key),
+    acted: keys.acted(post),
+    chat: keys.chatRoot(partition),
+    member: keys.memberRoot(partition),
+    channel: keys.postChannel(post),
+    due: keys.countsDue(partition),
+  };
+  const place = [String(post), String(partition), String(postNumber(post))];
+  await inParallel(count, width, async (i) => {
+    const user = String(strangersFrom + i);
+    const result = await runner.call(
+      'posts/react',
+      partition,
+      {
+        ...at,
+        user_ticket: keys.ticket(`${keys.acted(post)}${user}`),
+        request: keys.request(partition, user),
+      },
+      {
+        token: '',
+        reaction: pack([...place, 'set', emoji, user]),
+        external: createHash('md5').update(user).digest(),
+        known: '-',
+      },
+    );
+    expect(result.status === 'ok' && result.changed, `a reaction was answered with ${result.status}`);
+  });
+}
+
+/** Waits until Postgres has everything. */
+export async function untilFlushed(watch: RedisWatch, signal: AbortSignal): Promise<void> {
+  while ((await watch.journalLength()) > 0) await sleep(50, undefined, { signal });
+}

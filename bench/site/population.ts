@@ -1,0 +1,132 @@
+/** Who and what a run needs besides pairs: people, messages, and a channel with posts. All is made through the service. */
+
+import { call, expect, inParallel, type Pair } from '../../src/bench/client.js';
+import { limits } from '../../src/limits.js';
+import { createPool } from '../../src/postgres/pool.js';
+import { asDatabase } from '../../src/postgres/sql.js';
+import type { Site } from './site.js';
+
+export interface Person {
+  readonly id: number;
+  readonly externalId: string;
+  readonly token: string;
+}
+
+export interface Message {
+  readonly message_id: number;
+  readonly from: { readonly id: number };
+  readonly chat: { readonly id: number };
+  readonly date: number;
+  readonly edit_date?: number;
+  readonly text: string;
+}
+
+export interface Post {
+  readonly id: number;
+  readonly external_id: string;
+}
+
+export const text =
+  'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
+
+/** How many calls set a run up at a time. */
+const width = 16;
+
+export function makePeople({ front, adminToken }: Site, name: string, count: number): Promise<Person[]> {
+  return inParallel(count, width, async (i) => {
+    const { user, token } = await call<{ user: { id: number }; token: string }>(
+      `${front.baseUrl}/api/admin/users`,
+      { token: adminToken, body: { username: `${name}_${i}`, first_name: 'Person', language_code: 'en' } },
+    );
+    const me = await call<{ external_id: string }>(`${front.baseUrl}/api/me`, { token });
+    return { id: user.id, externalId: me.external_id, token };
+  });
+}
+
+/** Opens chats between a bot and more people. */
+export async function openChats({ front }: Site, { bot }: Pair, people: readonly Person[]): Promise<void> {
+  await inParallel(people.length, width, (i) =>
+    call(`${front.baseUrl}/api/bots/${bot.username}/start`, { token: people[i]?.token ?? '', body: {} }),
+  );
+}
+
+/** Opens chats between a bot and people who are made in the database at once, without a token. Returns their ids, mixed. */
+export async function openManyChats({ databaseUrl }: Site, { bot }: Pair, count: number): Promise<number[]> {
+  const pool = createPool({ url: databaseUrl, max: 1, name: 'bench', onError: () => undefined });
+  try {
+    const people = await asDatabase(pool).query<{ user_id: number }>(
+      `with people as (insert into users (first_name) select 'Person' from generate_series(1, $2::int) returning id)
+       insert into direct_chats (bot_id, user_id) select $1::bigint, id from people order by random() returning user_id`,
+      [bot.id, count],
+    );
+    return people.map(({ user_id }) => user_id);
+  } finally {
+    await pool.close();
+  }
+}
+
+/**
+ * Sends messages of a bot into a direct chat: one, then copies of it, a hundred in a step. Copies are kept as messages of
+ * their own. Returns their ids.
+ */
+export async function makeMessages(
+  { front }: Site,
+  { bot }: Pair,
+  user: number,
+  words: string,
+  count: number,
+): Promise<number[]> {
+  const method = `${front.baseUrl}/bot${bot.token}`;
+  const first = await call<Message>(`${method}/sendMessage`, { body: { chat_id: user, text: words } });
+  const step = limits.messages_batch_max;
+  const copies = await inParallel(Math.ceil((count - 1) / step), 4, (i) => {
+    const size = Math.min(step, count - 1 - i * step);
+    const message_ids: number[] = Array(size).fill(first.message_id);
+    const body = { chat_id: user, from_chat_id: user, message_ids };
+    return call<Array<{ message_id: number }>>(`${method}/copyMessages`, { body });
+  });
+  const ids = [first.message_id, ...copies.flat().map(({ message_id }) => message_id)];
+  expect(new Set(ids).size === count, `${ids.length} messages were made instead of ${count}`);
+  return ids;
+}
+
+/** A channel with posts, oldest first. */
+export async function makePosts(
+  { front }: Site,
+  owner: Person,
+  count: number,
+): Promise<{ readonly channel: number; readonly posts: Post[] }> {
+  const { token } = owner;
+  const { id: channel } = await call<{ id: number }>(`${front.baseUrl}/api/chats`, {
+    token,
+    body: { type: 'channel', title: 'Bench' },
+  });
+  await inParallel(count, width, () =>
+    call(`${front.baseUrl}/api/chats/${channel}/messages`, { token, body: { text } }),
+  );
+  const posts: Post[] = [];
+  for (let before = 0; posts.length < count; ) {
+    const page = await call<Array<Post & { message_id: number }>>(
+      `${front.baseUrl}/api/chats/${channel}/posts?limit=${limits.page_size_max}${before ? `&before=${before}` : ''}`,
+      { token },
+    );
+    expect(page.length > 0, `the channel shows ${posts.length} of ${count} posts`);
+    posts.push(...page.map(({ id, external_id }) => ({ id, external_id })));
+    before = page.at(-1)?.message_id ?? 0;
+  }
+  return { channel, posts: posts.reverse() };
+}
+
+/** Bots, one after another of these owners. Returns their tokens. */
+export async function makeBots(
+  { front }: Site,
+  owners: readonly Person[],
+  name: string,
+  count: number,
+): Promise<string[]> {
+  return inParallel(count, width, async (i) => {
+    const { token } = owners[i % owners.length] as Person;
+    const body = { username: `${name}_${i}_bot`, name: 'Bench' };
+    return (await call<{ token: string }>(`${front.baseUrl}/api/me/bots`, { token, body })).token;
+  });
+}

@@ -1,0 +1,91 @@
+/** What Redis did meanwhile: its CPU time, its scripts, the versions it gave out, its bytes, and what waits in the journals. */
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { type Keys, makeKeys } from '../../src/store/keys.js';
+
+export interface RedisCost {
+  /** user and system time of the whole server, in seconds */
+  readonly cpuSeconds: number;
+  /** EVALSHA calls of all clients, the flusher's among them */
+  readonly scripts: number;
+  /** Commands of all clients, and those that scripts ran inside. */
+  readonly commands: number;
+}
+
+export interface RedisWatch {
+  cost(): Promise<RedisCost>;
+  /** Entries that Postgres does not have yet, all partitions together. */
+  journalLength(): Promise<number>;
+  /** Versions given out so far, all partitions together: each change of an entity takes one. */
+  versions(): Promise<number>;
+  /** Bytes of all keys and deadlines with their tables; without buffers of clients, the append-only file and scripts. */
+  dataBytes(): Promise<number>;
+  /** Lets go of what Redis remembers of requests that were applied: for a minute it would count as data. Returns how many. */
+  forgetRequests(): Promise<number>;
+  readonly client: RedisConnection['client'];
+  readonly keys: Keys;
+  readonly connection: RedisConnection;
+  close(): Promise<void>;
+}
+
+/** Names and values that Redis lists in turn. */
+function readPairs(list: readonly unknown[]): Map<string, unknown> {
+  const pairs = new Map<string, unknown>();
+  for (let i = 0; i < list.length; i += 2) pairs.set(String(list[i]), list[i + 1]);
+  return pairs;
+}
+
+/** All commands, those inside scripts too. */
+function commandsRun(stats: string): number {
+  return [...stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm)].reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  );
+}
+
+export async function watchRedis(url: string, partitions: number): Promise<RedisWatch> {
+  const connection = connectRedis({ url, name: 'bench' });
+  await connection.ready(10_000);
+  const { client } = connection;
+  const keys = makeKeys(partitions);
+  const number = (text: string, pattern: RegExp) => Number(pattern.exec(text)?.[1] ?? 0);
+  return {
+    async cost() {
+      const [cpu, commands] = await Promise.all([client.info('cpu'), client.info('commandstats')]);
+      return {
+        cpuSeconds: number(cpu, /^used_cpu_user:([\d.]+)/m) + number(cpu, /^used_cpu_sys:([\d.]+)/m),
+        scripts: number(commands, /^cmdstat_evalsha:calls=(\d+)/m),
+        commands: commandsRun(commands),
+      };
+    },
+    async journalLength() {
+      const lengths = await Promise.all(
+        Array.from({ length: partitions }, (_, partition) => client.xlen(keys.journal(partition))),
+      );
+      return lengths.reduce((a, b) => a + b, 0);
+    },
+    async versions() {
+      const each = await Promise.all(
+        Array.from({ length: partitions }, (_, partition) => client.hget(keys.meta(partition), 'ver')),
+      );
+      return each.reduce((sum, version) => sum + Number(version ?? 0), 0);
+    },
+    async dataBytes() {
+      const stats = readPairs((await client.call('MEMORY', 'STATS')) as unknown[]);
+      const tables = readPairs((stats.get('db.0') ?? []) as unknown[]);
+      return [...tables.values(), stats.get('dataset.bytes')].reduce<number>((sum, n) => sum + Number(n), 0);
+    },
+    async forgetRequests() {
+      let count = 0;
+      for (let cursor = '0'; ; ) {
+        const [next, found] = await client.scan(cursor, 'MATCH', '*:req:*', 'COUNT', 10_000);
+        if (found.length > 0) count += await client.del(...found);
+        if (next === '0') return count;
+        cursor = next;
+      }
+    },
+    client,
+    keys,
+    connection,
+    close: () => connection.close(),
+  };
+}

@@ -1,0 +1,234 @@
+/** A service of its own for one run: Redis and Postgres as an installation has them, one front, one flusher. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { settings } from '../../src/config.js';
+import { startPostgres } from '../../src/local/postgres.js';
+import { endChild, exitOf, freePort } from '../../src/local/processes.js';
+import { startRedis } from '../../src/local/redis.js';
+import { ensureRedis } from '../../src/local/redis_install.js';
+import { node_flags, runRole, startRole } from '../../src/local/role.js';
+import { RoleLog } from '../../src/local/role_log.js';
+import type { FloorSetup, FloorTask } from '../floors/floor.js';
+import { otherCore, pin, pinTree, serverCore } from './processes.js';
+
+/** A server that is loaded. */
+export interface Target {
+  readonly baseUrl: string;
+  readonly pid: number;
+}
+
+export interface Site {
+  readonly front: Target;
+  readonly redisUrl: string;
+  readonly databaseUrl: string;
+  readonly postgresVersion: string;
+  readonly adminToken: string;
+  readonly partitions: number;
+  /** Folder that is removed at the end. */
+  readonly dir: string;
+  /** Ends the run. */
+  readonly signal: AbortSignal;
+  /** What runs besides the fronts, by pid. */
+  readonly parts: { readonly redis: number; readonly flush: number; readonly postgres: number };
+  /** Puts every process where it was placed at its start. */
+  repin(): void;
+  /** Starts one more front. */
+  startFront(): Promise<Target & { stop(): Promise<void> }>;
+  /** Starts a floor in a process of its own. */
+  startFloor(setup: FloorSetup): Promise<Target>;
+  /** Starts another program of the bench, gives it its task, and waits for its first word. */
+  startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
+  /** Starts a worker that delivers webhooks, on the core of the front. */
+  startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
+  /** Begins a CPU profile of the front or a worker, or ends it; nothing where none are wanted. */
+  profile(pid: number): void;
+  /** Stops everything that was started, newest first. */
+  stop(): Promise<void>;
+}
+
+/** A process of the bench's own. */
+export interface Program<Word = unknown> {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly first: Word;
+  stop(): Promise<void>;
+}
+
+export interface SiteOptions {
+  readonly partitions: number;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+  /** Where CPU profiles of the front go; none are taken without it. */
+  readonly profile: string | undefined;
+  /** More settings of the service. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** So large that a run never fills the journal: how far behind the flusher falls is a result, not a limit. */
+const journal_high_water = 10_000_000;
+/** The built program; this module runs from a folder beside it. */
+const main = fileURLToPath(new URL('../../main.js', import.meta.url));
+
+const stopSignals = [
+  ['SIGTERM', 2_000],
+  ['SIGKILL', 2_000],
+] as const;
+
+async function startProgram<Word>(
+  name: string,
+  task: unknown,
+  { core, env, stops }: { core: number; env: NodeJS.ProcessEnv; stops: Array<() => Promise<void>> },
+): Promise<Program<Word>> {
+  const file = fileURLToPath(new URL(`../${name}.js`, import.meta.url));
+  const child = spawn(process.execPath, [...node_flags, file], {
+    env,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const exited = exitOf(child);
+  const stop = () => endChild(child, exited, stopSignals);
+  stops.push(stop);
+  const spoke = new Promise<{ word: Word }>((resolve) => {
+    child.once('message', (word) => resolve({ word: word as Word }));
+  });
+  pin(child.pid as number, core);
+  child.send(task as object);
+  const outcome = await Promise.race([spoke, exited]);
+  if (typeof outcome === 'string') throw new Error(`${name} did not start`);
+  return { child, pid: child.pid as number, first: outcome.word, stop };
+}
+
+/** Settings of a service that happens to be configured here are not those of a run. */
+const withoutSettings = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(settings, name)));
+
+/** Waits for all, and tells of each that it has started, also when another one has failed. */
+async function together<T extends readonly unknown[]>(
+  starts: { readonly [K in keyof T]: Promise<T[K]> },
+  started: (each: T[number]) => void,
+): Promise<T> {
+  const ends = await Promise.allSettled(starts as readonly Promise<T[number]>[]);
+  for (const end of ends) if (end.status === 'fulfilled') started(end.value);
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  return ends.map((end) => (end as PromiseFulfilledResult<T[number]>).value) as unknown as T;
+}
+
+/** Starts everything. When a part fails, what has started is stopped again. */
+export async function startSite(options: SiteOptions): Promise<Site> {
+  const { say, signal } = options;
+  const dir = mkdtempSync(join(tmpdir(), 'petrel-bench-'));
+  // PostgreSQL may run as a user of its own, who has to come through.
+  chmodSync(dir, 0o711);
+  const stops: Array<() => Promise<void>> = [() => rm(dir, { recursive: true, force: true })];
+  const stop = async () => {
+    for (let next = stops.pop(); next; next = stops.pop()) await next();
+  };
+  try {
+    await ensureRedis(say);
+    say('starting Redis and PostgreSQL');
+    const [redis, postgres] = await together(
+      [
+        startRedis({ dir: join(dir, 'redis'), appendfsync: 'always', signal }),
+        startPostgres({ dir: join(dir, 'postgres'), signal }),
+      ],
+      (server) => {
+        stops.push(server.stop);
+        pin(server.pid, otherCore);
+      },
+    );
+
+    const adminToken = randomBytes(24).toString('hex');
+    const ports = [await freePort()];
+    const env = {
+      ...withoutSettings(process.env),
+      PETREL_HOME: join(dir, 'home'),
+      HOST: '127.0.0.1',
+      PORT: String(ports[0]),
+      SHARE_PORT: '0',
+      REDIS_URL: redis.url,
+      DATABASE_URL: postgres.url,
+      PARTITIONS: String(options.partitions),
+      ADMIN_TOKEN: adminToken,
+      TOKEN_PEPPER: randomBytes(32).toString('hex'),
+      TOKEN_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+      JOURNAL_HIGH_WATER: String(journal_high_water),
+      UWS_HTTP_MAX_HEADERS_SIZE: '65536',
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+      ...options.settings,
+    };
+    const profiled = (name: string) =>
+      options.profile === undefined
+        ? {}
+        : {
+            NODE_OPTIONS: `--import=${pathToFileURL(fileURLToPath(new URL('profiler.js', import.meta.url)))}`,
+            PETREL_BENCH_PROFILE: join(options.profile, name),
+          };
+    const role = (name: string, extra = {}, log = name) => ({
+      main,
+      role: name,
+      env: { ...env, ...extra },
+      log: new RoleLog(log, join(dir, `${log}.log`), say),
+      signal,
+    });
+    say('starting the service');
+    await runRole(role('migrate'));
+    const start = async (name: string, core: number, extra = {}, log = name) => {
+      const running = await startRole(role(name, extra, log));
+      stops.push(() => running.stop());
+      pin(running.pid, core);
+      return running;
+    };
+    const [flush, front] = await Promise.all([
+      start('flush', otherCore),
+      start('front', serverCore, profiled('front')),
+    ]);
+    return {
+      front: { baseUrl: `http://127.0.0.1:${ports[0]}`, pid: front.pid },
+      parts: { redis: redis.pid, flush: flush.pid, postgres: postgres.pid },
+      repin() {
+        for (const pid of [redis.pid, postgres.pid, flush.pid]) pinTree(pid, otherCore);
+        pinTree(front.pid, serverCore);
+      },
+      async startFront() {
+        const port = await freePort();
+        const { pid, stop } = await start(
+          'front',
+          serverCore,
+          { PORT: String(port) },
+          `front${ports.push(port)}`,
+        );
+        return { baseUrl: `http://127.0.0.1:${port}`, pid, stop };
+      },
+      redisUrl: redis.url,
+      databaseUrl: postgres.url,
+      postgresVersion: readFileSync(join(dir, 'postgres', 'data', 'PG_VERSION'), 'utf8').trim(),
+      adminToken,
+      partitions: options.partitions,
+      dir,
+      signal,
+      async startFloor(setup) {
+        const task: FloorTask = { setup, redisUrl: redis.url, partitions: options.partitions };
+        const floor = await startProgram<{ port: number }>('floors/floor', task, {
+          core: serverCore,
+          env,
+          stops,
+        });
+        if (floor.first.port === 0) throw new Error('a floor did not start');
+        return { baseUrl: `http://127.0.0.1:${floor.first.port}`, pid: floor.pid };
+      },
+      startProgram: (name, task, core) => startProgram(name, task, { core, env, stops }),
+      startWorker: () => start('deliver', serverCore, profiled('deliver')),
+      profile: (pid) => {
+        if (options.profile !== undefined) process.kill(pid, 'SIGUSR2');
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

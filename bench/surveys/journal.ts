@@ -1,0 +1,145 @@
+/**
+ * P4: journal → Postgres, rows a second. The flusher is stopped while a backlog grows, then let go; the same rows, for chats
+ * that do not exist, are written by a bare loop.
+ */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, inParallel, makePair } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
+import type { JournalFloorTask, JournalRow } from '../floors/journal_floor.js';
+import { known, median } from '../measure.js';
+import { untilFlushed } from '../site/fill_reactions.js';
+import { makeMessages, text } from '../site/population.js';
+import { cpuSeconds, cpuSecondsOfTree, otherCore } from '../site/processes.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
+import type { Survey } from './survey.js';
+
+/** Bots whose chats share the backlog, so that it lies in several partitions. */
+const chats = 8;
+/** No chat of the service has such an id. */
+const strangers_from = 6_000_000_000_000;
+const goal = 0.8;
+const share_measured = [0.1, 0.95] as const;
+
+/** All entries about messages that wait, as rows for other chats. */
+async function waitingRows({ client, keys }: RedisWatch, partitions: number): Promise<JournalRow[]> {
+  const rows: JournalRow[] = [];
+  for (let partition = 0; partition < partitions; partition++) {
+    for (const [id, fields] of await client.xrangeBuffer(keys.journal(partition), '-', '+')) {
+      const [, name, , image] = fields;
+      const [, chat, user, message] = /^msg:(\d+)\.(\d+):(\d+)$/.exec(String(name)) ?? [];
+      if (chat === undefined || image === undefined) continue;
+      const version = Number(String(id).split('-')[0]);
+      rows.push([
+        strangers_from + Number(chat),
+        Number(user),
+        Number(message),
+        version,
+        image.toString('base64'),
+      ]);
+    }
+  }
+  return rows;
+}
+
+interface Turn {
+  readonly rate: number;
+  /** µs a row of the writing process, and of Postgres. */
+  readonly own: number;
+  readonly postgres: number;
+}
+
+/** Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. */
+async function flusherTurn({ parts, signal }: Site, watch: RedisWatch, count: number): Promise<Turn> {
+  const [from, until] = share_measured.map((share) => count * (1 - share)) as [number, number];
+  const reading = () => ({
+    at: performance.now(),
+    own: cpuSeconds(parts.flush),
+    postgres: cpuSecondsOfTree(parts.postgres),
+  });
+  process.kill(parts.flush, 'SIGCONT');
+  let began: (ReturnType<typeof reading> & { left: number }) | undefined;
+  for (;;) {
+    const left = await watch.journalLength();
+    if (!began && left <= from) began = { ...reading(), left };
+    if (left <= until) {
+      const ended = reading();
+      const start = began ?? { ...ended, left };
+      const rows = start.left - left;
+      expect(rows > 0, 'the backlog was gone too soon to be timed: make more entries');
+      const each = (seconds: number) => (seconds * 1e6) / rows;
+      return {
+        rate: (rows * 1_000) / (ended.at - start.at),
+        own: each(ended.own - start.own),
+        postgres: each(ended.postgres - start.postgres),
+      };
+    }
+    await sleep(5, undefined, { signal });
+  }
+}
+
+async function floorTurn(site: Site, rows: readonly JournalRow[]): Promise<Turn> {
+  const task: JournalFloorTask = { databaseUrl: site.databaseUrl, rows: [] };
+  const floor = await site.startProgram<{ ms: number }>('floors/journal_floor', task, otherCore);
+  const costs = () => ({ own: cpuSeconds(floor.pid), postgres: cpuSecondsOfTree(site.parts.postgres) });
+  const before = costs();
+  const answer = once(floor.child, 'message', { signal: site.signal });
+  floor.child.send({ ...task, rows });
+  const [{ ms }] = (await answer) as [{ ms: number }];
+  const after = costs();
+  await floor.stop();
+  const each = (seconds: number) => (seconds * 1e6) / rows.length;
+  return {
+    rate: (rows.length * 1_000) / ms,
+    own: each(after.own - before.own),
+    postgres: each(after.postgres - before.postgres),
+  };
+}
+
+export const journal: Survey = {
+  name: 'journal',
+  async run(site, watch, { rounds, backlog, progress }): Promise<Finding[]> {
+    const pairs = await inParallel(chats, 2, (i) =>
+      makePair(site.front.baseUrl, site.adminToken, `journal_${i}`),
+    );
+    const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
+    // The first round warms both up.
+    for (let i = 0; i <= rounds; i++) {
+      progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);
+      await untilFlushed(watch, site.signal);
+      process.kill(site.parts.flush, 'SIGSTOP');
+      let rows: JournalRow[];
+      try {
+        const each = Math.ceil(backlog / chats);
+        await inParallel(chats, 4, (chat) => {
+          const pair = pairs[chat] as (typeof pairs)[number];
+          return makeMessages(site, pair, pair.user.id, text, each);
+        });
+        rows = await waitingRows(watch, site.partitions);
+        expect(rows.length >= backlog, `${rows.length} messages wait for Postgres instead of ${backlog}`);
+      } finally {
+        process.kill(site.parts.flush, 'SIGCONT');
+      }
+      const own = await flusherTurn(site, watch, await watch.journalLength());
+      await untilFlushed(watch, site.signal);
+      const floor = await floorTurn(site, rows);
+      if (i > 0) turns.push({ own, floor });
+    }
+    const ratio = median(turns.map(({ own, floor }) => own.rate / floor.rate));
+    const of = (side: 'own' | 'floor', field: keyof Turn) => median(turns.map((turn) => turn[side][field]));
+    const shown = (side: 'own' | 'floor') =>
+      `${Math.round(of(side, 'rate')).toLocaleString('en')}/s (${of(side, 'own').toFixed(1)} µs CPU a row, Postgres ${of(side, 'postgres').toFixed(1)} µs)`;
+    return [
+      {
+        key: 'journal beside a bare loop',
+        proof: 'P4',
+        what: `journal → Postgres, a backlog of ${backlog.toLocaleString('en')} messages beside a bare loop`,
+        measured: `${ratio.toFixed(2)} ×: the flusher ${shown('own')}, a bare loop ${shown('floor')}`,
+        value: known(ratio),
+        goal: `${goal} ×`,
+        met: ratio >= goal,
+      },
+    ];
+  },
+};

@@ -1,0 +1,178 @@
+/**
+ * P7: bytes of Redis for a hot message, a pending update and a reaction. What all keys, deadlines and their tables take
+ * is read before and after many of them were made, with the journal drained and without what is remembered of requests.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
+import { limits } from '../../src/limits.js';
+import { fillReactions, untilFlushed } from '../site/fill_reactions.js';
+import {
+  makeBots,
+  makeMessages,
+  makePeople,
+  makePosts,
+  openManyChats,
+  type Person,
+  type Post,
+} from '../site/population.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
+import type { Survey } from './survey.js';
+
+/** 300 bytes. */
+const words = 'Three hundred bytes of a letter that is neither short nor long. '.repeat(5).slice(0, 300);
+
+/** What all data takes once everything is in Postgres. */
+async function settledBytes(site: Site, watch: RedisWatch): Promise<number> {
+  await untilFlushed(watch, site.signal);
+  await watch.forgetRequests();
+  // Deadlines are set in the step that empties the journal; Redis then lets go of buffers in its own time.
+  await sleep(300, undefined, { signal: site.signal });
+  return watch.dataBytes();
+}
+
+const rounded = (bytes: number) => `${Math.round(bytes).toLocaleString('en')} bytes`;
+
+async function hotMessages(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding> {
+  const { bot, user } = pair;
+  const chat = { id: bot.id, user: user.id };
+  const [first] = await makeMessages(site, pair, user.id, words, 2);
+  const before = await settledBytes(site, watch);
+  const ids = await makeMessages(site, pair, user.id, words, count);
+  const bytes = ((await settledBytes(site, watch)) - before) / count;
+  const [sent, copied] = await Promise.all(
+    [first, ids.at(-1)].map((id) => watch.client.memory('USAGE', watch.keys.message(chat, id ?? 0))),
+  );
+  expect(Math.abs((sent ?? 0) - (copied ?? 0)) <= 16, `a message takes ${sent} bytes and a copy ${copied}`);
+  const deadline = await watch.client.pttl(watch.keys.message(chat, ids.at(-1) ?? 0));
+  expect(deadline > 0, 'a message that is in Postgres has no deadline');
+  const own = await Promise.all(
+    [watch.keys.chat(chat), watch.keys.changes(chat)].map((key) => watch.client.memory('USAGE', key)),
+  );
+  return {
+    key: 'bytes of a hot message',
+    proof: 'P7',
+    value: bytes,
+    what: `a hot message with ${words.length} bytes of text, of ${ids.length.toLocaleString('en')}`,
+    measured: `${rounded(bytes)} (its chat has a record of ${own[0]} and a log of ${own[1]})`,
+    goal: '700',
+    met: bytes <= 700,
+  };
+}
+
+async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding> {
+  const { bot, user } = pair;
+  const updates = <T>(query: string) =>
+    call<T>(`${site.front.baseUrl}/bot${bot.token}/getUpdates?${query}`, {});
+  // The first words of a chat are an update too.
+  const [begin] = await updates<Array<{ update_id: number }>>('offset=-1');
+  if (begin) await updates(`offset=${begin.update_id + 1}`);
+  await inParallel(count, 16, () =>
+    call(`${site.front.baseUrl}/api/chats/${bot.id}/messages`, { token: user.token, body: { text: words } }),
+  );
+  const before = await settledBytes(site, watch);
+  const waiting = await watch.client.xlen(watch.keys.queue(bot.id));
+  expect(waiting === count, `${waiting} updates wait instead of ${count}`);
+  const payload = Number(await watch.client.hget(watch.keys.queueState(bot.id), 'bytes')) / count;
+  const [last] = await updates<Array<{ update_id: number }>>('offset=-1');
+  const shown = JSON.stringify(last).length;
+  await updates(`offset=${(last?.update_id ?? 0) + 1}`);
+  const bytes = (before - (await settledBytes(site, watch))) / count;
+  const ratio = bytes / payload;
+  return {
+    key: 'bytes of a pending update',
+    proof: 'P7',
+    value: bytes,
+    what: `a pending update, of ${count.toLocaleString('en')}`,
+    measured: `${rounded(bytes)}, ${ratio.toFixed(2)} × its values of ${rounded(payload)} (${shown} as JSON)`,
+    goal: '1.4 ×',
+    met: ratio <= 1.4,
+  };
+}
+
+const heart = '❤';
+
+/** Twenty people put a heart on each post: what a post with few reactions takes for each. */
+async function fewReactions(site: Site, watch: RedisWatch, on: number): Promise<Finding> {
+  const each = 20;
+  const [owner] = (await makePeople(site, 'memory_reader', 1)) as [Person];
+  const { posts } = await makePosts(site, owner, on);
+  const before = await settledBytes(site, watch);
+  for (const { id } of posts) await fillReactions(watch, id, heart, each);
+  const bytes = ((await settledBytes(site, watch)) - before) / (each * on);
+  return reactionFinding(
+    'bytes of a reaction among few',
+    `a reaction, ${each} on each of ${on} posts`,
+    bytes,
+  );
+}
+
+async function manyReactions(site: Site, watch: RedisWatch, count: number): Promise<Finding> {
+  const [owner] = (await makePeople(site, 'memory_owner', 1)) as [Person];
+  const { posts } = await makePosts(site, owner, 1);
+  const before = await settledBytes(site, watch);
+  await fillReactions(watch, (posts[0] as Post).id, heart, count);
+  const bytes = ((await settledBytes(site, watch)) - before) / count;
+  return reactionFinding(
+    'bytes of a reaction among many',
+    `a reaction, ${count.toLocaleString('en')} on one post`,
+    bytes,
+  );
+}
+
+const reactionFinding = (key: string, what: string, bytes: number): Finding => ({
+  key,
+  value: bytes,
+  proof: 'P7',
+  what,
+  measured: rounded(bytes),
+  goal: '100',
+  met: bytes <= 100,
+});
+
+/** What a message, a chat and a bot need besides messages, for the capacity model. */
+async function others(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding[]> {
+  const figure = (key: string, what: string, bytes: number): Finding => ({
+    ...{ key, what, proof: '', measured: rounded(bytes), value: bytes, goal: '', met: null },
+  });
+  const { front } = site;
+  const send = (token: string, chat_id: number) =>
+    call(`${front.baseUrl}/bot${token}/sendMessage`, { body: { chat_id, text: words } });
+  const before = await settledBytes(site, watch);
+  const people = await openManyChats(site, pair, count);
+  await inParallel(count, 16, (i) => send(pair.bot.token, people[i] as number));
+  await untilFlushed(watch, site.signal);
+  const remembered = await watch.dataBytes();
+  const requests = await watch.forgetRequests();
+  const forgotten = await watch.dataBytes();
+  const withChats = await settledBytes(site, watch);
+  const [owner] = (await makePeople(site, 'memory_bots', 1)) as [Person];
+  const bots = await makeBots(site, [owner], 'memory', Math.min(count, limits.bots_per_owner_max));
+  await inParallel(bots.length, 16, (i) => call(`${front.baseUrl}/bot${bots[i]}/getMe`));
+  const withBots = await settledBytes(site, watch);
+  return [
+    figure('bytes of a hot chat', 'a hot direct chat with one message', (withChats - before) / count),
+    figure('bytes of a bot', 'a bot that calls, its token included', (withBots - withChats) / bots.length),
+    figure(
+      'bytes of a remembered request',
+      'a request that is remembered for a minute',
+      (remembered - forgotten) / requests,
+    ),
+  ];
+}
+
+export const memory: Survey = {
+  name: 'memory',
+  async run(site, watch, { entities, posts }) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'memory');
+    return [
+      await hotMessages(site, watch, pair, entities),
+      await pendingUpdates(site, watch, pair, Math.ceil(entities / 4)),
+      await fewReactions(site, watch, posts),
+      await manyReactions(site, watch, entities),
+      ...(await others(site, watch, pair, Math.ceil(entities / 20))),
+    ];
+  },
+};

@@ -1,0 +1,97 @@
+/**
+ * Reactions on cold posts: Redis holds nothing of them, so each call reads back from Postgres first. Each post takes one such
+ * call; the same calls on the posts that are hot since then stand beside them.
+ */
+
+import { expect, inParallel } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
+import { makeHistogram, note, spreadOf } from '../../src/bench/spread.js';
+import { costsBetween, known, median, readCosts } from '../measure.js';
+import { setHeart } from '../scenarios/hearts.js';
+import { untilFlushed } from '../site/fill_reactions.js';
+import { makePeople, makePosts, type Person, type Post } from '../site/population.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
+import type { Survey } from './survey.js';
+
+const width = 16;
+
+/** Takes everything of these posts out of Redis, as if their time had come. */
+async function forgetPosts({ client, keys }: RedisWatch, posts: readonly Post[]): Promise<void> {
+  const prefixes = new Map(posts.map(({ id }) => [keys.acted(id), id]));
+  const found: string[] = [];
+  for (let cursor = '0'; ; ) {
+    const [next, names] = await client.scan(cursor, 'MATCH', '*:acted:*', 'COUNT', 10_000);
+    for (const name of names) if (prefixes.has(name.slice(0, name.lastIndexOf(':') + 1))) found.push(name);
+    if (next === '0') break;
+    cursor = next;
+  }
+  expect(found.length > 0, 'Redis holds nobody who reacted to the posts that are to be forgotten');
+  for (const name of [...posts.map(({ id }) => keys.post(id)), ...found]) await client.unlink(name);
+}
+
+interface Turn {
+  readonly cpu: ReturnType<typeof costsBetween>;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** One heart of this person on each post; every answer must count it. */
+async function turn(
+  site: Site,
+  watch: RedisWatch,
+  posts: readonly Post[],
+  person: Person,
+  others: number,
+): Promise<Turn> {
+  await untilFlushed(watch, site.signal);
+  const histogram = makeHistogram();
+  const before = await readCosts(site, watch, [site.front.pid]);
+  await inParallel(posts.length, width, async (i) => {
+    const since = performance.now();
+    const { reactions } = await setHeart(site.front, posts[i] as Post, person);
+    note(histogram, performance.now() - since);
+    expect(
+      reactions[0]?.count === others + 1,
+      `${reactions[0]?.count} hearts are counted on a post instead of ${others + 1}`,
+    );
+  });
+  await untilFlushed(watch, site.signal);
+  const { p50, p99 } = spreadOf(histogram);
+  return {
+    cpu: costsBetween(before, await readCosts(site, watch, [site.front.pid]), posts.length),
+    p50,
+    p99,
+  };
+}
+
+export const reactionsCold: Survey = {
+  name: 'reactions_cold',
+  async run(site, watch, { posts: count, rounds, progress }): Promise<Finding[]> {
+    const people = await makePeople(site, 'cold_person', 2 * rounds + 1);
+    const { posts } = await makePosts(site, people[0] as Person, count * 4);
+    await turn(site, watch, posts, people[0] as Person, 0);
+    const turns = { hot: [] as Turn[], cold: [] as Turn[] };
+    for (let i = 0; i < rounds; i++) {
+      progress(`reactions_cold: round ${i + 1} of ${rounds}`);
+      const others = 2 * i + 1;
+      await untilFlushed(watch, site.signal);
+      await forgetPosts(watch, posts);
+      turns.cold.push(await turn(site, watch, posts, people[others] as Person, others));
+      turns.hot.push(await turn(site, watch, posts, people[others + 1] as Person, others + 1));
+    }
+    return (['hot', 'cold'] as const).map((which) => {
+      const of = (pick: (turn: Turn) => number) => median(turns[which].map(pick));
+      const us = (name: 'server' | 'redis' | 'postgres') => of(({ cpu }) => cpu[name]);
+      return {
+        key: `us of a reaction on a ${which} post`,
+        proof: '',
+        what: `a reaction on each of ${posts.length} ${which} posts, ${width} at a time`,
+        measured: `${us('server').toFixed(0)} µs CPU of the front, Redis ${us('redis').toFixed(0)} µs, Postgres ${us('postgres').toFixed(0)} µs; p50 ${of(({ p50 }) => p50).toFixed(1)}, p99 ${of(({ p99 }) => p99).toFixed(1)} ms`,
+        value: known(us('server')),
+        goal: '',
+        met: null,
+      };
+    });
+  },
+};

@@ -1,0 +1,136 @@
+/**
+ * `sendMessage` over one, two and three fronts of one machine, whose cores all processes share, beside what the capacity
+ * model says from the costs at one front. On two cores it shows that fronts add up and that the model counts right, not how
+ * far fronts scale.
+ */
+import { availableParallelism } from 'node:os';
+import { expect, makePair } from '../../src/bench/client.js';
+import type { Finding, ScalingResult } from '../../src/bench/results.js';
+import { once } from '../../src/bench/series.js';
+import { type LoadOptions, load } from '../load/load.js';
+import { costsBetween, drain, known, median, readCosts } from '../measure.js';
+import { highestRate } from '../model/model.js';
+import { ask } from '../scenarios/scenario.js';
+import { type Message, text } from '../site/population.js';
+import { unpin } from '../site/processes.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site, Target } from '../site/site.js';
+
+const warmup_s = 1;
+const off_max = 0.2;
+
+export interface ScalingOptions extends LoadOptions {
+  readonly rounds: number;
+  /** Most fronts. */
+  readonly fronts: number;
+  readonly watch: RedisWatch;
+  readonly progress: (line: string) => void;
+}
+
+interface Turn {
+  readonly rate: number;
+  readonly cpu: ReturnType<typeof costsBetween>;
+  readonly p99_ms: number;
+}
+
+/** One turn on these fronts at once, each with its share of the connections. */
+async function turn(
+  site: Site,
+  fronts: readonly Target[],
+  path: string,
+  body: string,
+  options: ScalingOptions,
+): Promise<Turn> {
+  const { watch, connections } = options;
+  for (const front of fronts) {
+    const { result } = await ask<{ result: Message }>(front, path, { body });
+    expect(result.text === text, 'sendMessage answers with another text');
+  }
+  await drain(options);
+  const pids = fronts.map(({ pid }) => pid);
+  const reading = async () => ({ ...(await readCosts(site, watch, pids)), versions: await watch.versions() });
+  const before = await reading();
+  const own = { ...options, connections: Math.max(1, Math.floor(connections / fronts.length)) };
+  const series = fronts.map(({ baseUrl }) => ({
+    origin: baseUrl,
+    calls: [{ verb: 'POST' as const, path, body }],
+    rows: once,
+  }));
+  const results = await Promise.all(series.map((each) => load(each, own)));
+  const after = await reading();
+  const requests = results.reduce((sum, result) => sum + result.requests, 0);
+  const applied = after.versions - before.versions;
+  expect(
+    applied >= requests && applied <= requests + connections,
+    `${requests} calls were acknowledged and ${applied} applied`,
+  );
+  return {
+    rate: results.reduce((sum, result) => sum + result.requests / result.seconds, 0),
+    cpu: costsBetween(before, after, requests),
+    p99_ms: Math.max(...results.map(({ p99 }) => p99)),
+  };
+}
+
+/** Rounds over all numbers of fronts in turns; medians. */
+export async function scaling(
+  site: Site,
+  options: ScalingOptions,
+): Promise<{ readonly results: ScalingResult[]; readonly findings: Finding[] }> {
+  const pair = await makePair(site.front.baseUrl, site.adminToken, 'scaling');
+  const path = `/bot${pair.bot.token}/sendMessage`;
+  const body = JSON.stringify({ chat_id: pair.user.id, text });
+  const more: Array<Awaited<ReturnType<Site['startFront']>>> = [];
+  try {
+    while (more.length < options.fronts - 1) more.push(await site.startFront());
+    const all: Target[] = [site.front, ...more];
+    for (const pid of [...all.map((front) => front.pid), ...Object.values(site.parts)]) unpin(pid);
+    const turns = all.map((): Turn[] => []);
+    for (let i = 0; i <= options.rounds; i++) {
+      for (let count = 1; count <= all.length; count++) {
+        options.progress(
+          `scaling: ${i === 0 ? 'warm-up' : `round ${i} of ${options.rounds}`}, ${count} fronts`,
+        );
+        const seconds = i === 0 ? warmup_s : options.seconds;
+        const done = await turn(site, all.slice(0, count), path, body, {
+          ...options,
+          seconds,
+          anyCore: true,
+        });
+        if (i > 0) turns[count - 1]?.push(done);
+      }
+    }
+    return judge(turns);
+  } finally {
+    for (const front of more) await front.stop();
+    site.repin();
+  }
+}
+
+const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
+
+function judge(turns: readonly (readonly Turn[])[]) {
+  const costs = turns.map((each) =>
+    Object.fromEntries(names.map((name) => [name, median(each.map(({ cpu }) => cpu[name]))])),
+  ) as Array<Turn['cpu']>;
+  const cores = availableParallelism();
+  const results = turns.map((each, i) => ({
+    fronts: i + 1,
+    rate: median(each.map(({ rate }) => rate)),
+    predicted: known(highestRate(costs[0] as Turn['cpu'], i + 1, cores)),
+    cpu: costs[i] as Turn['cpu'],
+    p99_ms: median(each.map(({ p99_ms }) => p99_ms)),
+  }));
+  const findings = results.map(({ fronts, rate, predicted }): Finding => {
+    const off = predicted === null ? Number.NaN : Math.abs(predicted / rate - 1);
+    return {
+      key: `model at ${fronts} fronts`,
+      proof: '',
+      what: `highest rate over ${fronts} ${fronts === 1 ? 'front' : 'fronts'} on ${cores} cores beside the capacity model`,
+      measured: `${Math.round(rate).toLocaleString('en')}/s, predicted ${Math.round(predicted ?? 0).toLocaleString('en')}/s, off by ${(off * 100).toFixed(0)} %`,
+      value: known(off),
+      goal: `within ${off_max * 100} %`,
+      met: off <= off_max,
+    };
+  });
+  return { results, findings };
+}

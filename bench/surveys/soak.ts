@@ -1,0 +1,163 @@
+/**
+ * Hours in small: the mix at a part of its highest rate while bots and chats are made and deleted, with a short time for what
+ * is hot, so that Redis forgets as it would in a long run. Memory of every process, Redis' data, the journal and errors are
+ * looked at until the end.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { call, makePair } from '../../src/bench/client.js';
+import type { Finding, SoakSample } from '../../src/bench/results.js';
+import { type LoadOptions, load, loadFixed } from '../load/load.js';
+import { drain, known, median } from '../measure.js';
+import { mix } from '../scenarios/mix.js';
+import type { Sizes } from '../scenarios/scenario.js';
+import { text } from '../site/population.js';
+import { residentBytes } from '../site/processes.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
+
+/** The site of a soak keeps what was touched for so long: the least that may be set. */
+export const soak_hot_ttl_ms = 60_000;
+const highest_s = 3;
+const slice_s_max = 30;
+const slices_min = 12;
+/** Parts of the run: warm-up, and then a first and a last part that must be alike. */
+const warm = 1 / 3;
+/** A process may hold so much more in the last part, by share and in bytes: collections come when they come. */
+const grown_max = 1.1;
+const grown_bytes_max = 24 * 2 ** 20;
+/** The journal may hold what is written in so many seconds. */
+const journal_s_max = 5;
+
+export interface SoakOptions extends LoadOptions, Sizes {
+  readonly minutes: number;
+  /** Part of the highest rate. */
+  readonly part: number;
+  readonly watch: RedisWatch;
+  readonly progress: (line: string) => void;
+}
+
+/** Makes a bot with an owner and a chat, writes into it and deletes it, again and again. The function ends that. */
+function churn({ front, adminToken }: Site, progress: (line: string) => void): () => Promise<number> {
+  let made = 0;
+  let over = false;
+  let fault: unknown;
+  const work = async () => {
+    while (!over) {
+      const pair = await makePair(front.baseUrl, adminToken, `churn_${made++}`);
+      await call(`${front.baseUrl}/bot${pair.bot.token}/sendMessage`, {
+        body: { chat_id: pair.user.id, text },
+      });
+      await call(`${front.baseUrl}/api/me/bots/${pair.bot.id}`, { verb: 'DELETE', token: pair.user.token });
+      await sleep(50);
+    }
+  };
+  const done = work().catch((error) => {
+    fault = error;
+    progress(`soak: making bots failed: ${(error as Error).message}`);
+  });
+  return async () => {
+    over = true;
+    await done;
+    if (fault) throw fault;
+    return made;
+  };
+}
+
+function findingsOf(samples: readonly SoakSample[], rate: number, made: number): Finding[] {
+  const after = samples.slice(Math.floor(samples.length * warm));
+  const [first, last] = [after.slice(0, after.length >> 1), after.slice(after.length >> 1)];
+  const minutes = ((samples.at(-1)?.at_s ?? 0) / 60).toFixed(1);
+  const flat = (what: string, of: (sample: SoakSample) => number): Finding => {
+    const [before, now] = [median(first.map(of)), median(last.map(of))];
+    const megabytes = (bytes: number) => (bytes / 2 ** 20).toFixed(1);
+    return {
+      key: `soak ${what}`,
+      proof: '',
+      what: `soak of ${minutes} minutes at ${Math.round(rate).toLocaleString('en')}/s: ${what}`,
+      measured: `${megabytes(before)} MB in the first half after the warm-up, ${megabytes(now)} MB in the second`,
+      value: known(now / before),
+      goal: `≤ ${grown_max} × or ${grown_bytes_max / 2 ** 20} MB more`,
+      met: now <= before * grown_max || now - before <= grown_bytes_max,
+    };
+  };
+  const journal = Math.max(...samples.map((sample) => sample.journal));
+  const errors = samples.reduce((sum, sample) => sum + sample.errors, 0);
+  return [
+    ...Object.keys(samples[0]?.resident ?? {}).map((name) =>
+      flat(`memory of ${name}`, ({ resident }) => resident[name] ?? 0),
+    ),
+    flat('data of Redis', ({ redis_data }) => redis_data),
+    {
+      key: 'soak journal',
+      proof: '',
+      what: `soak: entries that waited for Postgres at most; ${made} bots with chats were made and deleted`,
+      measured: journal.toLocaleString('en'),
+      value: journal,
+      goal: `≤ what ${journal_s_max} s write`,
+      met: journal <= rate * journal_s_max,
+    },
+    {
+      key: 'soak errors',
+      proof: '',
+      what: 'soak: calls that failed',
+      measured: String(errors),
+      value: errors,
+      goal: '0',
+      met: errors === 0,
+    },
+  ];
+}
+
+/** Runs for so many minutes. Throws WrongAnswer as soon as a call fails. */
+export async function soak(
+  site: Site,
+  options: SoakOptions,
+): Promise<{ readonly samples: SoakSample[]; readonly findings: Finding[] }> {
+  const { watch, progress, minutes, part } = options;
+  const { subject } = await mix.prepare(site, watch, options);
+  progress('soak: looking for the highest rate');
+  const { series } = subject;
+  const found = await load(series, { ...options, seconds: highest_s });
+  await drain(options);
+  const rate = Math.max(1, Math.round((found.requests / found.seconds) * part));
+  const total_s = minutes * 60;
+  const seconds = Math.min(slice_s_max, Math.max(2, Math.floor(total_s / slices_min)));
+  const samples: SoakSample[] = [];
+  const began = performance.now();
+  const elapsed = () => (performance.now() - began) / 1_000;
+  const end = churn(site, progress);
+  try {
+    while (elapsed() < total_s) {
+      // A message can be edited once a second: the slice before this must not meet this one's first edits.
+      await sleep(1_100, undefined, { signal: site.signal });
+      await subject.verify();
+      const result = await loadFixed(series, { ...options, rate, seconds });
+      const { front, parts } = site;
+      const journal = await watch.journalLength();
+      const failed = Object.values(result.failed).reduce((a, b) => a + b, 0);
+      samples.push({
+        at_s: elapsed(),
+        rate: result.rate,
+        resident: {
+          front: residentBytes(front.pid),
+          flusher: residentBytes(parts.flush),
+          Redis: residentBytes(parts.redis),
+          Postgres: residentBytes(parts.postgres),
+        },
+        redis_data: await watch.dataBytes(),
+        journal,
+        errors: failed,
+        p99_ms: result.spread.p99,
+      });
+      const left = Math.max(0, Math.round((total_s - elapsed()) / 60));
+      progress(
+        `soak: ${rate}/s, p99 ${result.spread.p99.toFixed(1)} ms, journal ${journal}, ${left} minutes left`,
+      );
+    }
+  } finally {
+    await end();
+  }
+  const made = await end();
+  await drain(options);
+  return { samples, findings: findingsOf(samples, rate, made) };
+}

@@ -1,0 +1,16 @@
+/** What is counted once instead of timed in rounds: each finding stands beside its goal, where it has one. */
+import type { Finding } from '../../src/bench/results.js';
+import type { Sizes } from '../scenarios/scenario.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
+
+export interface SurveyOptions extends Sizes {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly progress: (line: string) => void;
+}
+
+export interface Survey {
+  readonly name: string;
+  run(site: Site, watch: RedisWatch, options: SurveyOptions): Promise<Finding[]>;
+}

@@ -1,0 +1,139 @@
+/** P5: what a front asks of Redis for a call on hot data, counted by Redis itself. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { answerOf, call, expect, makePair } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
+import { limits } from '../../src/limits.js';
+import { openMonitor } from '../site/monitor.js';
+import { makeMessages, makePeople, makePosts, type Person, type Post, text } from '../site/population.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site } from '../site/site.js';
+import type { Survey } from './survey.js';
+
+/** Calls of each kind that are counted, one after another. */
+const repeats = 30;
+
+interface Kind {
+  readonly name: string;
+  /** Round trips. */
+  readonly goal: number;
+  make(i: number): Promise<unknown>;
+}
+
+/** What came over connections of the front, and what scripts did inside Redis for it. */
+interface Seen {
+  readonly asked: string[];
+  inside: number;
+}
+
+/** Follows everything that Redis is told, and tells apart who asks. */
+async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client']) {
+  let seen: Seen = { asked: [], inside: 0 };
+  let front: ReadonlySet<string> = new Set();
+  let ours = false;
+  let heard = '';
+  const close = await openMonitor(redisUrl, ({ source, command, args }) => {
+    if (source === 'lua') {
+      if (ours) seen.inside++;
+      return;
+    }
+    if (command === 'echo') heard = args;
+    // The lease on what a front remembers is renewed three times a second, whatever is called.
+    ours = front.has(source) && !args.includes(':auth_nodes"');
+    if (ours) seen.asked.push(command);
+  });
+  /** Waits until all that was sent before has been heard of. */
+  async function settle(mark: string): Promise<void> {
+    await client.echo(mark);
+    while (heard !== `"${mark}"`) await sleep(1, undefined, { signal });
+  }
+  let marks = 0;
+  return {
+    async during(work: () => Promise<unknown>): Promise<Seen> {
+      const list = String(await client.client('LIST'));
+      const named = list.split('\n').filter((line) => line.includes(' name=petrel-front'));
+      front = new Set(named.map((line) => / addr=(\S+)/.exec(line)?.[1] ?? ''));
+      expect(front.size > 0, 'Redis knows no connection of the front');
+      await settle(`begin ${++marks}`);
+      seen = { asked: [], inside: 0 };
+      await work();
+      await settle(`end ${marks}`);
+      return seen;
+    },
+    close,
+  };
+}
+
+async function kindsOf(site: Site): Promise<Kind[]> {
+  const { baseUrl } = site.front;
+  const pair = await makePair(baseUrl, site.adminToken, 'trips');
+  const { bot, user } = pair;
+  const hundred = limits.messages_batch_max;
+  const ids = await makeMessages(site, pair, user.id, text, Math.max(hundred, repeats + 1));
+  const [person] = (await makePeople(site, 'trips_reader', 1)) as [Person];
+  const { posts } = await makePosts(site, person, repeats + 1);
+  const chat = { chat_id: user.id };
+  const from = { ...chat, from_chat_id: user.id };
+  const bots = (method: string, body: object) => call(`${baseUrl}/bot${bot.token}/${method}`, { body });
+  const path = (i: number) => `${baseUrl}/api/posts/${(posts[i] as Post).external_id}/reactions`;
+  const emoji = '❤';
+  const { token } = person;
+  const message_ids = ids.slice(0, hundred);
+  return [
+    { name: 'getMe', goal: 0, make: () => bots('getMe', {}) },
+    { name: 'sendMessage', goal: 1, make: () => bots('sendMessage', { ...chat, text }) },
+    {
+      name: 'editMessageText',
+      goal: 1,
+      make: (i) => bots('editMessageText', { ...chat, message_id: ids[i], text: `edited ${i}` }),
+    },
+    {
+      name: 'pinChatMessage',
+      goal: 1,
+      make: (i) => bots('pinChatMessage', { ...chat, message_id: ids[i] }),
+    },
+    { name: 'a reaction set', goal: 1, make: (i) => answerOf(path(i), { token, body: { emoji } }) },
+    { name: 'a reaction removed', goal: 1, make: (i) => answerOf(path(i), { verb: 'DELETE', token }) },
+    ...(['forwardMessage', 'copyMessage'] as const).map((name) => ({
+      name,
+      goal: 2,
+      make: (i: number) => bots(name, { ...from, message_id: ids[i] }),
+    })),
+    ...(['forwardMessages', 'copyMessages'] as const).map((name) => ({
+      name: `${name}, ${hundred}`,
+      goal: 2,
+      make: () => bots(name, { ...from, message_ids }),
+    })),
+  ];
+}
+
+export const trips: Survey = {
+  name: 'trips',
+  async run(site, watch): Promise<Finding[]> {
+    const kinds = await kindsOf(site);
+    const follow = await watchFront(site, watch.client);
+    const findings: Finding[] = [];
+    try {
+      for (const { name, goal, make } of kinds) {
+        // The first one makes hot what is not yet.
+        await make(0);
+        const { asked, inside } = await follow.during(async () => {
+          for (let i = 1; i <= repeats; i++) await make(i);
+        });
+        const each = (n: number) => (n / repeats).toFixed(2).replace(/\.00$/, '');
+        findings.push({
+          key: `trips of ${name}`,
+          proof: 'P5',
+          value: asked.length / repeats,
+          what: `round trips of ${name}`,
+          measured: `${each(asked.length)} (commands of its scripts ${each(inside)})`,
+          goal: String(goal),
+          met: asked.length === goal * repeats,
+        });
+      }
+    } finally {
+      follow.close();
+    }
+    return findings;
+  },
+};

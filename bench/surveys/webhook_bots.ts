@@ -1,0 +1,125 @@
+/** Bots with webhooks, the people who write to them, and the receiver that all of it goes to. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
+import { makeCertificate } from '../site/certificate.js';
+import { makePeople, openChats, type Person, text } from '../site/population.js';
+import { otherCore } from '../site/processes.js';
+import type { Program, Site } from '../site/site.js';
+import type { Books, Expected, ReceiverAsk, ReceiverTask, ReceiverWord } from './webhook_receiver.js';
+
+export const bots = 20;
+export const connections = 40;
+/** More than the connections, so that the order of a chat leaves none of them idle. */
+const people_count = 48;
+/** What a round may take until everything has arrived. */
+const round_ms_max = 120_000;
+/** A duplicate may come so much later. */
+const late_ms = 300;
+const people_call_ms_max = 30_000;
+
+export interface WebhookBots {
+  readonly origin: string;
+  readonly certificate: string;
+  readonly secretToken: string;
+  /** Opens the books of a round. */
+  expect(round: Omit<Expected, 'kind'>): void;
+  /** Waits for a point of the round. Throws when it takes too long. */
+  reached(point: 'from' | 'until' | 'done'): Promise<void>;
+  /** Closes the books. Throws WrongAnswer unless all of the round came, once each and rightly signed. */
+  books(count: number, requests: boolean): Promise<Books>;
+  /** Sets the webhooks of all bots, or deletes them. */
+  set(on: boolean, drop?: boolean): Promise<void>;
+  /** A person writes to a bot: the update with this number, due at this Unix time in ms. */
+  say(number: number, due: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+function listenTo(receiver: Program<ReceiverWord>, signal: AbortSignal) {
+  const heard = new Map<string, ReceiverWord>();
+  receiver.child.on('message', (word: ReceiverWord) => heard.set(word.kind, word));
+  return {
+    ask(ask: ReceiverAsk) {
+      if (ask.kind === 'expect') heard.clear();
+      receiver.child.send(ask);
+    },
+    async word<K extends ReceiverWord['kind']>(kind: K): Promise<Extract<ReceiverWord, { kind: K }>> {
+      const end = performance.now() + round_ms_max;
+      for (let word = heard.get(kind); ; word = heard.get(kind)) {
+        if (word) return word as Extract<ReceiverWord, { kind: K }>;
+        expect(performance.now() < end, `the receiver has not said "${kind}"`);
+        await sleep(1, undefined, { signal });
+      }
+    },
+  };
+}
+
+/** `name` tells the bots of two surveys apart. */
+export async function makeWebhookBots(site: Site, name: string): Promise<WebhookBots> {
+  const { front, adminToken } = site;
+  const certificate = makeCertificate();
+  const secretToken = randomBytes(24).toString('hex');
+  const task: ReceiverTask = { certificate, secretToken };
+  const receiver = await site.startProgram<ReceiverWord>('surveys/webhook_receiver', task, otherCore);
+  const { first } = receiver;
+  expect(first.kind === 'listening' && first.port > 0, 'the receiver did not start');
+  const origin = `https://127.0.0.1:${first.port}`;
+  const { ask, word } = listenTo(receiver, site.signal);
+
+  const pairs = await inParallel(bots, 4, (i) => makePair(front.baseUrl, adminToken, `${name}_${i}`));
+  const people = await makePeople(site, `${name}_person`, people_count);
+  await inParallel(bots, 2, (i) => openChats(site, pairs[i] as Pair, people));
+  const pool = new Pool(front.baseUrl, { connections: 128, pipelining: 1 });
+
+  return {
+    origin,
+    certificate: certificate.cert,
+    secretToken,
+    expect: (round) => ask({ kind: 'expect', ...round }),
+    async reached(point) {
+      await word(point);
+    },
+    async books(count, requests) {
+      await sleep(late_ms, undefined, { signal: site.signal });
+      ask({ kind: 'tell', requests });
+      const books = await word('books');
+      const { arrived, distinct, wrongSignatures } = books;
+      expect(
+        arrived === count && distinct === count && wrongSignatures === 0,
+        `of ${count} updates ${distinct} arrived in ${arrived} deliveries, ${wrongSignatures} of them with a wrong signature`,
+      );
+      return books;
+    },
+    async set(on, drop = false) {
+      const settings = {
+        certificate: certificate.cert,
+        secret_token: secretToken,
+        max_connections: connections,
+      };
+      await inParallel(bots, bots, (i) =>
+        call(`${front.baseUrl}/bot${(pairs[i] as Pair).bot.token}/${on ? 'setWebhook' : 'deleteWebhook'}`, {
+          body: { drop_pending_updates: drop, ...(on ? { url: `${origin}/${i}`, ...settings } : {}) },
+        }),
+      );
+    },
+    async say(number, due) {
+      // Bot after bot, and within a bot person after person.
+      const { bot } = pairs[number % bots] as Pair;
+      const { token } = people[Math.floor(number / bots) % people_count] as Person;
+      const { statusCode, body } = await pool.request({
+        method: 'POST',
+        path: `/api/chats/${bot.id}/messages`,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ text: `${number} ${due.toFixed(3)} ${text}` }),
+        signal: AbortSignal.timeout(people_call_ms_max),
+      });
+      const said = await body.text();
+      expect(statusCode === 200, `a message was answered with ${statusCode} ${said.slice(0, 200)}`);
+    },
+    async close() {
+      await pool.close();
+      await receiver.stop();
+    },
+  };
+}

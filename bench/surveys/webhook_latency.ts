@@ -1,0 +1,101 @@
+/**
+ * P10: how long an update takes from the instant at which somebody was to write it until its webhook was received, at a
+ * fixed rate. Nobody waits for anybody: what the service falls behind, and what this process does, counts as time.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inParallel } from '../../src/bench/client.js';
+import type { Finding } from '../../src/bench/results.js';
+import type { Survey } from './survey.js';
+import { bots, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
+
+/** Updates that are pushed before, as fast as it goes: a process that has just started is several times as slow. */
+const warmup_updates = 8_000;
+const warmup_width = 32;
+const warmup_s = 3;
+const measured_s = 10;
+const goal_ms = 50;
+/** Calls that may be under way: more means that the rate cannot be held. */
+const open_max = 10_000;
+
+const now = () => performance.timeOrigin + performance.now();
+
+/** Says everything when it is due. Gives how late this process was at worst and how long the answers took, in ms. */
+async function sayAll(hooks: WebhookBots, rate: number, count: number, signal: AbortSignal) {
+  const began = now() + 100;
+  const answers: number[] = [];
+  let [late, open, next] = [0, 0, 0];
+  let fault: unknown;
+  while (next < count) {
+    for (let due = began + (next * 1_000) / rate; next < count && due <= now(); ) {
+      if (open >= open_max) throw new Error(`${rate} updates a second are more than this machine can make`);
+      late = Math.max(late, now() - due);
+      open++;
+      const said = due;
+      hooks
+        .say(next++, due)
+        .then(
+          () => void answers.push(now() - said),
+          (error) => {
+            fault ??= error;
+          },
+        )
+        .finally(() => open--);
+      due = began + (next * 1_000) / rate;
+    }
+    if (fault) throw fault;
+    await sleep(1, undefined, { signal });
+  }
+  while (open > 0) await sleep(1, undefined, { signal });
+  if (fault) throw fault;
+  return { late, answers };
+}
+
+async function warmUp(hooks: WebhookBots): Promise<void> {
+  hooks.expect({ count: warmup_updates, from: 1, until: warmup_updates });
+  await inParallel(warmup_updates, warmup_width, (number) => hooks.say(number, now()));
+  await hooks.reached('done');
+  await hooks.books(warmup_updates, false);
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export const latency: Survey = {
+  name: 'latency',
+  async run(site, _, { rate }): Promise<Finding[]> {
+    const hooks = await makeWebhookBots(site, 'timed');
+    const worker = await site.startWorker();
+    try {
+      await hooks.set(true, true);
+      await warmUp(hooks);
+      const warm = warmup_s * rate;
+      const count = warm + measured_s * rate;
+      hooks.expect({ count, from: warm, until: count });
+      const { late, answers } = await sayAll(hooks, rate, count, site.signal);
+      await hooks.reached('done');
+      const { latencies, disordered } = await hooks.books(count, false);
+      const took = latencies.slice(warm);
+      const shown = (values: readonly number[]) =>
+        `p50 ${percentile(values, 0.5).toFixed(1)}, p99 ${percentile(values, 0.99).toFixed(1)} ms`;
+      const p99 = percentile(took, 0.99);
+      return [
+        {
+          key: 'ms from update to webhook',
+          value: p99,
+          proof: 'P10',
+          what: `update due → webhook received, ${rate.toLocaleString('en')}/s over ${bots} bots`,
+          measured: `${shown(took)} (answers to the writers ${shown(answers.slice(warm))}; the load was late by ${late.toFixed(0)} ms at most; ${disordered} out of order)`,
+          goal: `${goal_ms} ms`,
+          met: p99 <= goal_ms && disordered === 0,
+        },
+      ];
+    } finally {
+      await hooks.set(false, true);
+      await worker.stop();
+      await hooks.close();
+    }
+  },
+};

@@ -1,0 +1,62 @@
+--[[
+@summary Takes messages out of a chat whoever wrote them: for their age, or because an account has ended. A pinned one is unpinned.
+@why     What is hot and what Postgres has end together, or a read-back would find it alive; and no chat keeps a pin of nothing.
+@repeatable What is deleted already is passed over.
+@include partition
+@include clock
+@include message
+@include chat
+@include changes
+@include control
+@include pin
+@include post
+@include removal
+@key     meta      {NN}:meta                           HASH
+@key     journal   {NN}:journal                        STREAM
+@key     chat      {NN}:chat:<chat>                    HASH
+@key     ticket    {NN}:chat:<chat>:ticket             STRING
+@key     changes   {NN}:changes:<chat>                 STREAM
+@key     channel   {NN}:on_chat:<chat>                 CHANNEL
+@derived message   {NN}:msg:<chat>:<message_id>        STRING
+@derived post      {NN}:post:<post>                    HASH
+@derived acted     {NN}:acted:<post>:<generation>      HASH
+@arg     run      text
+@arg     chat     text
+@arg     age_ms   int     what is hot and younger stays; what is cold the caller has read
+@arg     token    text    ticket to leave if the chat must be read back
+@args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by the id of the post that it is, or nothing
+@ok      erased   int
+@err     stale_run
+@err     journal_full
+@err     chat_missing  ticket text
+]]
+local why, inc = closed(meta_key, journal_key, run)
+if why == 'stale_run' then return refuse('stale_run') end
+local c = read_chat(chat_key, inc)
+if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
+local seconds = now()
+local oldest = seconds - tonumber(age_ms) / 1000
+local found = {}
+for i = 1, #items, 2 do
+  local record = redis.call('GET', message_key(items[i]))
+  -- Of a cold one a tombstone needs nothing but its version.
+  local header = record and read_header(record) or {[3] = 0, [5] = 0, [6] = KIND_TEXT}
+  if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
+    found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}
+  end
+end
+if #found == 0 then return ok(0) end
+if why then return refuse('journal_full') end
+
+local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
+  message_prefix = message_prefix, post_prefix = post_prefix, acted_prefix = acted_prefix}
+local version, unpin
+for _, each in ipairs(found) do
+  version = bury_message(at, chat, each.id, each.header, each.post)
+  unpin = unpin or c.pin == each.id
+end
+-- Those who look are not told of each: they find a gap in the log, and read the chat anew.
+c.changed = ('%.0f'):format(version)
+close_removal(at, c, chat, version, unpin)
+if not unpin then redis.call('SPUBLISH', channel_key, '') end
+return ok(#found)

@@ -1,0 +1,128 @@
+/** What a run says of each goal: figure, goal, met or not. */
+import type { GoalResult, LatencyResult, Results, ScenarioResult } from './results.js';
+
+/** Share of a core above which a server counts as fully used. */
+const saturated = 0.9;
+/** How many times the floor's p99 a call may take at half of the service's rate. */
+const p99_times_max = 3;
+/** What finer clocks do not tell apart: below this, latencies are those of the load's timer. */
+const p99_ms_told = 1;
+
+const of = (value: number | null) => (value === null ? 'not known' : value.toFixed(3));
+const times = (value: number | null) => (value === null ? 'not known' : `${value.toFixed(2)} ×`);
+const percent = (value: number | null) => (value === null ? '?' : `${Math.round(value * 100)} %`);
+export const whole = (value: number): string => Math.round(value).toLocaleString('en');
+
+const sideOf = ({ sides }: ScenarioResult, role: 'base' | 'subject') =>
+  sides.find((side) => side.role === role);
+
+function shareRows(result: ScenarioResult, least: number, redisMost: number | undefined): GoalResult[] {
+  const { proof, title, ratio, cpu_ratio, ratios } = result;
+  const [base, subject] = [sideOf(result, 'base'), sideOf(result, 'subject')];
+  if (!base || !subject || ratio === null) return [];
+  // Where the server's core was not the limit, rates say how fast the rest is: the CPU time a request then decides.
+  const share = cpu_ratio === null ? ratio : Math.min(ratio, cpu_ratio);
+  const busy = Math.min(subject.busy ?? 1, base.busy ?? 1);
+  const hint = busy < saturated ? `; its core was used to ${percent(busy)}: go by CPU time` : '';
+  const rows: GoalResult[] = [
+    {
+      proof,
+      what: `${title}: rate beside the floor`,
+      figure: `${of(share)} (${of(ratio)} by rate, ${of(cpu_ratio)} by CPU time; ${whole(subject.rate)} and ${whole(base.rate)}/s; ${ratios.length} rounds${hint})`,
+      goal: `≥ ${least.toFixed(2)}`,
+      met: share >= least,
+    },
+  ];
+  const redis = subject.cpu.redis;
+  if (redisMost !== undefined && typeof redis === 'number')
+    rows.push({
+      proof,
+      what: `${title}: CPU time of Redis a call`,
+      figure: `${redis.toFixed(1)} µs`,
+      goal: `≤ ${redisMost} µs`,
+      met: redis <= redisMost,
+    });
+  return rows;
+}
+
+function growthRow(result: ScenarioResult, most: number, whose: 'server' | 'both'): GoalResult[] {
+  const { proof, title, growth, ratio, sides } = result;
+  if (growth === null) return [];
+  const own = growth[whose];
+  const labels = sides.map(({ label }) => label).join(' → ');
+  return [
+    {
+      proof,
+      what: `${title}: CPU time a call, ${labels}`,
+      figure: `${times(own)} ${whose === 'server' ? 'of the server' : 'of server and Redis'} (server ${times(growth.server)}, Redis ${times(growth.redis)}; rate ${of(ratio)})`,
+      goal: `≤ ${most.toFixed(2)} ×`,
+      met: own === null ? null : own <= most,
+    },
+  ];
+}
+
+function scenarioRows(result: ScenarioResult): GoalResult[] {
+  const { goal } = result;
+  if (goal?.share !== undefined) return shareRows(result, goal.share, goal.redis_us);
+  if (goal?.growth !== undefined) return growthRow(result, goal.growth, goal.of ?? 'both');
+  return [];
+}
+
+function latencyRow(latencies: readonly LatencyResult[], title: (name: string) => string): GoalResult[] {
+  return latencies.flatMap((own) => {
+    if (own.role !== 'subject') return [];
+    const base = latencies.find(
+      ({ scenario, role, offered }) =>
+        scenario === own.scenario && role === 'base' && offered === own.offered,
+    );
+    if (!base) return [];
+    const ratio = own.ms.p99 / Math.max(base.ms.p99, p99_ms_told);
+    const held = own.answered / own.offered;
+    return [
+      {
+        proof: 'P6',
+        what: `${title(own.scenario)}: p99 at half of the highest rate`,
+        figure: `${times(ratio)} (${own.ms.p99.toFixed(2)} ms beside ${base.ms.p99.toFixed(2)} ms at ${whole(own.offered)}/s${held < 0.97 ? `, of which ${percent(held)} were held` : ''}; ${own.rounds} rounds)`,
+        goal: `≤ ${p99_times_max} ×`,
+        met: ratio <= p99_times_max,
+      },
+    ];
+  });
+}
+
+/** P4: how far write-behind may be behind at half of the rate of sends. */
+const lag_s_max = 2;
+
+function lagRow(latencies: readonly LatencyResult[]): GoalResult[] {
+  const own = latencies.find(({ scenario, role }) => scenario === 'sendMessage' && role === 'subject');
+  if (!own) return [];
+  return [
+    {
+      proof: 'P4',
+      what: 'journal → Postgres: lag at half of the highest rate of sendMessage',
+      figure: `${own.lag_s.toFixed(2)} s at most until Postgres had everything after ${own.rounds} loads of ${whole(own.offered)}/s`,
+      goal: `≤ ${lag_s_max} s`,
+      met: own.lag_s <= lag_s_max,
+    },
+  ];
+}
+
+const number = (proof: string) => Number(/^P(\d+)/.exec(proof)?.[1] ?? 99);
+
+/** One row a goal, in the order of the list of goals. */
+export function goalsOf({
+  scenarios,
+  latencies,
+  findings,
+}: Pick<Results, 'scenarios' | 'latencies' | 'findings'>): GoalResult[] {
+  const title = (name: string) => scenarios.find((each) => each.name === name)?.title ?? name;
+  const found = findings
+    .filter(({ met }) => met !== null)
+    .map(({ proof, what, measured, goal, met }) => ({ proof, what, figure: measured, goal, met }));
+  return [
+    ...scenarios.flatMap(scenarioRows),
+    ...latencyRow(latencies, title),
+    ...lagRow(latencies),
+    ...found,
+  ].sort((a, b) => number(a.proof) - number(b.proof));
+}

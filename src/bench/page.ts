@@ -1,0 +1,248 @@
+/** The report of a run as one page that needs nothing else: for a reader who was not there when it was made. */
+import { whole } from './goals.js';
+import { type Bar, barPlot, type Line, linePlot, safe } from './plots.js';
+import type { LatencyResult, Results, ScenarioResult, SideResult } from './results.js';
+import { percentiles, type Spread } from './spread.js';
+
+const style = `
+:root{--ink:#1c2330;--soft:#5d6778;--line:#dde2ea;--back:#fff;--card:#f6f8fb;--good:#18794e;--bad:#b42318;
+--s1:#9aa7bb;--s2:#2563c9;--s3:#d97706;--s4:#0d9488;--s5:#9333ea;--s6:#be123c}
+@media (prefers-color-scheme:dark){:root{--ink:#e6eaf2;--soft:#9aa5b8;--line:#2c3442;--back:#12161d;--card:#1a2029;--good:#4cc38a;--bad:#ff8a80;
+--s1:#64718a;--s2:#5b9bff;--s3:#f5a742;--s4:#2dd4bf;--s5:#c084fc;--s6:#fb7185}}
+*{box-sizing:border-box}body{margin:0 auto;max-width:1080px;padding:32px 24px 64px;background:var(--back);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
+h1{font-size:28px;margin:0}h2{font-size:20px;margin:44px 0 4px}p{margin:6px 0 14px;max-width:74ch}.soft,.m{color:var(--soft);fill:var(--soft)}
+svg{display:block;width:100%;height:auto;font-size:12.5px;fill:var(--ink)}svg .b{font-weight:600;font-size:13.5px}svg .m{font-size:11.5px}
+svg .g{stroke:var(--line)}figure{margin:12px 0;padding:18px;background:var(--card);border-radius:8px}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}th,td{text-align:left;padding:6px 10px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
+th{font-weight:600;color:var(--soft)}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.yes{color:var(--good);font-weight:600;white-space:nowrap}.no{color:var(--bad);font-weight:600;white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:12px 0}
+dt{color:var(--soft)}dd{margin:0}.sums{display:flex;gap:14px;flex-wrap:wrap;margin:20px 0}.sum{background:var(--card);border-radius:8px;padding:12px 18px;min-width:130px}
+.sum b{display:block;font-size:24px}.early{border-left:4px solid var(--bad);padding:8px 14px;background:var(--card)}`;
+
+type Cell = string | { readonly html: string } | number;
+const cell = (value: Cell, tag: 'td' | 'th', numeric: boolean) =>
+  `<${tag}${numeric ? ' class="n"' : ''}>${typeof value === 'object' ? value.html : safe(String(value))}</${tag}>`;
+
+/** `texts` columns to the left are words, the others numbers. */
+function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[], texts: number): string {
+  const line = (cells: readonly Cell[], tag: 'td' | 'th') =>
+    `<tr>${cells.map((value, i) => cell(value, tag, i >= texts)).join('')}</tr>`;
+  return `<div class="wide"><table><thead>${line(head, 'th')}</thead><tbody>${rows.map((row) => line(row, 'td')).join('')}</tbody></table></div>`;
+}
+
+const section = (title: string, words: string, ...parts: readonly string[]) =>
+  `<section><h2>${safe(title)}</h2><p class="soft">${words}</p>${parts.join('')}</section>`;
+const figure = (plot: string) => `<figure>${plot}</figure>`;
+const outcome = (met: boolean | null): Cell =>
+  met === null ? '' : { html: `<span class="${met ? 'yes' : 'no'}">${met ? 'met' : 'not met'}</span>` };
+const pair = ([name, value]: readonly [string, unknown]) =>
+  `<dt>${safe(name.replaceAll('_', ' '))}</dt><dd>${safe(String(value))}</dd>`;
+
+function goals({ goals: rows }: Results): string {
+  if (rows.length === 0) return '';
+  return section(
+    'Goals',
+    'What the project asks of itself, and what this run found. “Beside the floor” is a share: 1 would be as fast as a program that does nothing but the least.',
+    tableOf(
+      ['', 'what', 'found', 'goal', ''],
+      rows.map(({ proof, what, figure: found, goal, met }) => [proof, what, found, goal, outcome(met)]),
+      5,
+    ),
+  );
+}
+
+const roleSeries: Record<SideResult['role'], number> = { base: 0, subject: 1, peer: 2 };
+
+function rates({ scenarios }: Results): string {
+  if (scenarios.length === 0) return '';
+  const groups = scenarios.map(({ name, ratio, sides, title }: ScenarioResult) => ({
+    label: name,
+    note:
+      ratio === null ? (title.length > 44 ? '' : title) : `${ratio.toFixed(2)} of ${sides[0]?.label ?? ''}`,
+    bars: sides.map(
+      ({ label, rate, role }): Bar => ({
+        label,
+        value: rate,
+        shown: `${whole(rate)}/s`,
+        series: roleSeries[role],
+      }),
+    ),
+  }));
+  const processes = ['server', 'redis', 'flush', 'postgres', 'load'];
+  const us = (side: SideResult, name: string) => side.cpu[name]?.toFixed(1) ?? '';
+  return section(
+    'Requests a second',
+    'Each connection has one request under way and sends the next when the answer has come. Grey is what is compared with: the floor, a bare server that runs the same script in Redis and checks nothing, or the small case. The sides took turns; bars are medians of all rounds.',
+    figure(barPlot('Requests a second by scenario', groups)),
+    '<p class="soft">What a request costs: microseconds of CPU time by process, from the operating system, and what Redis ran for it.</p>',
+    tableOf(
+      [
+        '',
+        '',
+        'server µs',
+        'Redis µs',
+        'flusher µs',
+        'Postgres µs',
+        'load µs',
+        'scripts',
+        'commands',
+        'core used',
+      ],
+      scenarios.flatMap(({ name, sides }) =>
+        sides.map((side) => [
+          name,
+          side.label,
+          ...processes.map((process) =>
+            side.role === 'peer' && !['server', 'load'].includes(process) ? '' : us(side, process),
+          ),
+          ...(side.role === 'peer' ? ['', ''] : [side.scripts.toFixed(2), side.commands.toFixed(1)]),
+          side.busy === null ? '' : `${Math.round(side.busy * 100)} %`,
+        ]),
+      ),
+      2,
+    ),
+  );
+}
+
+const shownPercentile: Record<keyof Spread, string> = {
+  ...{ p50: '50 %', p75: '75 %', p90: '90 %', p95: '95 %', p99: '99 %', p999: '99.9 %', max: 'slowest' },
+};
+
+/** The loads that stand beside one another: of a scenario, at one offered rate. */
+function comparedAt(latencies: readonly LatencyResult[], scenario: string): LatencyResult[] {
+  const own = latencies.filter((each) => each.scenario === scenario);
+  const base = own.find(({ role }) => role === 'base');
+  return base ? own.filter(({ offered }) => offered === base.offered) : own;
+}
+
+function byPercentile({ latencies }: Results): string {
+  const scenarios = [...new Set(latencies.map(({ scenario }) => scenario))];
+  if (scenarios.length === 0) return '';
+  const plots = scenarios.map((scenario) => {
+    const compared = comparedAt(latencies, scenario);
+    const lines = compared.map(
+      ({ label, offered, ms }): Line => ({
+        label: `${label} at ${whole(offered)}/s`,
+        points: percentiles.map(([name], i) => [i, ms[name]] as const),
+      }),
+    );
+    const names = percentiles.map(([name]) => shownPercentile[name]);
+    const axes = { x: 'share of the answers', y: 'ms', names, log: true };
+    return `<h3>${safe(scenario)}</h3>${figure(linePlot(`Latency of ${scenario} by percentile`, lines, axes))}`;
+  });
+  return section(
+    'Latency by percentile',
+    'Requests are due at a fixed rate, whatever became of those before them, and their time counts from the instant at which they were due. Half of the calls were answered within the time at 50 %, all but one of a hundred within that at 99 %. Each line upward is ten times as long.',
+    ...plots,
+  );
+}
+
+function byLoad({ latencies }: Results): string {
+  const lines = [
+    ...new Set(latencies.map(({ scenario, label, role }) => `${scenario}\n${label}\n${role}`)),
+  ].flatMap((key) => {
+    const [scenario, label, role] = key.split('\n');
+    const own = latencies
+      .filter((each) => each.scenario === scenario && each.label === label && role === 'subject')
+      .sort((a, b) => a.offered - b.offered);
+    if (own.length < 2) return [];
+    const of = (name: 'p50' | 'p99', dashed: boolean): Line => ({
+      label: `${scenario}, ${shownPercentile[name]}`,
+      points: own.map(({ offered, ms }) => [offered, ms[name]] as const),
+      dashed,
+    });
+    return [{ scenario: scenario as string, lines: [of('p50', true), of('p99', false)] }];
+  });
+  if (lines.length === 0) return '';
+  return section(
+    'Latency against offered load',
+    'The same fixed rates, from a little to near the highest that the service was seen to answer. Where a line turns up, the load is more than comes through without waiting.',
+    ...lines.map(({ scenario, lines: own }) =>
+      figure(
+        linePlot(`Latency of ${scenario} against offered load`, own, {
+          x: 'requests offered a second',
+          y: 'ms',
+          log: true,
+        }),
+      ),
+    ),
+  );
+}
+
+function scaling({ scaling: rows, machine }: Results): string {
+  if (rows.length === 0) return '';
+  const at = (of: (row: (typeof rows)[number]) => number | null): Line['points'] =>
+    rows.flatMap((row) => {
+      const value = of(row);
+      return value === null ? [] : [[row.fronts, value] as const];
+    });
+  const lines: Line[] = [
+    { label: 'predicted by the model', points: at(({ predicted }) => predicted), dashed: true },
+    { label: 'measured', points: at(({ rate }) => rate) },
+  ];
+  return section(
+    'Scaling by nodes',
+    `sendMessage over several fronts of this one machine, whose ${safe(String(machine.cores ?? ''))} cores fronts, Redis, Postgres and the load share: once they are used up, more fronts add nothing. The model predicts each rate from the costs at one front.`,
+    figure(linePlot('Requests a second by number of fronts', lines, { x: 'fronts', y: 'requests a second' })),
+  );
+}
+
+function counted({ findings }: Results): string {
+  if (findings.length === 0) return '';
+  return section(
+    'Counted',
+    'Round trips, bytes and costs that were counted rather than timed in rounds.',
+    tableOf(
+      ['', 'what', 'found', 'goal', ''],
+      findings.map(({ proof, what, measured, goal, met }) => [proof, what, measured, goal, outcome(met)]),
+      5,
+    ),
+  );
+}
+
+function soak({ soak: samples }: Results): string {
+  if (samples.length === 0) return '';
+  const over = (label: string, of: (sample: (typeof samples)[number]) => number): Line => ({
+    label,
+    points: samples.map((sample) => [sample.at_s / 60, of(sample)] as const),
+  });
+  const names = Object.keys(samples[0]?.resident ?? {});
+  const memory = [
+    ...names.map((name) => over(name, ({ resident }) => (resident[name] ?? 0) / 2 ** 20)),
+    over('data of Redis', ({ redis_data }) => redis_data / 2 ** 20),
+  ];
+  const waiting = [over('entries that wait for Postgres', ({ journal }) => journal)];
+  return section(
+    'Soak',
+    'A mix of calls at a part of the highest rate for some time, while bots and chats are made and deleted. After the warm-up, lines should stay level.',
+    figure(linePlot('Memory over time', memory, { x: 'minutes', y: 'MB' })),
+    figure(linePlot('Journal over time', waiting, { x: 'minutes', y: 'entries' })),
+    figure(linePlot('p99 over time', [over('p99', ({ p99_ms }) => p99_ms)], { x: 'minutes', y: 'ms' })),
+  );
+}
+
+/** A document in HTML that loads nothing. */
+export function pageOf(results: Results): string {
+  const { petrel, commit, made_at, machine, settings, goals: rows, seconds, ended } = results;
+  const met = rows.filter((row) => row.met === true).length;
+  const best = results.scenarios
+    .find(({ name }) => name === 'sendMessage')
+    ?.sides.find(({ role }) => role === 'subject');
+  const sums: ReadonlyArray<readonly [string, string]> = [
+    ...(rows.length > 0 ? [[`${met} of ${rows.length}`, 'goals met'] as const] : []),
+    ...(best ? [[`${whole(best.rate)}/s`, 'sendMessage on one front'] as const] : []),
+    [`${Math.floor(seconds / 60)} min ${seconds % 60} s`, 'length of the run'],
+  ];
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Petrel bench, ${safe(made_at.slice(0, 10))}</title><style>${style}</style></head><body>
+<h1>Petrel bench</h1>
+<p class="soft">Petrel ${safe(petrel)}${commit ? `, commit ${safe(commit)}` : ''}, measured ${safe(made_at.replace('T', ' ').slice(0, 16))} UTC. A wrong answer would have ended the run: what was sent was checked against what the service then showed.</p>
+${ended ? `<p class="early">The run ended early: ${safe(ended)}</p>` : ''}
+<div class="sums">${sums.map(([value, name]) => `<div class="sum"><b>${safe(value)}</b>${safe(name)}</div>`).join('')}</div>
+${goals(results)}${rates(results)}${byPercentile(results)}${byLoad(results)}${scaling(results)}${soak(results)}${counted(results)}
+${section('On what', 'Figures hold for this machine and these settings; shares of a floor travel better than rates.', `<dl>${[...Object.entries(machine), ...Object.entries(settings)].map(pair).join('')}</dl>`)}
+</body></html>
+`;
+}

@@ -1,0 +1,39 @@
+/** How latencies are spread: an HDR histogram of microseconds, and what is told of it. */
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+
+/** Milliseconds below which this share of the answers came; `max` is the slowest. */
+export interface Spread {
+  readonly p50: number;
+  readonly p75: number;
+  readonly p90: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+export const percentiles: ReadonlyArray<readonly [keyof Spread, number]> = [
+  ['p50', 50],
+  ['p75', 75],
+  ['p90', 90],
+  ['p95', 95],
+  ['p99', 99],
+  ['p999', 99.9],
+  ['max', 100],
+];
+
+/** Longer ones count as this: ten minutes. */
+const us_max = 600_000_000;
+
+export const makeHistogram = (): RecordableHistogram =>
+  createHistogram({ lowest: 1, highest: us_max, figures: 3 });
+
+/** Notes a time in milliseconds. */
+export function note(histogram: RecordableHistogram, ms: number): void {
+  histogram.record(Math.max(1, Math.min(us_max, Math.round(ms * 1_000))));
+}
+
+export function spreadOf(histogram: RecordableHistogram): Spread {
+  const ms = (share: number) => (histogram.count === 0 ? 0 : histogram.percentile(share) / 1_000);
+  return Object.fromEntries(percentiles.map(([name, share]) => [name, ms(share)])) as unknown as Spread;
+}

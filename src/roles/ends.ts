@@ -1,0 +1,62 @@
+/** What ends in the background of the role `flush`: messages and files past their age, and what is left of accounts. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.js';
+import { counter } from '../obs/metrics.js';
+import type { Removed } from '../store/retention.js';
+import type { Backends } from './backends.js';
+import type { Role } from './role.js';
+
+const day_ms = 86_400_000;
+
+export function startEnds({
+  config,
+  log,
+  store,
+  files,
+  figures,
+}: Pick<Backends, 'config' | 'log' | 'store' | 'files' | 'figures'>): Role {
+  const { MESSAGE_DAYS, MEDIA_DAYS } = config;
+  const counts = { accounts: 0, messages: 0, files: 0 };
+  figures.push(
+    counter(
+      'petrel_ended_accounts_total',
+      'Ended accounts of which this process removed the last.',
+      () => counts.accounts,
+    ),
+    counter('petrel_aged_messages_total', 'Messages that were removed for their age.', () => counts.messages),
+    counter('petrel_aged_files_total', 'Uploaded files that were removed for their age.', () => counts.files),
+  );
+  const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
+    ['accounts', store.accounts.goOn],
+  ];
+  if (MESSAGE_DAYS !== undefined)
+    kinds.push(['messages', () => store.retention.messages(MESSAGE_DAYS * day_ms)]);
+  if (MEDIA_DAYS !== undefined)
+    kinds.push(['files', () => store.retention.files(MEDIA_DAYS * day_ms, files)]);
+  const stopping = new AbortController();
+
+  async function end(kind: keyof typeof counts, piece: () => Promise<Removed | null>): Promise<void> {
+    for (let more = true; more && !stopping.signal.aborted; ) {
+      const done = await piece();
+      counts[kind] += done?.removed ?? 0;
+      more = done?.more ?? false;
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      for (const [kind, piece] of kinds)
+        await end(kind, piece).catch((error: Error) =>
+          log.warn({ reason: error.message }, `${kind} that have ended stay for now`),
+        );
+      await sleep(limits.retention_look_ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+  const running = run();
+  return {
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

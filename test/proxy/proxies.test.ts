@@ -1,0 +1,223 @@
+/** HAProxy and nginx with the configurations of infra/proxy/, where these programs are installed: TLS, who a client is, whose body is whose. */
+import { type RequestOptions, request as secureRequest } from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as secureConnect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/proxies.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const here = proxyKinds.filter((kind) => findProgram(kind) !== undefined);
+const burst = 12;
+
+let service: Service;
+let owner: TestUser;
+let bot: TestBot;
+
+beforeAll(async () => {
+  if (here.length === 0) return;
+  service = await startService({
+    fronts: 3,
+    frontEnv: {
+      TRUSTED_PROXIES: '127.0.0.1/32',
+      ACCESS_LOG: '1',
+      GUESSES_BURST: `${burst}`,
+      GUESSES_PER_MINUTE: '1',
+    },
+  });
+  owner = await service.newUser('owner');
+  bot = await service.newBot(owner, 'behind');
+  await service.openChat(owner, bot);
+});
+afterAll(() => service?.stop());
+
+interface Told {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+/** One request of a client of its own, whose connection ends with it. */
+function ask(
+  proxy: Balancer,
+  path: string,
+  more: RequestOptions = {},
+  body: readonly Buffer[] = [],
+): Promise<Told> {
+  return new Promise((resolve, reject) => {
+    const sent = secureRequest(`${proxy.url}${path}`, { ca: proxy.ca, agent: false, ...more }, (answer) => {
+      const parts: Buffer[] = [];
+      answer.on('data', (part) => parts.push(part));
+      answer.on('error', reject);
+      answer.on('end', () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          text: Buffer.concat(parts).toString(),
+        }),
+      );
+    });
+    sent.on('error', reject);
+    for (const part of body) sent.write(part);
+    sent.end();
+  });
+}
+
+/** Bytes as they are; resolves with all that came until the connection ended or was quiet for a while. */
+function exchange(proxy: Balancer, bytes: string): Promise<string> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = secureConnect({ port: proxy.port, host: '127.0.0.1', ca: proxy.ca }, () =>
+      socket.write(bytes),
+    );
+    const end = () => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.setTimeout(700, end);
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+    socket.on('error', end);
+    socket.on('close', end);
+  });
+}
+
+test('whoever wants these tested installs them', () => {
+  // `npm run test:proxy` does; elsewhere their absence is no fault of the project.
+  if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
+});
+
+describe.each(here)('%s', (kind) => {
+  let proxy: Balancer;
+  beforeAll(async () => {
+    proxy = await startProxy(
+      kind,
+      service.fronts.map(({ port }) => port),
+    );
+  });
+  afterAll(async () => {
+    await proxy?.stop();
+  });
+  const send = (body: object, more: RequestOptions = {}, method = 'sendMessage') =>
+    ask(
+      proxy,
+      `/bot${bot.token}/${method}`,
+      { method: 'POST', ...more, headers: { 'content-type': 'application/json', ...more.headers } },
+      [Buffer.from(JSON.stringify(body))],
+    );
+
+  test('ends TLS, and answers of fronts come through as they are', async () => {
+    const me = await ask(proxy, `/bot${bot.token}/getMe`);
+    expect([me.status, JSON.parse(me.text).result.id]).toEqual([200, bot.id]);
+    expect(me.headers['strict-transport-security']).toContain('max-age');
+    const wrong = await ask(proxy, `/bot${bot.token}/nothing`);
+    expect([wrong.status, JSON.parse(wrong.text).description]).toEqual([404, 'Not Found: method not found']);
+    // The colon of a token may be escaped: a balancer must not write paths anew.
+    expect((await ask(proxy, `/bot${bot.token.replace(':', '%3A')}/getMe`)).status).toBe(200);
+  });
+
+  test('pages for those who run it are not for the public, but are served to the balancer', async () => {
+    for (const path of ['/metrics', '/healthz', '/readyz']) {
+      const told = await ask(proxy, path);
+      expect([path, told.status, JSON.parse(told.text).error_code]).toEqual([path, 404, 404]);
+    }
+  });
+
+  test('a request has the name that the balancer gave it, in its answer and in the log of the front', async () => {
+    const told = await ask(proxy, `/bot${bot.token}/getMe`, { headers: { 'x-request-id': 'my-own' } });
+    const id = told.headers['x-request-id'] as string;
+    expect(id).toMatch(/^[0-9a-f-]{32,36}$/);
+    const lines = () => service.fronts.map((front) => front.log()).join('');
+    await expect.poll(lines).toContain(`"request":"${id}"`);
+    expect(lines()).not.toContain('my-own');
+    await expect.poll(() => proxy.log()).toContain(id);
+  });
+
+  test('what is counted by client address is counted by the one that the balancer saw, whatever the client says', async () => {
+    const localAddress = kind === 'haproxy' ? '127.0.0.77' : '127.0.0.78';
+    const guess = (i: number) =>
+      ask(proxy, `/bot1:made_up_${i}/getMe`, {
+        localAddress,
+        headers: { 'x-forwarded-for': `192.0.2.${i}`, 'x-petrel-handover': '1' },
+      });
+    const statuses: number[] = [];
+    for (let i = 0; i < burst + 4; i++) statuses.push((await guess(i)).status);
+    expect(statuses).toEqual([...Array(burst).fill(401), ...Array(4).fill(429)]);
+    // Another client is another one.
+    expect((await ask(proxy, '/bot1:made_up/getMe', { localAddress: '127.0.0.9' })).status).toBe(401);
+    expect((await ask(proxy, `/bot${bot.token}/getMe`, { localAddress })).status).toBe(200);
+  });
+
+  test('the connections to fronts are shared, and nobody gets what was of another', async () => {
+    const lane = async (i: number) => {
+      for (let n = 0; n < 6; n++) {
+        const text = `${kind} ${i}.${n} ${'x'.repeat(1 + ((i * 397 + n * 911) % 3_000))}`;
+        const more = n % 2 === 0 ? {} : { headers: { 'transfer-encoding': 'chunked' } };
+        const told = await send({ chat_id: owner.id, text }, more);
+        expect([told.status, JSON.parse(told.text).result?.text]).toEqual([200, text]);
+      }
+    };
+    // Bodies that break off, and bodies that are refused before they are read, beside those that are whole.
+    const broken = async () => {
+      for (let n = 0; n < 6; n++) {
+        await new Promise<void>((resolve) => {
+          const sent = secureRequest(`${proxy.url}/bot${bot.token}/sendMessage`, {
+            ...{ ca: proxy.ca, agent: false, method: 'POST' },
+            headers: { 'content-type': 'application/json', 'content-length': 5_000 },
+          });
+          sent.on('error', () => resolve());
+          sent.write(`{"chat_id":${owner.id},"text":"broken`);
+          setTimeout(() => sent.destroy(), 15);
+          sent.on('close', () => resolve());
+        });
+      }
+    };
+    const tooLarge = async () => {
+      const told = await send({ chat_id: owner.id, text: 'y'.repeat(1_300_000) });
+      expect([told.status, JSON.parse(told.text).ok]).toEqual([413, false]);
+    };
+    await Promise.all([...Array.from({ length: 8 }, (_, i) => lane(i)), broken(), tooLarge(), broken()]);
+    const history = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+    const texts = history.map(({ text }: { text: string }) => text.slice(0, 8));
+    expect(texts.filter((text: string) => /broken|yyy/.test(text))).toEqual([]);
+    expect(new Set(texts.filter((text: string) => text.startsWith(kind))).size).toBeGreaterThan(0);
+  });
+
+  test('a request inside of what two servers may read as another one is never run', async () => {
+    const inner = `GET /bot${bot.token}/sendMessage?chat_id=${owner.id}&text=smuggled HTTP/1.1\r\nHost: x\r\n\r\n`;
+    const path = `POST /bot${bot.token}/getMe HTTP/1.1\r\nHost: x\r\n`;
+    const attacks = [
+      `${path}Content-Length: ${inner.length + 5}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
+      `${path}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${inner}`,
+      `${path}Content-Length: 0\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+      `${path}Transfer-Encoding : chunked\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+      `${path}Content-Length: ${inner.length}\r\n\r\n${inner}`,
+    ];
+    for (const attack of attacks) await exchange(proxy, attack);
+    // Only a client that asks for two things one after the other, without any tricks, gets two answers.
+    const plain = await exchange(proxy, inner.replace('smuggled', 'asked').repeat(1));
+    expect(plain.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
+    const history = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
+    const texts: string[] = history.map(({ text }: { text: string }) => text);
+    expect(texts).toContain('asked');
+    // The first attack is the one form that the standard lets a balancer mend: then the inner request is one of its own.
+    expect(texts.filter((text) => text === 'smuggled').length).toBeLessThanOrEqual(0);
+  });
+
+  test('without a front it answers in the form of the service, and none of its lines holds a token', async () => {
+    const nowhere = await startProxy(kind, [1, 1, 1]);
+    try {
+      await sleep(kind === 'haproxy' ? 1_000 : 0);
+      const told = await ask(nowhere, `/bot${bot.token}/getMe`);
+      expect(told.headers['content-type']).toBe('application/json');
+      expect(JSON.parse(told.text)).toMatchObject({ ok: false, error_code: told.status });
+      expect([502, 503]).toContain(told.status);
+      for (const one of [nowhere, proxy]) {
+        await expect.poll(() => one.log()).toContain('/bot***');
+        expect(one.log()).not.toContain(bot.token.slice(-20));
+      }
+    } finally {
+      await nowhere.stop();
+    }
+  });
+});
