@@ -6,15 +6,8 @@ import { type EventSource, openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
 import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/proxies.js';
-import {
-  type Answer,
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-  type TestUser,
-} from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { amount, atLeast, atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld } from './world.js';
 
