@@ -254,6 +254,10 @@ export const limits = {
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
+  /** posts whose reactions one stream shows */
+  posts_watched_max: 40,
+  /** messages after the last read one that are counted */
+  unread_counted_max: 100,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,

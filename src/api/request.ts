@@ -22,6 +22,10 @@ export interface ApiRequest {
   readonly requestId: string;
   /** The balancer asks that a node which is leaving refuse the request undone (`leaving`), and gives it to another one. */
   readonly handover: boolean;
+  /** The one `Host` of the request. */
+  readonly host: string;
+  /** What may encode the reply; '' when absent, and for all but the pages of the application. */
+  readonly acceptEncoding: string;
   /** Which key signed the body, where the path takes signed bodies; '' when absent. */
   readonly keyId: string;
   /** '' when absent. */
@@ -61,9 +65,6 @@ export interface StreamForm {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   /** Text that readers pass over: an engine gets rid of what it holds only as part of a write. */
   readonly filler: string;
-  /** Its end ends the connection too: so a reader that comes again is not kept on a node that leaves. The older engine then
-   * spoils the end of the body, which readers of events never wait for. */
-  readonly closes: boolean;
 }
 
 export interface StreamedReply {
