@@ -14,6 +14,7 @@ import { migrate, SchemaError } from './postgres/migrate.js';
 import { RedisCheckError } from './redis/check.js';
 import { CopyError } from './redis/copy.js';
 import { type Backends, openBackends, StartError } from './roles/backends.js';
+import { startBacklog } from './roles/backlog.js';
 import { startDeliver } from './roles/deliver.js';
 import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
@@ -107,11 +108,13 @@ role('front', 'serves HTTP: bot methods, application endpoints, long polls, even
   startFront,
 ]);
 role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
+  startBacklog,
   startDeliver,
   startMetrics,
 ]);
-role('flush', 'writes the journals behind to Postgres', [startFlush, startMetrics]);
+role('flush', 'writes the journals behind to Postgres', [startBacklog, startFlush, startMetrics]);
 role('all', 'front, deliver and flush in one process, for small installations', [
+  startBacklog,
   startFlush,
   startDeliver,
   startFront,
