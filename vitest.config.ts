@@ -11,10 +11,11 @@ alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 const browser = process.env.PETREL_CHROMIUM !== undefined;
 const ui = process.env.PETREL_UI === 'long' ? 'test/ui/**/*.test.ts' : 'test/ui/short.test.ts';
 
-/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:proxy` and `test:observability` ask for these. */
+/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:image`, `test:proxy` and `test:observability` ask for these. */
 const onlyWhenAsked = [
   // Six nodes and what follows take their time: the short form of what they show is in test/redis.
   ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
+  ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/image.test.ts']),
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []
     : ['test/faults/rolling.test.ts']),

@@ -6,8 +6,10 @@
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
- *   launch.mjs test-ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
+ *   launch.mjs test:ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
+ *   launch.mjs test:proxy           HAProxy and nginx in front, and rolling restarts behind them; installs both if absent
+ *   launch.mjs test:observability   alerts and dashboard under a real Prometheus, which is installed if absent
  *   launch.mjs topologies [...]     tests of the whole service on one Redis, with Sentinels, on a Redis Cluster
  *   launch.mjs measure [arguments]  `npm run bench`: measures the service against its floors
  *   launch.mjs compare <ref>        `npm run bench:compare`: measures two commits side by side
@@ -139,20 +141,40 @@ async function takeOver(program, args) {
   await import(pathToFileURL(program).href);
 }
 
+const developing = [
+  ...['dev', 'test', 'build', 'faults', 'topologies', 'test:proxy', 'test:observability', 'test:ui'],
+  ...Object.keys(benchPrograms),
+];
+
+/** Tests that need programs which not every machine has. */
+async function runAsked(role, args) {
+  if (role === 'test:ui') return runInBrowser(args);
+  const { balancers, ensurePrograms, watchers } = await import('./programs.mjs');
+  if (role === 'test:observability') {
+    ensurePrograms(watchers, say);
+    return runTests(['test/observability', ...args], { PETREL_TEST_OBSERVABILITY: '1' });
+  }
+  const rows = args.filter((arg) => /R\d/.test(arg)).join();
+  const rolls = role === 'test:proxy' || ((rows === '' || /\bR19\b/.test(rows)) && !args.includes('--help'));
+  if (rolls) ensurePrograms(balancers, say);
+  if (role === 'test:proxy')
+    return runTests(['test/proxy', 'test/faults/rolling', ...args], { PETREL_TEST_PROXY: '1' });
+  return (await import('./faults.mjs')).runFaults(runTests, say)(args);
+}
+
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (
-    !existsSync(modules) ||
-    ['dev', 'test', 'test-ui', 'build', 'faults', 'topologies', ...Object.keys(benchPrograms)].includes(role)
-  )
-    await ensurePackages();
+  if (!existsSync(modules) || developing.includes(role)) await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
+  if (role?.startsWith('test:')) {
+    process.exitCode = await runAsked(role, args);
+    return;
+  }
   const suites = {
     test: () => runAll,
-    'test-ui': () => runInBrowser,
-    faults: async () => (await import('./faults.mjs')).runFaults(runTests, say),
+    faults: () => (given) => runAsked('faults', given),
     topologies: async () => (await import('./topologies.mjs')).runTopologies(runTests, say),
   };
   if (Object.hasOwn(suites, role ?? '')) {

@@ -1,5 +1,6 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
+import { botFigures } from '../app/admin/figures.js';
 import {
   releaseUsername,
   reservedUsernames,
@@ -253,6 +254,7 @@ export const endpoints: readonly Endpoint[] = [
   deleteBot,
   suspendBot,
   unsuspendBot,
+  botFigures,
   suspendUser,
   unsuspendUser,
   reservedUsernames,

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ExportLine, exportLine } from '../../src/api/export_results.js';
 import { limits } from '../../src/limits.js';
 import { eventually, openEvents } from '../clients/event_source.js';
+import type { Front } from '../support/role_process.js';
 import { png } from '../support/samples.js';
-import { type Front, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
 
 let service: Service;
 let database: pg.Client;

@@ -93,7 +93,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
     /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(limits|setting_forms|rules\/usernames)\.ts$/.test(to),
+  config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
+  config_file: () => false,
   setting_forms: (to) => to === 'limits.ts',
   errors: () => false,
   limits: () => false,
