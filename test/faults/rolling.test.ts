@@ -184,7 +184,9 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const log = balancer.log();
       await Promise.all([client.close(), balancer.stop(), books.close()]);
       if (process.env.PETREL_FAULTS_SHOW) {
-        console.log(JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }));
+        console.log(
+          JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }),
+        );
         writeFileSync(`${process.env.PETREL_FAULTS_SHOW}-${kind}.log`, log);
       }
       expect(failures).toEqual([]);
