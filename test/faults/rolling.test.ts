@@ -136,7 +136,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const ended = new AbortController();
       world.poll(() => 0);
       const loading = world.load({
-        ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 25 },
+        ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 60 },
       });
       let pushed = 0;
       const pushing = (async () => {
