@@ -55,6 +55,7 @@ import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { downloadFile } from '../app/files/download.js';
 import { reportLeaks } from '../app/leaks/report.js';
 import { deleteSelf } from '../app/me/delete.js';
+import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
@@ -185,6 +186,7 @@ export const endpoints: readonly Endpoint[] = [
   deleteUser,
   getSelf,
   deleteSelf,
+  exportSelf,
   listTokens,
   createToken,
   removeToken,

@@ -50,8 +50,17 @@ export interface ApiRequest {
   replyWith(status: number, contentType: string, body: string | Buffer): void;
   /** Sends a reply with headers of its own, and its body no faster than the client takes it. */
   replyStream(reply: StreamedReply): void;
-  /** Starts a server-sent event stream as the reply. */
-  openStream(): EventStream;
+  /** Starts a server-sent event stream as the reply, or another text of no known length. */
+  openStream(form?: StreamForm): EventStream;
+}
+
+/** A reply that is written as it comes to be. */
+export interface StreamForm {
+  readonly contentType: string;
+  /** Others; `Cache-Control` is `no-store`. */
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
+  /** Text that readers pass over: an engine gets rid of what it holds only as part of a write. */
+  readonly filler: string;
 }
 
 export interface StreamedReply {
@@ -68,7 +77,11 @@ export interface EventStream {
   /** Writes text of the event-stream format. False when more than `limits.stream_buffer_bytes_max` wait unsent:
    * the caller should close the stream. */
   write(text: string): boolean;
+  /** Resolves when nothing waits unsent, or the client has gone. */
+  drained(): Promise<void>;
   close(): void;
+  /** Ends the connection in the middle, so that the client sees that something is missing. */
+  break(): void;
 }
 
 /** Handles one request: it must end in exactly one reply or stream, and may throw or reject. */

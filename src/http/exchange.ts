@@ -11,7 +11,7 @@
  * Time: the engines close a connection whose head is not complete after 10 s, and one whose body brings less than
  * 160 KiB in 10 s, which is stricter than `limits.body_idle_ms_max`.
  */
-import type { ApiRequest, EventStream, RequestHandler, StreamedReply } from '../api/request.js';
+import type { ApiRequest, EventStream, RequestHandler, StreamedReply, StreamForm } from '../api/request.js';
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import { BodyBuffer } from './body.js';
@@ -20,11 +20,11 @@ import { closedStream, ReplyStream } from './event-stream.js';
 import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
 import { asksToClose, Head, isAmbiguous, readHead } from './head.js';
 import {
-  beginEvents,
+  beginStream,
   endBodiless,
   endHead,
   endInPieces,
-  eventStream,
+  eventForm,
   large_reply_bytes_min,
   peerAddress,
   statusLine,
@@ -132,17 +132,16 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /** Asked for with HEAD, the reply is the head alone and the stream is closed from the start. */
-  openStream(): EventStream {
+  openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
-      this.give(200, eventStream, '', undefined);
+      this.give(200, form.contentType, '', undefined);
       return closedStream;
     }
     if (!this.claim()) return closedStream;
-    const { response } = this;
     this.status = 200;
-    if (this.corked) beginEvents(response);
-    else response.cork(() => beginEvents(response));
-    this.stream = new ReplyStream(response, () => this.finish());
+    if (this.corked) beginStream(this.response, form);
+    else this.response.cork(() => beginStream(this.response, form));
+    this.stream = new ReplyStream(this.response, form, () => this.finish());
     return this.stream;
   }
 
@@ -344,7 +343,6 @@ export class Exchange extends Head implements ApiRequest {
     const ms = this.beganAt > 0 ? performance.now() - this.beganAt : 0;
     access?.over(this, this.named, status, ms);
     meter?.over(this.called, status, ms, this.weight);
-    context.open--;
-    if (context.open === 0 && context.closing) context.idle();
+    if (--context.open === 0 && context.closing) context.idle();
   }
 }

@@ -15,6 +15,7 @@ import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createErase } from './erasure.js';
+import { createExports, type Exports } from './exports.js';
 import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createGuesses, type Guesses, type Guessing } from './guesses.js';
@@ -83,6 +84,7 @@ export interface Store {
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
   readonly retention: Retention;
+  readonly exports: Exports;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
   /** Of everything that is sealed, over these servers. */
@@ -206,6 +208,7 @@ export function createStore({
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
     retention: createRetention(shared, erase),
+    exports: createExports(shared),
     leaks: createLeaks(shared, control, auth),
     guesses: createGuesses(shared, guessing),
     rotation: (connection) => createRotation(shared, control, connection),

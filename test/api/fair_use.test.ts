@@ -2,15 +2,8 @@
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
-import {
-  type Answer,
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-} from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { type Answer, resultOf, type Service, startService, type TestBot } from '../support/service.js';
 
 // Nothing comes back while a test runs, however slow it is.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };

@@ -267,6 +267,8 @@ test('bots that change hands, and what operators and partners do', async () => {
   const told = await fetch(service.fronts[0].url + path, { method: 'POST', headers, body });
   holdEndpoint('POST', path, { body: (await told.json()) as { ok?: boolean } });
   await app(eve, 'DELETE', at);
+  await app(eve, 'DELETE', '/api/me', { confirm: true });
+  await app(operator, 'DELETE', `/api/admin/users/${ann.id}`, { confirm: true });
 });
 
 test('every method and every endpoint that answers in JSON was called', () => {

@@ -7,15 +7,8 @@ import { type EventSource, openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
 import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/proxies.js';
-import {
-  type Answer,
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-  type TestUser,
-} from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { amount, atLeast, atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld } from './world.js';
 
@@ -191,7 +184,9 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const log = balancer.log();
       await Promise.all([client.close(), balancer.stop(), books.close()]);
       if (process.env.PETREL_FAULTS_SHOW) {
-        console.log(JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }));
+        console.log(
+          JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }),
+        );
         writeFileSync(`${process.env.PETREL_FAULTS_SHOW}-${kind}.log`, log);
       }
       expect(failures).toEqual([]);

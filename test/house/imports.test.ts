@@ -48,7 +48,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(account_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results)\.ts$/;
+  /^api\/(account_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|export_lines|export_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
@@ -90,8 +90,9 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
     /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(config_file|limits|rules\/usernames)\.ts$/.test(to),
+  config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
   config_file: () => false,
+  setting_forms: (to) => to === 'limits.ts',
   errors: () => false,
   limits: () => false,
   version: () => false,

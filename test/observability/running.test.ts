@@ -12,16 +12,9 @@ import { makeKeys } from '../../src/store/keys.js';
 import { openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { findProgram } from '../support/proxies.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
 import { temporaryFolder } from '../support/servers.js';
-import {
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { alertsIn, readShipped, shippedQueries } from './shipped.js';
 
 /** What a machine's speed decides. */

@@ -4,8 +4,8 @@ import { freePort } from '../../src/local/processes.js';
 import { startRedis } from '../../src/local/redis.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { environment } from '../support/environment.js';
+import { createRole } from '../support/role_process.js';
 import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
-import { createRole } from '../support/service.js';
 
 let database: Awaited<ReturnType<typeof freshDatabase>>;
 beforeAll(async () => {
