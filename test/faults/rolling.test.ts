@@ -7,7 +7,7 @@ import { type EventSource, openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
 import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/proxies.js';
-import { createRole, type RoleProcess } from '../support/role_process.js';
+import { createRole, type RoleProcess, startPatiently } from '../support/role_process.js';
 import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { amount, atLeast, atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld } from './world.js';
@@ -105,18 +105,6 @@ async function keepOpen(balancer: Balancer, user: TestUser, fail: (what: string)
       source?.cut();
     },
   };
-}
-
-/** A crowded machine may take longer to start a process than tests wait elsewhere; the others serve meanwhile. */
-async function startPatiently(role: RoleProcess): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await role.start();
-    } catch (error) {
-      if (tries === 3) throw error;
-      await role.kill();
-    }
-  }
 }
 
 describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19: behind %s', (kind) => {
