@@ -6,6 +6,7 @@
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
+ *   launch.mjs test-ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
  *   launch.mjs test:proxy           HAProxy and nginx in front, and rolling restarts behind them; installs both if absent
  *   launch.mjs test:observability   alerts and dashboard under a real Prometheus, which is installed if absent
@@ -108,6 +109,19 @@ async function runTests(args, env = {}) {
   return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
 }
 
+/** Browser tests are among all others, in a short form, where a browser is there already. */
+async function runAll(args) {
+  const { findChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
+  const found = findChromium();
+  return runTests(args, found ? { PETREL_CHROMIUM: found } : {});
+}
+
+async function runInBrowser(args) {
+  const { ensureChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
+  const env = { PETREL_CHROMIUM: await ensureChromium(say), PETREL_UI: 'long' };
+  return runTests(['--project', 'ui', ...args], env);
+}
+
 /** npm that is killed cannot tell us; that our parent has changed does. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
@@ -128,7 +142,7 @@ async function takeOver(program, args) {
 }
 
 const developing = [
-  ...['dev', 'test', 'build', 'faults', 'topologies', 'test:proxy', 'test:observability'],
+  ...['dev', 'test', 'build', 'faults', 'topologies', 'test-ui', 'test:proxy', 'test:observability'],
   ...Object.keys(benchPrograms),
 ];
 
@@ -158,7 +172,8 @@ async function launch([role, ...args]) {
     return;
   }
   const suites = {
-    test: () => runTests,
+    test: () => runAll,
+    'test-ui': () => runInBrowser,
     faults: () => (given) => runAsked('faults', given),
     topologies: async () => (await import('./topologies.mjs')).runTopologies(runTests, say),
   };

@@ -88,6 +88,13 @@ export const settings = {
     .optional()
     .describe('Calls of bots that change something in one chat, and as many of each person there'),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  DEMO_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Set by `dev` for its fronts: the people whom `/app` offers to sign in as, to browsers on this machine',
+    ),
   FILES_DIR: z
     .string()
     .min(1)

@@ -42,6 +42,7 @@ export class Exchange extends Head implements ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
+  acceptEncoding = '';
   keyId = '';
   signature = '';
   body: Buffer = noBody;

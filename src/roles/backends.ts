@@ -29,7 +29,7 @@ import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
-import { type Histories, redisFigures, tellHistories } from './redis_events.js';
+import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
 export { StartError };
@@ -52,8 +52,6 @@ export interface Backends {
   readonly troubles: Troubles;
   /** Absent where no traces are asked for. */
   readonly traces: Traces | undefined;
-  /** Partitions that were found under another history of Redis. */
-  readonly histories: Histories;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
@@ -262,7 +260,6 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    histories,
     figures: redisFigures(histories, pauses),
     troubles,
     traces,

@@ -19,6 +19,8 @@ import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
 import type { Metrics } from '../obs/metrics.js';
 import { createRequestMeter } from '../obs/requests.js';
+import { demoPages } from '../web/demo.js';
+import { applicationPages } from '../web/pages.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
@@ -96,7 +98,12 @@ export async function startFront(backends: Backends): Promise<Role> {
   // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
-  const own = { ...referencePages(config.BASE_URL), ...statusPages(metrics, isReady) };
+  const own = {
+    ...referencePages(config.BASE_URL),
+    ...statusPages(metrics, isReady),
+    ...applicationPages(),
+    ...demoPages(config.DEMO_FILE),
+  };
   const dispatch = createDispatch({
     store,
     files,

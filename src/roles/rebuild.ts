@@ -2,7 +2,7 @@
  * The task `redis rebuild`: after Redis lost its data, opens what Postgres has of it and says what is gone. Nodes would do the same
  * on their own, partition by partition; this does it at once and tells.
  */
-import { journalState } from '../journal/state.js';
+import { journalState, lastLoss } from '../journal/state.js';
 import { limits } from '../limits.js';
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks.js';
@@ -24,25 +24,19 @@ async function openQueues({ pool, store }: Backends): Promise<number> {
 
 /** Every partition was opened when the backends were. */
 export async function rebuildRedis(backends: Backends, say: (line: string) => void): Promise<void> {
-  const { histories, connection } = backends;
+  const { pool, connection } = backends;
   const state = await journalState(backends);
-  const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   const waiting = state.reduce((sum, { length }) => sum + length, 0);
-  const { raised, proven } = histories.stats;
+  const loss = await lastLoss(pool);
   say(`partitions   ${state.length} on ${connection.nodes().length} of Redis, all open`);
-  say(
-    raised === 0
-      ? 'history      the one that Redis had: nothing was lost since a node last ran'
-      : `history      another one in ${raised} partitions: ids go on 10,000 higher`,
-  );
-  if (proven > 0) {
-    const last = flushed.length > 0 ? new Date(Math.max(...flushed)).toISOString() : 'ever';
-    say(
-      `lost         in ${proven} partitions, what was acknowledged and not written behind; the last write was at ${last}`,
-    );
+  if (loss === null) say('lost         nothing that Postgres knows of');
+  else {
+    const flushed = loss.flushed_at === null ? 'never' : new Date(loss.flushed_at).toISOString();
+    say(`lost         noticed ${new Date(loss.at).toISOString()} in ${loss.partitions} partitions:`);
+    say(`             what was acknowledged and not written behind; the last write before was ${flushed}`);
     say('             updates that waited for bots, retries of webhooks, and answers under idempotency keys');
     say('             open button presses, and how far event streams had come');
-    say('             bots without an update in Redis start their update ids anew, at a random point');
+    say('             bots whose queue was lost start their update ids anew, at a random point');
   }
   say(`journal      ${waiting} entries wait for Postgres`);
   say(`webhooks     ${await openQueues(backends)} queues are open`);
