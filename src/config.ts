@@ -2,6 +2,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { ConfigFileError, withFiles } from './config_file.js';
 import { limits } from './limits.js';
 import { validBotUsername } from './rules/usernames.js';
 import {
@@ -87,6 +88,13 @@ export const settings = {
     .optional()
     .describe('Calls of bots that change something in one chat, and as many of each person there'),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  DEMO_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Set by `dev` for its fronts: the people whom `/app` offers to sign in as, to browsers on this machine',
+    ),
   FILES_DIR: z
     .string()
     .min(1)
@@ -166,6 +174,9 @@ export const settings = {
     .optional()
     .describe('Opens and closes the file in which `petrel keys` keeps keys and peppers'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
+  START_MS: int(0, 600_000, 30_000).describe(
+    'How long a role waits for Redis and Postgres when it starts, before it ends with a reason',
+  ),
   MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
     .optional()
     .describe('How long messages and posts are kept, in days; for ever without it'),
@@ -181,6 +192,15 @@ export const settings = {
     .describe(
       '1: a front writes a line for each request: what was called by whom, status and time; never a token',
     ),
+  OTLP_TRACES_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('Where OpenTelemetry traces go (OTLP over HTTP, JSON), like http://127.0.0.1:4318/v1/traces'),
+  OTLP_TRACES_RATIO: z.coerce
+    .number({ error: 'a number from 0 to 1' })
+    .min(0, { error: 'a number from 0 to 1' })
+    .max(1, { error: 'a number from 0 to 1' })
+    .default(0.01)
+    .describe('Share of traces that are kept'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',
@@ -200,11 +220,19 @@ export function environmentOf(names: readonly string[]): Record<string, string |
 /** A setting that cannot be used; its message names the variable and what is allowed. */
 export class ConfigError extends Error {}
 
-/** Reads and freezes the configuration. Empty variables count as absent. */
+function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  const names = Object.keys(settings);
+  try {
+    const all = withFiles(env, names);
+    return Object.fromEntries(names.flatMap((name) => (all[name] ? [[name, all[name]] as const] : [])));
+  } catch (error) {
+    throw error instanceof ConfigFileError ? new ConfigError(error.message) : error;
+  }
+}
+
+/** Reads and freezes the configuration, from the environment and the files that it names. Empty variables count as absent. */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
-  const given = Object.fromEntries(
-    Object.keys(settings).flatMap((name) => (env[name] ? [[name, env[name]] as const] : [])),
-  );
+  const given = givenIn(env);
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])} must be ${issue.message}`);

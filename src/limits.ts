@@ -46,6 +46,9 @@ export const limits = {
   user_token_name_length_max: 64,
   tokens_used_waiting_max: 1_000,
   tokens_used_noted_max: 100_000,
+  bench_rate_max: 10_000,
+  bench_seconds_max: 600,
+  bench_connections_max: 1_000,
   tokens_used_flush_ms: 1_000,
   rate_memory_max: 100_000,
   rate_calls_max: 1_000_000,
@@ -189,7 +192,9 @@ export const limits = {
   retention_batch_max: 500,
   account_removal_ms_max: 3_000,
   exports_max: 8,
-  export_interval_ms: 10 * 60_000,
+  export_write_length_min: 16 * 1024,
+  exports_in_interval_max: 3,
+  export_interval_ms: 3_600_000,
   downloads_max: 512,
   downloads_per_caller_max: 64,
   download_chunk_bytes: 64 * 1024,
@@ -249,6 +254,10 @@ export const limits = {
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
+  /** posts whose reactions one stream shows */
+  posts_watched_max: 40,
+  /** messages after the last read one that are counted */
+  unread_counted_max: 100,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,

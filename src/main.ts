@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 /** The command line: role → configuration → start → ordered shutdown. */
-import { Command } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { backup } from './backup/backup.js';
 import { keptNames, openKeys, sealKeys } from './backup/key_file.js';
 import { BackupError } from './backup/manifest.js';
 import { restore } from './backup/restore.js';
+import type { RemoteOptions } from './bench/remote.js';
 import { type Config, ConfigError, environmentOf, readConfig, requireSettings } from './config.js';
 import { limits } from './limits.js';
 import { runDev } from './local/dev.js';
@@ -13,6 +14,7 @@ import { migrate, SchemaError } from './postgres/migrate.js';
 import { RedisCheckError } from './redis/check.js';
 import { CopyError } from './redis/copy.js';
 import { type Backends, openBackends, StartError } from './roles/backends.js';
+import { startBacklog } from './roles/backlog.js';
 import { startDeliver } from './roles/deliver.js';
 import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
@@ -106,11 +108,13 @@ role('front', 'serves HTTP: bot methods, application endpoints, long polls, even
   startFront,
 ]);
 role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
+  startBacklog,
   startDeliver,
   startMetrics,
 ]);
-role('flush', 'writes the journals behind to Postgres', [startFlush, startMetrics]);
+role('flush', 'writes the journals behind to Postgres', [startBacklog, startFlush, startMetrics]);
 role('all', 'front, deliver and flush in one process, for small installations', [
+  startBacklog,
   startFlush,
   startDeliver,
   startFront,
@@ -280,5 +284,46 @@ tokens
       if ((await found.finally(() => backends?.close())) > 0) process.exitCode = 2;
     }),
   );
+
+const whole = (min: number, max: number) => (text: string) => {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new InvalidArgumentError(`A whole number from ${min} to ${max} is needed.`);
+};
+const { bench_rate_max, bench_seconds_max, bench_connections_max } = limits;
+program
+  .command('bench')
+  .description('loads an installation that runs, at fixed rates within bounds, and reports its latencies')
+  .requiredOption('--url <url>', 'where it is reached: scheme, host and port')
+  .addOption(
+    new Option('--token <token>', "a person's, who gets a bot for the run, or a bot's")
+      .env('PETREL_BENCH_TOKEN')
+      .makeOptionMandatory(),
+  )
+  .option('--chat <id>', "with a bot's token: where it sends", Number)
+  .option('--only <names>', 'some of getMe,sendMessage,editMessageText,personWrites,history', (text) =>
+    text.split(','),
+  )
+  .option(
+    '--rates <list>',
+    `requests a second, one load after another, at most ${bench_rate_max}`,
+    (text) => text.split(',').map(whole(1, bench_rate_max)),
+    [20, 50, 100],
+  )
+  .option('--seconds <s>', 'length of each load', whole(1, bench_seconds_max), 10)
+  .option('--connections <n>', 'connections at most', whole(1, bench_connections_max), 32)
+  .option('--p99 <ms>', 'ends with 1 when the p99 of a load is above', Number)
+  .option('--json <file>', 'writes the results to a file, for machines')
+  .option('--html <file>', 'writes them to a page with plots, for people')
+  .addHelpText('after', '\nIt stops when more than one call in a hundred fails, and then ends with 1.')
+  .action(async (options: RemoteOptions) => {
+    // Read on demand: no role needs it to start.
+    const { runRemote } = await import('./bench/remote.js');
+    const well = await runRemote(options).catch((error: Error) => {
+      process.stderr.write(`petrel: ${error.message}\n`);
+      return false;
+    });
+    if (!well) process.exitCode = 1;
+  });
 
 await program.parseAsync();

@@ -32,6 +32,8 @@ export interface DispatchOptions {
   readonly leakKeys?: LeakKeys | null;
   /** Ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[];
+  /** Hears of each result of a call by a bot or a person, where somebody asks for that. */
+  readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
@@ -97,6 +99,7 @@ export function createDispatch({
   provider,
   leakKeys = null,
   trustedProxies = [],
+  onResult,
   own,
 }: DispatchOptions): RequestHandler {
   const clientAddress = createClientAddress(trustedProxies);
@@ -123,6 +126,7 @@ export function createDispatch({
   }
 
   function finish(request: ApiRequest, result: unknown): void {
+    onResult?.(request, result);
     request.reply(200, envelope(result));
   }
 
@@ -186,6 +190,7 @@ export function createDispatch({
     if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
       return callEndpointOnce(request, call);
     const result = await runEndpoint(request, call, store);
+    onResult?.(request, result);
     if (result !== replied) request.reply(200, envelope(result));
   }
 

@@ -49,6 +49,8 @@ interface Answer {
   readonly body?: z.ZodType;
   /** Of an answer that is no JSON. */
   readonly contentType?: string;
+  /** Each line of an answer that is lines of JSON. */
+  readonly line?: z.ZodType;
 }
 
 export interface Endpoint extends Answer {

@@ -172,6 +172,8 @@ function methodPath(method: Method, group: string, components: Components): Json
 }
 
 function answerOf(endpoint: Endpoint, components: Components): Json {
+  if (endpoint.contentType && endpoint.line)
+    return { [endpoint.contentType]: { schema: documentSchema(endpoint.line, 'output', components) } };
   if (endpoint.contentType) return { [endpoint.contentType]: { schema: { type: 'string' } } };
   if (endpoint.body) return jsonOf(documentSchema(endpoint.body, 'output', components));
   return jsonOf(envelope(endpoint.result ? documentSchema(endpoint.result, 'output', components) : {}));

@@ -22,6 +22,10 @@ export interface ApiRequest {
   readonly requestId: string;
   /** The balancer asks that a node which is leaving refuse the request undone (`leaving`), and gives it to another one. */
   readonly handover: boolean;
+  /** The one `Host` of the request. */
+  readonly host: string;
+  /** What may encode the reply; '' when absent, and for all but the pages of the application. */
+  readonly acceptEncoding: string;
   /** Which key signed the body, where the path takes signed bodies; '' when absent. */
   readonly keyId: string;
   /** '' when absent. */
@@ -50,8 +54,20 @@ export interface ApiRequest {
   replyWith(status: number, contentType: string, body: string | Buffer): void;
   /** Sends a reply with headers of its own, and its body no faster than the client takes it. */
   replyStream(reply: StreamedReply): void;
-  /** Starts a server-sent event stream as the reply. */
-  openStream(): EventStream;
+  /** Starts a server-sent event stream as the reply, or another text of no known length. */
+  openStream(form?: StreamForm): EventStream;
+}
+
+/** A reply that is written as it comes to be. */
+export interface StreamForm {
+  readonly contentType: string;
+  /** Others; `Cache-Control` is `no-store`. */
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
+  /** Text that readers pass over: an engine gets rid of what it holds only as part of a write. */
+  readonly filler: string;
+  /** Its end ends the connection too: so a reader that comes again is not kept on a node that leaves. The older engine then
+   * spoils the end of the body, which readers of events never wait for. */
+  readonly closes: boolean;
 }
 
 export interface StreamedReply {
@@ -68,7 +84,11 @@ export interface EventStream {
   /** Writes text of the event-stream format. False when more than `limits.stream_buffer_bytes_max` wait unsent:
    * the caller should close the stream. */
   write(text: string): boolean;
+  /** Resolves when nothing waits unsent, or the client has gone. */
+  drained(): Promise<void>;
   close(): void;
+  /** Ends the connection in the middle, so that the client sees that something is missing. */
+  break(): void;
 }
 
 /** Handles one request: it must end in exactly one reply or stream, and may throw or reject. */

@@ -1,7 +1,13 @@
 /** Where the bytes of uploaded files are kept: the one interface that every kind of storage offers. */
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import type { ListedFile } from '../store/retention.js';
+
+/** A file as it is listed. */
+export interface ListedFile {
+  readonly key: string;
+  /** when it was written, ms */
+  readonly at: number;
+}
 
 export interface BlobStore {
   /** Keeps all of it durably or throws; a key is written once. */

@@ -2,8 +2,7 @@
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { limits } from '../limits.js';
-import type { ListedFile } from '../store/retention.js';
-import { type BlobStore, isKey, pathOfKey } from './blob_store.js';
+import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
 
 const incoming = 'incoming';
 /** What a process that died has left behind is removed when nobody can be writing it any more. */

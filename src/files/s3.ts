@@ -9,8 +9,7 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
-import type { ListedFile } from '../store/retention.js';
-import { type BlobStore, isKey, pathOfKey } from './blob_store.js';
+import { type BlobStore, isKey, type ListedFile, pathOfKey } from './blob_store.js';
 
 export interface S3Options {
   /** Endpoint, for instance https://s3.example.org */

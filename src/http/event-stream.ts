@@ -1,19 +1,18 @@
 /** A server-sent event stream over one reply of the engine, with a bound on what may wait for a slow reader. */
-import type { EventStream } from '../api/request.js';
+import type { EventStream, StreamForm } from '../api/request.js';
 import { limits } from '../limits.js';
 import type { EngineResponse } from './engine.js';
-
-/** A comment line of the event-stream format, which readers ignore. */
-const comment = ':\n\n';
 
 /**
  * While the kernel takes everything, text goes straight out. Once it does not, the engine holds the rest of that one
  * write, and later text queues here until the engine has got rid of it. A reader that takes nothing for 10 s is
- * disconnected by the engine. Each text must be whole events, since a comment may go out between two of them.
+ * disconnected by the engine. Each text must be whole events or lines, since a filler may go out between two of them.
  */
 export class ReplyStream implements EventStream {
   private readonly response: EngineResponse;
   private readonly ended: () => void;
+  private readonly form: StreamForm;
+  private waiting: Array<() => void> = [];
   private queue: string[] = [];
   private queuedBytes = 0;
   /** Upper bound of what the engine holds; 0 when the kernel has taken everything. */
@@ -22,8 +21,9 @@ export class ReplyStream implements EventStream {
   private abandoned = false;
 
   /** `ended` is called once, when `close` has ended the reply. */
-  constructor(response: EngineResponse, ended: () => void) {
+  constructor(response: EngineResponse, form: StreamForm, ended: () => void) {
     this.response = response;
+    this.form = form;
     this.ended = ended;
     response.onWritable(() => this.resume());
   }
@@ -42,16 +42,35 @@ export class ReplyStream implements EventStream {
     return true;
   }
 
-  /** Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. */
+  drained(): Promise<void> {
+    if (!this.open || this.heldBytes === 0) return Promise.resolve();
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  break(): void {
+    if (!this.open) return;
+    this.open = false;
+    this.takeQueue();
+    this.release();
+    setImmediate(() => {
+      if (!this.abandoned) this.response.close();
+    });
+  }
+
+  /**
+   * Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. The connection is
+   * not asked to end with it: the engine would write that header into the body, and a balancer would take the stream for broken.
+   */
   close(): void {
     if (!this.open) return;
     this.open = false;
+    this.release();
     setImmediate(() => {
       if (this.abandoned) return;
       const rest = this.takeQueue();
       this.response.cork(() => {
         if (rest !== '') this.response.write(rest);
-        this.response.end(undefined, true);
+        this.response.end();
       });
       this.ended();
     });
@@ -62,6 +81,7 @@ export class ReplyStream implements EventStream {
     this.open = false;
     this.abandoned = true;
     this.takeQueue();
+    this.release();
   }
 
   private send(text: string, bytes: number): boolean {
@@ -70,14 +90,21 @@ export class ReplyStream implements EventStream {
     return taken;
   }
 
-  /** With a listener of ours the engine drains what it holds only as part of a write, hence the comment. */
+  /** With a listener of ours the engine drains what it holds only as part of a write, hence the filler. */
   private resume(): boolean {
     if (!this.open || this.heldBytes === 0) return true;
-    if (this.send(comment, comment.length) && this.queue.length > 0) {
+    if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {
       const bytes = this.queuedBytes;
       this.send(this.takeQueue(), bytes);
     }
+    if (this.heldBytes === 0) this.release();
     return true;
+  }
+
+  private release(): void {
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const resolve of waiting) resolve();
   }
 
   private takeQueue(): string {
@@ -91,5 +118,7 @@ export class ReplyStream implements EventStream {
 /** The stream of a client that is no longer there, or asked for the head alone. */
 export const closedStream: EventStream = {
   write: () => false,
+  drained: () => Promise.resolve(),
   close: () => undefined,
+  break: () => undefined,
 };

@@ -9,9 +9,9 @@
  * in order as long as the handler replies at once, and else refused by closing.
  *
  * Time: the engines close a connection whose head is not complete after 10 s, and one whose body brings less than
- * 160 KiB in 10 s and is not complete by then, which is stricter than `limits.body_idle_ms_max`.
+ * 160 KiB in 10 s, which is stricter than `limits.body_idle_ms_max`.
  */
-import type { ApiRequest, EventStream, RequestHandler, StreamedReply } from '../api/request.js';
+import type { ApiRequest, EventStream, RequestHandler, StreamedReply, StreamForm } from '../api/request.js';
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
 import { BodyBuffer } from './body.js';
@@ -20,11 +20,11 @@ import { closedStream, ReplyStream } from './event-stream.js';
 import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
 import { asksToClose, Head, isAmbiguous, readHead } from './head.js';
 import {
-  beginEvents,
+  beginStream,
   endBodiless,
   endHead,
   endInPieces,
-  eventStream,
+  eventForm,
   large_reply_bytes_min,
   peerAddress,
   statusLine,
@@ -42,6 +42,7 @@ export class Exchange extends Head implements ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
+  acceptEncoding = '';
   keyId = '';
   signature = '';
   body: Buffer = noBody;
@@ -56,6 +57,7 @@ export class Exchange extends Head implements ApiRequest {
   /** Its name in the access log, and when it came by the monotonic clock, where somebody hears of it. */
   private readonly named: string;
   private readonly beganAt: number;
+  private readonly weight: number;
   private closes = false;
   /** True while the engine's own callback runs, in which it has corked the socket already. */
   private corked = true;
@@ -84,7 +86,8 @@ export class Exchange extends Head implements ApiRequest {
     response.onAborted(() => this.abort());
     readHead(request, this);
     this.named = context.access ? context.access.name(this) : '';
-    this.beganAt = context.access || context.meter ? performance.now() : 0;
+    this.weight = context.meter ? context.meter.weight() : 0;
+    this.beganAt = context.access || this.weight > 0 ? performance.now() : 0;
     if (context.signed?.path === this.path) {
       this.keyId = request.getHeader(context.signed.keyId);
       this.signature = request.getHeader(context.signed.signature);
@@ -130,17 +133,16 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   /** Asked for with HEAD, the reply is the head alone and the stream is closed from the start. */
-  openStream(): EventStream {
+  openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
-      this.give(200, eventStream, '', undefined);
+      this.give(200, form.contentType, '', undefined);
       return closedStream;
     }
     if (!this.claim()) return closedStream;
-    const { response } = this;
     this.status = 200;
-    if (this.corked) beginEvents(response);
-    else response.cork(() => beginEvents(response));
-    this.stream = new ReplyStream(response, () => this.finish());
+    if (this.corked) beginStream(this.response, form);
+    else this.response.cork(() => beginStream(this.response, form));
+    this.stream = new ReplyStream(this.response, form, () => this.finish());
     return this.stream;
   }
 
@@ -338,12 +340,10 @@ export class Exchange extends Head implements ApiRequest {
     const { context } = this;
     this.incoming?.release();
     const { access, meter } = context;
-    if (access || meter) {
-      const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
-      const ms = performance.now() - this.beganAt;
-      access?.over(this, this.named, status, ms);
-      meter?.over(this.called, status, ms);
-    }
+    const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
+    const ms = this.beganAt > 0 ? performance.now() - this.beganAt : 0;
+    access?.over(this, this.named, status, ms);
+    meter?.over(this.called, status, ms, this.weight);
     if (--context.open === 0 && context.closing) context.idle();
   }
 }

@@ -1,6 +1,6 @@
 /** Pieces of a reply, in the ways that both engines take them, and the address that it goes to. */
 import { STATUS_CODES } from 'node:http';
-import type { StreamedReply } from '../api/request.js';
+import type { StreamedReply, StreamForm } from '../api/request.js';
 import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
@@ -71,12 +71,18 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   response.endWithoutBody();
 }
 
-export const eventStream = 'text/event-stream';
+/** Server-sent events, with a comment line of theirs as the filler. */
+export const eventForm: StreamForm = {
+  contentType: 'text/event-stream',
+  headers: [['X-Accel-Buffering', 'no']],
+  filler: ':\n\n',
+  closes: true,
+};
 
-/** The head of a server-sent event stream, and a comment so that it goes out at once. */
-export function beginEvents(response: EngineResponse): void {
-  response.writeHeader('Content-Type', eventStream);
+/** The head of a stream, and a filler so that it goes out at once. */
+export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
+  response.writeHeader('Content-Type', contentType);
+  for (const [name, value] of headers) response.writeHeader(name, value);
   response.writeHeader('Cache-Control', 'no-store');
-  response.writeHeader('X-Accel-Buffering', 'no');
-  response.write(':\n\n');
+  response.write(filler);
 }

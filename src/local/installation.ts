@@ -113,6 +113,10 @@ export class Installation {
     };
   }
 
+  get #demoPath(): string {
+    return join(this.#home, 'demo.json');
+  }
+
   get #infoPath(): string {
     return join(this.#home, 'dev.json');
   }
@@ -210,6 +214,7 @@ export class Installation {
       PORT: String(this.#config.PORT),
       // Several processes of one machine cannot have one port each under one setting.
       METRICS_PORT: undefined,
+      DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       SHARE_PORT: '1',
       PETREL_HOME: this.#home,
@@ -265,7 +270,7 @@ export class Installation {
     this.#demo = await ensureDemo({
       baseUrl: this.#localUrl,
       adminToken: this.#secrets?.ADMIN_TOKEN ?? '',
-      path: join(this.#home, 'demo.json'),
+      path: this.#demoPath,
       database: this.#config.DATABASE_URL ?? 'private',
     });
     this.#signal.throwIfAborted();

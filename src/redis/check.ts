@@ -21,7 +21,15 @@ export interface RedisCheck {
 }
 
 /** A Redis that cannot be used; the message says why and what to change. */
-export class RedisCheckError extends Error {}
+export class RedisCheckError extends Error {
+  /** It could not be asked: that may be over soon. */
+  readonly away: boolean;
+
+  constructor(message: string, away = false) {
+    super(message);
+    this.away = away;
+  }
+}
 
 function field(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
@@ -70,7 +78,7 @@ async function checkCluster(seeds: readonly string[], timeout_ms: number): Promi
 async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
   return connected(seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>
-      new RedisCheckError(`the Redis Cluster of ${shownUrl(seed)} cannot be used: ${why}`);
+      new RedisCheckError(`the Redis Cluster of ${shownUrl(seed)} cannot be used: ${why}`, true);
     const view = await viewFrom({ client, url: seed }).catch((error: Error) => {
       throw refuse(error.message);
     });
@@ -111,6 +119,7 @@ async function connected<T>(
       const reason = lastError ?? error;
       throw new RedisCheckError(
         `Redis at ${shownServer(url)} cannot be used: ${reason.message || String(reason)}`,
+        !/^(WRONGPASS|NOAUTH|NOPERM)/.test(reason.message),
       );
     });
     return await work(redis);
@@ -122,7 +131,8 @@ async function connected<T>(
 
 async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Promise<RedisCheck> {
   const refuse = (why: string): never => {
-    throw new RedisCheckError(`Redis at ${shownServer(url)} cannot be used: ${why}`);
+    const away = /\((LOADING|CLUSTERDOWN|MASTERDOWN|Connection is closed|Command timed out)/.test(why);
+    throw new RedisCheckError(`Redis at ${shownServer(url)} cannot be used: ${why}`, away);
   };
   const attempt = (what: string, reply: Promise<unknown>) =>
     reply.catch((error: Error) => refuse(`${what} (${error.message})`));

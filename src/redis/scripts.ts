@@ -36,6 +36,8 @@ export interface RunnerOptions {
   readonly connection: RedisServers;
   /** Raises the partition's incarnation for this run id (architecture, Journal). */
   readonly recover: (partition: number, runId: string) => Promise<void>;
+  /** Hears of each call that Redis answered, where somebody asks for that. */
+  readonly onCall?: ((name: string, ms: number) => void) | undefined;
   /** How long a call that may be repeated waits for a lost connection. */
   readonly reconnectMsMax?: number;
   /** Hears of slots that are being moved. */
@@ -155,6 +157,7 @@ const isReplyError = (error: unknown): error is Error => error instanceof ReplyE
 export function createRunner({
   connection,
   recover,
+  onCall,
   reconnectMsMax = 5_000,
   pauses = createPauses(),
 }: RunnerOptions): ScriptRunner {
@@ -296,7 +299,9 @@ export function createRunner({
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
-        loaded.times.observe(performance.now() - began);
+        const ms = performance.now() - began;
+        loaded.times.observe(ms);
+        onCall?.(name, ms);
         pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
         troubles.add(name, reply.status);

@@ -19,12 +19,12 @@ export function startEnds({
   const counts = { accounts: 0, messages: 0, files: 0 };
   figures.push(
     counter(
-      'petrel_ended_accounts',
+      'petrel_ended_accounts_total',
       'Ended accounts of which this process removed the last.',
       () => counts.accounts,
     ),
-    counter('petrel_aged_messages', 'Messages that were removed for their age.', () => counts.messages),
-    counter('petrel_aged_files', 'Uploaded files that were removed for their age.', () => counts.files),
+    counter('petrel_aged_messages_total', 'Messages that were removed for their age.', () => counts.messages),
+    counter('petrel_aged_files_total', 'Uploaded files that were removed for their age.', () => counts.files),
   );
   const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
     ['accounts', store.accounts.goOn],

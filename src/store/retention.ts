@@ -12,17 +12,13 @@ import type { StoreContext } from './context.js';
 import type { Erase } from './erasure.js';
 import type { ChatRef } from './keys.js';
 
-/** A file of the blob store. */
-export interface ListedFile {
-  readonly key: string;
-  /** when it was written, ms */
-  readonly at: number;
-}
-
 /** The files of the blob store, as far as retention needs them; `files/` implements it. */
 export interface AgedFiles {
   /** Files behind a key ('' for the first), in the order of their keys; fewer than `limit` at the end. */
-  list(after: string, limit: number): Promise<readonly ListedFile[]>;
+  list(
+    after: string,
+    limit: number,
+  ): Promise<ReadonlyArray<{ readonly key: string /** when it was written, ms */; readonly at: number }>>;
   /** False when that failed. */
   remove(key: string): Promise<boolean>;
 }

@@ -15,6 +15,7 @@ import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './
 import { createControlCopies } from './control.js';
 import { createDeliveries, type Deliveries } from './deliveries.js';
 import { createErase } from './erasure.js';
+import { createExports, type Exports } from './exports.js';
 import { createFairUse, type FairUse, type Rates } from './fair_use.js';
 import { createForwarder, type Forwarder } from './forwarder.js';
 import { createGuesses, type Guesses, type Guessing } from './guesses.js';
@@ -34,6 +35,7 @@ import { createPostWatches } from './post_watches.js';
 import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
+import { createReadMarks, type ReadMarks } from './read_marks.js';
 import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
@@ -61,6 +63,7 @@ export interface Store {
   readonly messages: Messages & Batches;
   readonly pins: Pins;
   readonly history: History;
+  readonly readMarks: ReadMarks;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
   readonly callbacks: Callbacks;
@@ -83,6 +86,7 @@ export interface Store {
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
   readonly retention: Retention;
+  readonly exports: Exports;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
   /** Of everything that is sealed, over these servers. */
@@ -173,6 +177,7 @@ export function createStore({
     queues,
     forwarder,
     history,
+    readMarks: createReadMarks(shared, chats),
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
@@ -206,6 +211,7 @@ export function createStore({
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),
     retention: createRetention(shared, erase),
+    exports: createExports(shared),
     leaks: createLeaks(shared, control, auth),
     guesses: createGuesses(shared, guessing),
     rotation: (connection) => createRotation(shared, control, connection),

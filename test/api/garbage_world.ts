@@ -121,6 +121,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const spare = await service.newBot(own.owner, 'spare');
   const doomed = await service.newBot(own.owner, 'doomed');
   const victim = await service.newUser('vic');
+  const leaver = await service.newUser('lev');
   const givePictures = async () => {
     const headers = { authorization: `Bearer ${own.owner.token}` };
     for (const kind of ['avatar', 'start_picture']) {
@@ -145,7 +146,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     // Operators could take the tokens of the callers away, and whoever manages a chat may bring anyone in.
     const people =
       caller === 'admin'
-        ? [victim.id]
+        ? [name === 'DELETE /api/admin/users/{id}' ? leaver.id : victim.id]
         : often(({ owner, bot }) => [owner.id, bot.id], caller === 'bot' ? of : 'own');
     const chats = often(
       ({ owner, bot, group, channel }) => [caller === 'bot' ? owner.id : bot.id, group, channel],
@@ -185,7 +186,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     await forwarded(masters);
   }
 
-  const tokens = [own.bot, foreign.bot, own.owner, foreign.owner, victim].map(({ token }) => token);
+  const tokens = [own.bot, foreign.bot, own.owner, foreign.owner, victim, leaver].map(({ token }) => token);
   return {
     callers: { bot: own.bot.token, user: own.owner.token, admin: service.adminToken },
     secrets: [...tokens, service.adminToken].map((token) => token.slice(token.indexOf(':') + 1)),

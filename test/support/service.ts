@@ -1,17 +1,26 @@
+/**
+ * The real service for tests: its roles as child processes of the build, on a Redis and a database of their own.
+ *
+ *   const service = await startService({ fronts: 2 });
+ *   const owner = await service.newUser('olga');
+ *   await resultOf(service.bot(await service.newBot(owner, 'echo'), 'getMe', {}, 1));
+ *   await service.fronts[1].kill();
+ *   await service.stop();
+ */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { expect } from 'vitest';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
 import { environment } from './environment.js';
 import { findPlainTokens } from './plain_tokens.js';
-import { holdEndpoint, holdMethod } from './results.js';
 import { createFront, createRole, type Front, type RoleProcess } from './role_process.js';
 import { freshSentinels } from './sentinels.js';
 import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import { createCalls } from './service_calls.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -161,65 +170,5 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...createCalls(all, adminToken, agent, issued),
     issued: (token) => issued.add(token),
     stop,
-  };
-}
-
-type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
-
-function createCalls(fronts: readonly Front[], admin: string, dispatcher: Agent, issued: Set<string>): Calls {
-  let named = 0;
-  async function call(
-    url: string,
-    method: string,
-    body: unknown,
-    headers: Record<string, string>,
-  ): Promise<Answer> {
-    const given = body === undefined ? {} : { body: JSON.stringify(body) };
-    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
-    const answer = await request(url, {
-      method: method as 'GET',
-      dispatcher,
-      headers: { ...headers, ...type },
-      ...given,
-    });
-    const text = await answer.body.text();
-    const parsed = text === '' ? null : JSON.parse(text);
-    if (typeof parsed?.result?.token === 'string') issued.add(parsed.result.token);
-    return { status: answer.statusCode, headers: answer.headers, body: parsed };
-  }
-
-  const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
-    const headers = { authorization: `Bearer ${user.token}` };
-    return holdEndpoint(verb, path, await call(urlOf(front) + path, verb, body, headers));
-  };
-
-  return {
-    app,
-    async bot(bot, method, params, front = 0) {
-      const token = typeof bot === 'string' ? bot : bot.token;
-      const url = `${urlOf(front)}/bot${token}/${method}`;
-      return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
-    },
-    async newUser(name) {
-      const username = `${name}_${++named}`;
-      const body = { username, first_name: name };
-      const { user, token } = await resultOf(app({ token: admin }, 'POST', '/api/admin/users', body));
-      return { id: user.id, username, first_name: name, token };
-    },
-    async newBot(owner, name) {
-      const body = { username: `${name}_${++named}_bot`, name };
-      return resultOf(app(owner, 'POST', '/api/me/bots', body));
-    },
-    openChat: (user, bot, payload) =>
-      resultOf(
-        app(user, 'POST', `/api/bots/${bot.username}/start`, payload === undefined ? {} : { payload }),
-      ),
-    async newGroup(owner, title, members = []) {
-      const { id } = await resultOf(app(owner, 'POST', '/api/chats', { type: 'group', title }));
-      for (const member of members)
-        await resultOf(app(owner, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
-      return id;
-    },
   };
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { listedChat } from '../../api/chat_results.js';
 import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
-import { listedChat } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 export const getChat = defineEndpoint({
@@ -16,6 +16,7 @@ export const getChat = defineEndpoint({
   handler: async (context, p) => {
     const { user, store } = context;
     const chat = await readableChat(store, user, p.chat_id);
-    return (await chatSummary(context, chat, user)) ?? fail('chat_not_found');
+    const marks = await store.readMarks.of(user.id, [chat.id]);
+    return (await chatSummary(context, chat, user, marks)) ?? fail('chat_not_found');
   },
 });

@@ -1,0 +1,111 @@
+/** Everything of a person, line by line (behaviour §14). A page of each list is in memory at a time. */
+import type { Files } from '../files/files.js';
+import { limits } from '../limits.js';
+import { userProfile } from '../store/chats.js';
+import type { Media } from '../store/codec.js';
+import type { User } from '../store/control.js';
+import { type ChatRef, isDirect } from '../store/keys.js';
+import type { Store } from '../store/store.js';
+import type { StoredMessage } from '../store/stored_message.js';
+import { viewAudit, viewTransfer } from '../view/bots.js';
+import { type Viewer, viewMessage } from '../view/messages.js';
+import { viewChat, viewPerson, viewUserToken } from '../view/users.js';
+import { ownBot } from './own_bot.js';
+import { personViewer } from './reading.js';
+import type { StreamForm } from './request.js';
+
+export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
+
+const format = 1;
+/** Says that it goes on, where much is looked through for little. */
+export const waiting: Line = { kind: 'wait' };
+
+export const exportForm: StreamForm = {
+  contentType: 'application/x-ndjson',
+  headers: [['Content-Disposition', 'attachment; filename="petrel-export.ndjson"']],
+  filler: `${JSON.stringify(waiting)}\n`,
+  closes: false,
+};
+
+const mediaLine = (chat_id: number, message_id: number, media: Media): Line => ({
+  ...{ kind: 'media', chat_id, message_id, type: media.type, file_id: media.id },
+  ...(media.size === undefined ? {} : { file_size: media.size }),
+  ...(media.name === undefined ? {} : { file_name: media.name }),
+  ...(media.mime === undefined ? {} : { mime_type: media.mime }),
+  ...(media.url === undefined ? {} : { url: media.url }),
+});
+
+/** Tokens in messages of the management bot stay the words that stand in the record. */
+function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
+  const { chat, id, record } = message;
+  yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
+  if (record.content.media) yield mediaLine(chat.id, id, record.content.media);
+}
+
+/** Of a direct chat all messages, of others those that the person wrote; newest first. */
+async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
+  const viewer = await personViewer(store, chat, user);
+  const own = ({ record }: StoredMessage) => isDirect(chat) || record.sender === user.id;
+  for (let before = 0; ; ) {
+    const found = (await store.history.list(chat, before, limits.page_size_max)) ?? [];
+    for (const message of found) if (own(message)) yield* messageLines(message, viewer);
+    const last = found.at(-1);
+    if (last === undefined || last.id <= 1) return;
+    before = last.id;
+    if (!found.some(own)) yield waiting;
+  }
+}
+
+async function* botLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
+  for (const bot of await store.bots.listOf(user.id)) {
+    yield { kind: 'bot', bot: await ownBot(store, files, bot, user) };
+    for (const [scope, commands] of Object.entries(await store.bots.commands(bot.id)))
+      yield { kind: 'commands', bot_id: bot.id, scope, commands };
+    for (let cursor: number | null = null; ; ) {
+      const page = await store.audit.list(bot.id, cursor, limits.page_size_max);
+      for (const event of page.items) yield { kind: 'audit', bot_id: bot.id, event: viewAudit(event) };
+      cursor = page.next;
+      if (cursor === null) break;
+    }
+  }
+  for (const offer of await store.bots.transfersOf(user.id))
+    yield { kind: 'transfer', transfer: viewTransfer(offer) };
+}
+
+async function* directChats(store: Store, user: User): AsyncIterable<Line> {
+  for (const chat of await store.chats.listOf(user.id)) {
+    if (!isDirect(chat)) continue;
+    const [found, viewer] = await Promise.all([store.chats.find(chat), personViewer(store, chat, user)]);
+    if (!found) continue;
+    const side = viewChat(viewer.bot ?? { id: chat.id, bot: 1, n: '' });
+    const blocked = found.kind === 'blocked' ? { blocked: true } : {};
+    yield { kind: 'chat', chat: side, status: 'member', ...blocked };
+    yield* chatLines(store, chat, user);
+  }
+}
+
+async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
+  for await (const { chat_id: id, status, rights } of store.exports.memberships(user.id)) {
+    const chat = { id, user: 0 };
+    const found = await store.chats.find(chat);
+    if (!found) continue;
+    const may = Object.keys(rights).length === 0 ? {} : { rights };
+    yield { kind: 'chat', chat: viewChat(found.profile), status, ...may };
+    yield* chatLines(store, chat, user);
+  }
+}
+
+/** All lines but the last. */
+export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
+  const { created_at, identities } = await store.exports.facts(user.id);
+  yield { kind: 'begin', format, exported_at: Math.floor(Date.now() / 1_000) };
+  yield { kind: 'profile', user: viewPerson(userProfile(user)), created_at };
+  for (const identity of identities) yield { kind: 'identity', ...identity };
+  for (const token of await store.users.tokens(user.id)) yield { kind: 'token', token: viewUserToken(token) };
+  yield* botLines(store, files, user);
+  for await (const { at, notice } of store.exports.notices(user.id)) yield { kind: 'notice', at, notice };
+  yield* directChats(store, user);
+  yield* sharedChats(store, user);
+  for await (const { post, emoji, date } of store.exports.reactions(user.id))
+    yield { kind: 'reaction', post_id: post, emoji, date };
+}
