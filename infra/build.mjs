@@ -153,7 +153,8 @@ async function compileClient(compiler, files, target) {
 async function compile(compiler, all, target) {
   const files = all.filter((file) => !isClient(file));
   await transpile(compiler, files, target, { bundle: false, outbase: source });
-  await compileClient(compiler, all.filter(isClient), target);
+  const pages = all.filter(isClient);
+  if (pages.length > 0) await compileClient(compiler, pages, target);
   await bundle(compiler, target);
   // What the program reads beside its code: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
