@@ -135,13 +135,15 @@ program
   );
 program
   .command('doctor')
-  .description('prints versions, the HTTP engine, partitions and how far write-behind has come')
+  .description(
+    'tells whether everything is as it should be, and if not, what to do; ends with 1 when something is wrong',
+  )
   .addHelpText('after', `\n${settings}`)
   .action(() =>
     task('doctor', async (config, log) => {
       log.level = 'warn';
       const backends = await openBackends(config, 'doctor', log);
-      await runDoctor(backends).finally(() => backends.close());
+      if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
     }),
   );
 

@@ -1,6 +1,7 @@
 /** One bot of the person's: pages side by side, so that each stays small. */
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, get, reasonOf } from '../api.js';
+import { copyText } from '../clipboard.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
 import type { OwnBotSettings } from '../types.js';
@@ -26,7 +27,7 @@ function TokenPage({ bot }: BotProps) {
     const path = verb === 'GET' ? 'token' : 'regenerate_token';
     try {
       const { token } = await call<{ token: string }>(verb, `/api/me/bots/${bot.id}/${path}`);
-      await navigator.clipboard.writeText(token);
+      await copyText(token);
       say(t(verb === 'GET' ? 'token_copied' : 'token_renewed'));
     } catch (error) {
       say(reasonOf(error));
@@ -206,6 +207,11 @@ export function BotPages({ id, tab }: { id: number; tab: string }) {
   useEffect(load, [load]);
   const chosen = tabs.find((one) => one === tab) ?? '';
   const Shown = pages[chosen];
+  const nav = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: on a narrow screen the chosen one may be out of sight
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+  }, [chosen]);
   return (
     <main className="main page">
       <header className="bar">
@@ -217,7 +223,7 @@ export function BotPages({ id, tab }: { id: number; tab: string }) {
           <bdi>{bot?.name ?? ''}</bdi> {bot && <small className="muted">@{bot.username}</small>}
         </h2>
       </header>
-      <nav className="tabs scroll" aria-label={bot?.name ?? t('my_bots')}>
+      <nav ref={nav} className="tabs scroll" aria-label={bot?.name ?? t('my_bots')}>
         {tabs.map((one) => (
           <a
             key={one}
