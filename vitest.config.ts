@@ -7,8 +7,15 @@ import { defineConfig } from 'vitest/config';
 const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
 alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 
-/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:proxy` and `test:observability` ask for these. */
+/** Where a browser was found; the rest of its tests only when asked for. */
+const browser = process.env.PETREL_CHROMIUM !== undefined;
+const ui = process.env.PETREL_UI === 'long' ? 'test/ui/**/*.test.ts' : 'test/ui/short.test.ts';
+
+/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:image`, `test:proxy` and `test:observability` ask for these. */
 const onlyWhenAsked = [
+  // Six nodes and what follows take their time: the short form of what they show is in test/redis.
+  ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
+  ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/image.test.ts']),
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []
     : ['test/faults/rolling.test.ts']),
@@ -28,7 +35,7 @@ export default defineConfig({
         test: {
           name: 'side by side',
           include: ['test/**/*.test.ts'],
-          exclude: [...alone, ...onlyWhenAsked],
+          exclude: [...alone, ...onlyWhenAsked, 'test/ui/**'],
           globalSetup: ['test/support/global_setup.ts'],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
@@ -45,6 +52,20 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      ...(browser
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'ui',
+                include: [ui],
+                globalSetup: ['test/support/global_setup.ts'],
+                fileParallelism: false,
+                sequence: { groupOrder: 2 },
+              },
+            },
+          ]
+        : []),
     ],
   },
 });

@@ -1,7 +1,7 @@
 /** On what a run was made: what its reader needs to know of machine, programs and commit. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cpus, release, totalmem } from 'node:os';
+import { cpus, loadavg, release, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { loadEngine } from '../src/http/engine.js';
 import { placement } from './site/processes.js';
@@ -36,5 +36,7 @@ export async function machineOf(
     redis,
     postgres,
     placement,
+    // What others did on the machine meanwhile is in every figure.
+    load_average: Number((loadavg()[0] ?? 0).toFixed(1)),
   };
 }

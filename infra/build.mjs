@@ -14,9 +14,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
+import { bundleClient } from './web.mjs';
 
 const source = join(root, 'src');
 /** The program, and the bench. */
@@ -42,7 +43,7 @@ function filesBelow(folder) {
 /** The content decides, not the times: a checkout or an image copies files with times of its own. */
 function fingerprint(files) {
   const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
-  for (const file of [fileURLToPath(import.meta.url), ...files])
+  for (const file of [fileURLToPath(import.meta.url), join(root, 'infra', 'web.mjs'), ...files])
     sum.update(`\0${relative(root, file)}\0`).update(readFileSync(file));
   return sum.digest('hex');
 }
@@ -126,8 +127,24 @@ function bundle(compiler, target) {
   });
 }
 
-async function compile(compiler, files, target) {
+/** The part of the web application that browsers run: bundled by itself. */
+const client = join(source, 'web', 'client');
+const isClient = (file) => file.startsWith(client + sep);
+
+async function compileClient(compiler, files, target) {
+  const esbuild = await import(pathToFileURL(compiler).href).then((module) => module.default ?? module);
+  const [to, former] = [target, dist].map((folder) => join(folder, 'web', 'client'));
+  const made = { esbuild, source: client, target: to, former, fingerprint: fingerprint(files), modules };
+  await bundleClient(made).catch((error) => {
+    throw new Refusal(`the web application was not built: ${error.message}`);
+  });
+  await esbuild.stop();
+}
+
+async function compile(compiler, all, target) {
+  const files = all.filter((file) => !isClient(file));
   await transpile(compiler, files, target, { bundle: false, outbase: source });
+  await compileClient(compiler, all.filter(isClient), target);
   await bundle(compiler, target);
   // What the program reads beside its code: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {

@@ -1,104 +1,22 @@
 /** The only reader of the environment. */
-import { isIP } from 'node:net';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { ConfigFileError, withFiles } from './config_file.js';
 import { limits } from './limits.js';
 import { validBotUsername } from './rules/usernames.js';
-
-const whole = (min: number, max: number) =>
-  z.coerce
-    .number({ error: `a whole number from ${min} to ${max}` })
-    .int({ error: `a whole number from ${min} to ${max}` })
-    .min(min, { error: `a whole number from ${min} to ${max}` })
-    .max(max, { error: `a whole number from ${min} to ${max}` });
-
-const int = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
-
-const url = (protocols: readonly string[]) =>
-  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
-    error: `a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`,
-  });
-
-/** Seeds of a cluster as URLs; what the first one says of protocol and password holds for those that are bare. */
-const seeds = z.string().transform((text, ctx) => {
-  const parts = text.split(',').map((part) => part.trim());
-  const [first = ''] = parts;
-  const model = new URL(URL.canParse(first) && first.includes('://') ? first : 'redis://seed:6379');
-  const urls = parts.map((part) => {
-    if (part.includes('://')) return part;
-    const auth = model.password || model.username ? `${model.username}:${model.password}@` : '';
-    return `${model.protocol}//${auth}${part}`;
-  });
-  const usable = (given: string) =>
-    URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol) && new URL(given).hostname !== '';
-  if (!urls.every(usable)) {
-    ctx.addIssue({ code: 'custom', message: 'host:port or redis:// or rediss:// URLs, separated by commas' });
-    return z.NEVER;
-  }
-  return urls;
-});
-
-const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, {
-  error: 'up to 64 letters, digits and hyphens',
-});
-
-const flag = z
-  .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
-  .transform((text) => text === '1' || text === 'true');
-
-/** `id:base64,id:base64`, the first one encrypts, all decrypt. */
-const keyRing = z.string().transform((text, ctx) => {
-  const keys = text.split(',').map((part) => {
-    const [id = '', base64 = ''] = part.trim().split(':');
-    return { id, key: Buffer.from(base64, 'base64') };
-  });
-  const malformed = keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32);
-  if (malformed || new Set(keys.map(({ id }) => id)).size < keys.length) {
-    ctx.addIssue({
-      code: 'custom',
-      message: 'id:base64 of 32 bytes, several of different ids separated by commas',
-    });
-    return z.NEVER;
-  }
-  return keys;
-});
-
-/** Several separated by commas: the first makes what is new, all are accepted. */
-const peppers = z.string().transform((text, ctx) => {
-  const all = text.split(',').map((part) => part.trim());
-  if (all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length) {
-    ctx.addIssue({
-      code: 'custom',
-      message: 'at least 32 characters, several different ones separated by commas',
-    });
-    return z.NEVER;
-  }
-  return all;
-});
-
-/** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
-const cidrs = z.string().transform((text, ctx) => {
-  const ranges = text.split(',').map((part) => {
-    const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
-    const width = isIP(address) === 4 ? 32 : 128;
-    return isIP(address) !== 0 && Number(bits ?? 0) <= width ? `${address}/${bits ?? width}` : undefined;
-  });
-  if (ranges.includes(undefined)) {
-    ctx.addIssue({ code: 'custom', message: 'ranges of addresses like 10.0.0.0/8, separated by commas' });
-    return z.NEVER;
-  }
-  return ranges as string[];
-});
-
-/** `30/1`: up to 30 at once, which come back within a second. */
-const rate = z.string().transform((text, ctx) => {
-  const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
-  if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
-    return { calls, seconds };
-  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day' });
-  return z.NEVER;
-});
+import {
+  cidrs,
+  flag,
+  headerName,
+  int,
+  keyRing,
+  peppers,
+  rate,
+  servers,
+  url,
+  whole,
+} from './setting_forms.js';
 
 /** One row a setting. The README's table is generated from the descriptions. */
 export const settings = {
@@ -113,9 +31,14 @@ export const settings = {
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()
     .describe('Redis to use; `dev` starts a private one without it'),
-  REDIS_CLUSTER: seeds
+  REDIS_CLUSTER: servers(6_379)
     .optional()
     .describe('Redis Cluster to use instead: addresses of some of its servers, the rest is found'),
+  REDIS_SENTINELS: servers(26_379)
+    .optional()
+    .describe(
+      'Addresses of the Sentinels that name the Redis to use; REDIS_URL then has the name of their master for a host',
+    ),
   DATABASE_URL: url(['postgres:', 'postgresql:'])
     .optional()
     .describe('PostgreSQL to use; `dev` starts a private one without it'),
@@ -161,8 +84,17 @@ export const settings = {
   ),
   RATE_PER_BOT: rate.optional().describe('Calls of a bot, `getUpdates` apart'),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
-  RATE_PER_CHAT: rate.optional().describe('Calls of bots that change something in one chat'),
+  RATE_PER_CHAT: rate
+    .optional()
+    .describe('Calls of bots that change something in one chat, and as many of each person there'),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  DEMO_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Set by `dev` for its fronts: the people whom `/app` offers to sign in as, to browsers on this machine',
+    ),
   FILES_DIR: z
     .string()
     .min(1)
@@ -236,7 +168,15 @@ export const settings = {
   TRANSFER_CONSENT: flag
     .default(false)
     .describe('1: a bot changes hands once its recipient has agreed, within a week'),
+  BACKUP_PASSPHRASE: z
+    .string()
+    .min(16, { error: 'at least 16 characters' })
+    .optional()
+    .describe('Opens and closes the file in which `petrel keys` keeps keys and peppers'),
   AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
+  START_MS: int(0, 600_000, 30_000).describe(
+    'How long a role waits for Redis and Postgres when it starts, before it ends with a reason',
+  ),
   MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
     .optional()
     .describe('How long messages and posts are kept, in days; for ever without it'),
@@ -252,6 +192,15 @@ export const settings = {
     .describe(
       '1: a front writes a line for each request: what was called by whom, status and time; never a token',
     ),
+  OTLP_TRACES_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('Where OpenTelemetry traces go (OTLP over HTTP, JSON), like http://127.0.0.1:4318/v1/traces'),
+  OTLP_TRACES_RATIO: z.coerce
+    .number({ error: 'a number from 0 to 1' })
+    .min(0, { error: 'a number from 0 to 1' })
+    .max(1, { error: 'a number from 0 to 1' })
+    .default(0.01)
+    .describe('Share of traces that are kept'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
       error: 'fatal, error, warn, info, debug or silent',
@@ -263,14 +212,27 @@ export const settings = {
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
+/** Variables of the environment as they were given. */
+export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]));
+}
+
 /** A setting that cannot be used; its message names the variable and what is allowed. */
 export class ConfigError extends Error {}
 
-/** Reads and freezes the configuration. Empty variables count as absent. */
+function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  const names = Object.keys(settings);
+  try {
+    const all = withFiles(env, names);
+    return Object.fromEntries(names.flatMap((name) => (all[name] ? [[name, all[name]] as const] : [])));
+  } catch (error) {
+    throw error instanceof ConfigFileError ? new ConfigError(error.message) : error;
+  }
+}
+
+/** Reads and freezes the configuration, from the environment and the files that it names. Empty variables count as absent. */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
-  const given = Object.fromEntries(
-    Object.keys(settings).flatMap((name) => (env[name] ? [[name, env[name]] as const] : [])),
-  );
+  const given = givenIn(env);
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])} must be ${issue.message}`);
@@ -285,11 +247,20 @@ export function readConfig(env: Record<string, string | undefined> = process.env
 
 type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
 
-/** The Redis of a configuration: the URL of one server, or seeds of a cluster. Throws a ConfigError unless one is set. */
-export function redisOf({ REDIS_URL, REDIS_CLUSTER }: Config): string | readonly string[] {
+/** The Redis of a configuration: the URL of one server, of one that Sentinels name, or seeds of a cluster; undefined where none
+ * is set. Throws a ConfigError where they exclude each other. */
+export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {
   if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
     throw new ConfigError('REDIS_URL and REDIS_CLUSTER exclude each other');
-  const given = REDIS_CLUSTER ?? REDIS_URL;
+  if (REDIS_SENTINELS === undefined) return REDIS_CLUSTER ?? REDIS_URL;
+  if (REDIS_URL === undefined)
+    throw new ConfigError('REDIS_SENTINELS needs REDIS_URL, redis://:<password>@<name of their master>');
+  return { url: REDIS_URL, sentinels: REDIS_SENTINELS };
+}
+
+/** The same where there must be one: throws a ConfigError otherwise. */
+export function redisOf(config: Config) {
+  const given = redisGiven(config);
   if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
   return given;
 }

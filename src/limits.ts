@@ -46,6 +46,9 @@ export const limits = {
   user_token_name_length_max: 64,
   tokens_used_waiting_max: 1_000,
   tokens_used_noted_max: 100_000,
+  bench_rate_max: 10_000,
+  bench_seconds_max: 600,
+  bench_connections_max: 1_000,
   tokens_used_flush_ms: 1_000,
   rate_memory_max: 100_000,
   rate_calls_max: 1_000_000,
@@ -222,6 +225,8 @@ export const limits = {
   auth_cache_entries_max: 200_000,
   ring_interval_ms: 4_000,
   leak_reports_max: 10_000,
+  /** between what owners are told of one report */
+  leak_notice_interval_ms: 2,
   leak_body_bytes_max: 8 * 1024 * 1024,
   leak_token_length_max: 256,
   leak_url_length_max: 4_096,
@@ -249,6 +254,10 @@ export const limits = {
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
+  /** posts whose reactions one stream shows */
+  posts_watched_max: 40,
+  /** messages after the last read one that are counted */
+  unread_counted_max: 100,
 
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,

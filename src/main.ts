@@ -1,19 +1,27 @@
 #!/usr/bin/env node
 /** The command line: role → configuration → start → ordered shutdown. */
-import { Command } from 'commander';
-import { type Config, ConfigError, readConfig, requireSettings } from './config.js';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { backup } from './backup/backup.js';
+import { keptNames, openKeys, sealKeys } from './backup/key_file.js';
+import { BackupError } from './backup/manifest.js';
+import { restore } from './backup/restore.js';
+import type { RemoteOptions } from './bench/remote.js';
+import { type Config, ConfigError, environmentOf, readConfig, requireSettings } from './config.js';
 import { limits } from './limits.js';
 import { runDev } from './local/dev.js';
 import { createLog, type Logger } from './obs/log.js';
 import { migrate, SchemaError } from './postgres/migrate.js';
 import { RedisCheckError } from './redis/check.js';
+import { CopyError } from './redis/copy.js';
 import { type Backends, openBackends, StartError } from './roles/backends.js';
+import { startBacklog } from './roles/backlog.js';
 import { startDeliver } from './roles/deliver.js';
 import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import { startMetrics } from './roles/metrics.js';
 import { suspend } from './roles/oversight.js';
+import { rebuildRedis } from './roles/rebuild.js';
 import type { Role } from './roles/role.js';
 import { scanTokens } from './roles/scan_tokens.js';
 import { listLeaked, rotateKeys } from './roles/tokens.js';
@@ -28,6 +36,8 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof ConfigError ||
     error instanceof StartError ||
     error instanceof SchemaError ||
+    error instanceof BackupError ||
+    error instanceof CopyError ||
     error instanceof RedisCheckError;
   const { message, code } = error as Error & { code?: string };
   // A person reads a sentence, a supervisor the log.
@@ -98,11 +108,13 @@ role('front', 'serves HTTP: bot methods, application endpoints, long polls, even
   startFront,
 ]);
 role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
+  startBacklog,
   startDeliver,
   startMetrics,
 ]);
-role('flush', 'writes the journals behind to Postgres', [startFlush, startMetrics]);
+role('flush', 'writes the journals behind to Postgres', [startBacklog, startFlush, startMetrics]);
 role('all', 'front, deliver and flush in one process, for small installations', [
+  startBacklog,
   startFlush,
   startDeliver,
   startFront,
@@ -183,6 +195,59 @@ for (const what of ['bot', 'user'] as const) {
       );
   }
 }
+const say = (line: string) => process.stdout.write(`${line}\n`);
+interface CopyOptions {
+  readonly redis: boolean;
+}
+program
+  .command('backup')
+  .description('writes what Redis and Postgres hold into a folder, while the installation serves')
+  .argument('<folder>', 'absent or empty')
+  .option('--no-redis', 'leaves out what waits in Redis alone')
+  .addHelpText('after', `\nIt needs redis-cli. Uploaded files, keys and peppers are not in it. ${settings}`)
+  .action((folder: string, { redis }: CopyOptions) =>
+    withBackends(async (backends) => void (await backup(backends, folder, { redis, say })), 'backup'),
+  );
+program
+  .command('restore')
+  .description('fills an empty Postgres and an empty Redis from such a folder; nothing may run on them')
+  .argument('<folder>', 'what backup wrote')
+  .option('--no-redis', 'restores Postgres alone')
+  .addHelpText('after', `\nIt needs redis-server, and the keys and peppers of the installation. ${settings}`)
+  .action((folder: string, { redis }: CopyOptions) =>
+    task('restore', (config) => restore(config, folder, { redis, say })),
+  );
+program
+  .command('redis')
+  .description('Redis, for the person who runs it')
+  .command('rebuild')
+  .description('after Redis lost its data: opens what Postgres has of it, and says what is gone')
+  .addHelpText('after', `\n${settings}`)
+  .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis'));
+const keysCommand = program.command('keys').description('keys and peppers in a file under BACKUP_PASSPHRASE');
+keysCommand
+  .command('seal')
+  .description('writes them into a new file, to be kept apart from the backups')
+  .argument('<file>')
+  .action((file: string) =>
+    task('keys', async (config) =>
+      sealKeys(
+        file,
+        requireSettings(config, ['BACKUP_PASSPHRASE']).BACKUP_PASSPHRASE,
+        environmentOf(keptNames),
+      ),
+    ),
+  );
+keysCommand
+  .command('open')
+  .description('prints them as lines of an environment file')
+  .argument('<file>')
+  .action((file: string) =>
+    task('keys', async (config) => {
+      const { BACKUP_PASSPHRASE } = requireSettings(config, ['BACKUP_PASSPHRASE']);
+      process.stdout.write(openKeys(file, BACKUP_PASSPHRASE));
+    }),
+  );
 const tokens = program
   .command('tokens')
   .description('keys, peppers and leaked tokens, for the person who runs it');
@@ -217,5 +282,46 @@ tokens
       if ((await found.finally(() => backends?.close())) > 0) process.exitCode = 2;
     }),
   );
+
+const whole = (min: number, max: number) => (text: string) => {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new InvalidArgumentError(`A whole number from ${min} to ${max} is needed.`);
+};
+const { bench_rate_max, bench_seconds_max, bench_connections_max } = limits;
+program
+  .command('bench')
+  .description('loads an installation that runs, at fixed rates within bounds, and reports its latencies')
+  .requiredOption('--url <url>', 'where it is reached: scheme, host and port')
+  .addOption(
+    new Option('--token <token>', "a person's, who gets a bot for the run, or a bot's")
+      .env('PETREL_BENCH_TOKEN')
+      .makeOptionMandatory(),
+  )
+  .option('--chat <id>', "with a bot's token: where it sends", Number)
+  .option('--only <names>', 'some of getMe,sendMessage,editMessageText,personWrites,history', (text) =>
+    text.split(','),
+  )
+  .option(
+    '--rates <list>',
+    `requests a second, one load after another, at most ${bench_rate_max}`,
+    (text) => text.split(',').map(whole(1, bench_rate_max)),
+    [20, 50, 100],
+  )
+  .option('--seconds <s>', 'length of each load', whole(1, bench_seconds_max), 10)
+  .option('--connections <n>', 'connections at most', whole(1, bench_connections_max), 32)
+  .option('--p99 <ms>', 'ends with 1 when the p99 of a load is above', Number)
+  .option('--json <file>', 'writes the results to a file, for machines')
+  .option('--html <file>', 'writes them to a page with plots, for people')
+  .addHelpText('after', '\nIt stops when more than one call in a hundred fails, and then ends with 1.')
+  .action(async (options: RemoteOptions) => {
+    // Read on demand: no role needs it to start.
+    const { runRemote } = await import('./bench/remote.js');
+    const well = await runRemote(options).catch((error: Error) => {
+      process.stderr.write(`petrel: ${error.message}\n`);
+      return false;
+    });
+    if (!well) process.exitCode = 1;
+  });
 
 await program.parseAsync();

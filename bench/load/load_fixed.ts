@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type FixedRate, loadAtRate } from '../../src/bench/fixed_rate.js';
 import type { Series } from '../../src/bench/series.js';
+import { plainWire } from './plain_wire.js';
 
 /** What it is told by a file. */
 export interface FixedTask extends Omit<FixedRate, 'signal'> {
@@ -9,4 +10,5 @@ export interface FixedTask extends Omit<FixedRate, 'signal'> {
 }
 
 const { series, ...load } = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as FixedTask;
-process.stdout.write(`${JSON.stringify(await loadAtRate(series, load))}\n`);
+const wire = await plainWire(series.origin, load.connections);
+process.stdout.write(`${JSON.stringify(await loadAtRate(series, load, wire))}\n`);

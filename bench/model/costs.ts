@@ -1,15 +1,35 @@
 /** The costs that the capacity model is fed with, out of what a run found. */
 import type { Results } from '../../src/bench/results.js';
+import { shares } from '../scenarios/shares.js';
 import type { CallCost, Costs } from './model.js';
 
-/** Rows that Postgres gets for a call. */
-const rows_of: Readonly<Record<string, number>> = {
-  sendMessage: 1,
-  editMessageText: 1,
-  pinChatMessage: 2,
-  reactions: 2,
-  forwardMessages: 100,
+type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
+
+/** What a call leaves behind: rows in Postgres, messages and reactions. A heart that is set is taken back in the next pass. */
+const made: Readonly<Record<string, Made>> = {
+  sendMessage: { rows: 1, messages: 1, reactions: 0 },
+  editMessageText: { rows: 1, messages: 0, reactions: 0 },
+  pinChatMessage: { rows: 2, messages: 1, reactions: 0 },
+  reactions: { rows: 2, messages: 0, reactions: 1 },
+  forwardMessages: { rows: 100, messages: 100, reactions: 0 },
 };
+const nothing: Made = { rows: 0, messages: 0, reactions: 0 };
+
+/** A call of the mix, by its shares: what a person writes is a message like a bot's. */
+function madeByMix(): Made {
+  const kinds: Readonly<Record<string, Made>> = {
+    ...made,
+    personWrites: made.sendMessage ?? nothing,
+    react: made.reactions ?? nothing,
+  };
+  const of = (what: keyof Made) =>
+    Object.entries(shares).reduce(
+      (sum, [kind, share]) => sum + (share / 100) * (kinds[kind]?.[what] ?? 0),
+      0,
+    );
+  const rounded = (what: keyof Made) => Number(of(what).toFixed(3));
+  return { rows: rounded('rows'), messages: rounded('messages'), reactions: rounded('reactions') };
+}
 
 /** Throws with what is missing: the file is only of use when all of it was measured. */
 export function costsOf({
@@ -38,7 +58,7 @@ export function costsOf({
       return Math.max(0, Number(us.toFixed(2)));
     };
     const cost = { server: of('server'), redis: of('redis'), flush: of('flush'), postgres: of('postgres') };
-    return [[name, { ...cost, rows: rows_of[name] ?? 0 }]];
+    return [[name, { ...cost, ...(name === 'mix' ? madeByMix() : (made[name] ?? nothing)) }]];
   });
   const rounded = (key: string) => Math.round(figureOf(key) * 10) / 10;
   return {

@@ -7,8 +7,10 @@ const callCost = z.object({
   redis: z.number(),
   flush: z.number(),
   postgres: z.number(),
-  /** Rows that Postgres gets for a call. */
+  /** Rows that Postgres gets for a call, and messages and reactions that it makes. */
   rows: z.number(),
+  messages: z.number(),
+  reactions: z.number(),
 });
 export type CallCost = z.infer<typeof callCost>;
 
@@ -76,13 +78,6 @@ export interface Need {
 
 /** Requests are remembered for so long. */
 const request_s = 60;
-/** Calls that make a message, and how many. */
-const messages_of: Readonly<Record<string, number>> = {
-  sendMessage: 1,
-  pinChatMessage: 1,
-  forwardMessages: 100,
-};
-
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
 /** What a traffic needs. Throws when a kind of call was not measured. */
@@ -97,13 +92,12 @@ export function plan(costs: Costs, demand: Demand): Need {
   const cores = (of: keyof CallCost) => sum(kinds.map(({ rate, cost }) => (rate * cost[of]) / 1e6));
   const { deliveries } = demand;
   const { bytes } = costs;
-  const rateOf = (kind: string) => calls[kind] ?? 0;
-  const made = sum(kinds.map(({ kind, rate }) => rate * (messages_of[kind] ?? 0)));
+  const made = (what: 'messages' | 'reactions') => sum(kinds.map(({ rate, cost }) => rate * cost[what]));
   const writes = sum(kinds.map(({ rate, cost }) => (cost.rows > 0 ? rate : 0)));
   const parts = {
-    messages: made * hot_s * bytes.message,
+    messages: made('messages') * hot_s * bytes.message,
     updates: deliveries * demand.waiting_s * bytes.update,
-    reactions: rateOf('reactions') * hot_s * bytes.reaction,
+    reactions: made('reactions') * hot_s * bytes.reaction,
     chats: demand.chats * bytes.chat,
     bots: demand.bots * bytes.bot,
     requests: writes * request_s * bytes.request,

@@ -4,6 +4,7 @@ import { forwardMessages } from './forward_messages.js';
 import { getMe } from './get_me.js';
 import { idlePolls } from './idle_polls.js';
 import { largePost, largePostAlone } from './large_post.js';
+import { manyBots } from './many_bots.js';
 import { manyChats } from './many_chats.js';
 import { mix } from './mix.js';
 import { pinChatMessage } from './pin_chat_message.js';
@@ -23,4 +24,5 @@ export const scenarios: readonly Scenario[] = [
   largePost,
   largePostAlone,
   manyChats,
+  manyBots,
 ];

@@ -14,19 +14,7 @@ import {
   text,
 } from '../site/population.js';
 import { ask, type Scenario } from './scenario.js';
-
-/** Of a hundred calls. */
-export const shares = {
-  sendMessage: 38,
-  editMessageText: 14,
-  personWrites: 14,
-  react: 12,
-  getMe: 6,
-  sendChatAction: 6,
-  history: 5,
-  pinChatMessage: 3,
-  getChat: 2,
-} as const;
+import { shares } from './shares.js';
 
 type Kind = keyof typeof shares;
 const kinds = Object.keys(shares) as Kind[];

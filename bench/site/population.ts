@@ -1,9 +1,11 @@
 /** Who and what a run needs besides pairs: people, messages, and a channel with posts. All is made through the service. */
 
+import { randomBytes } from 'node:crypto';
 import { call, expect, inParallel, type Pair } from '../../src/bench/client.js';
 import { limits } from '../../src/limits.js';
 import { createPool } from '../../src/postgres/pool.js';
 import { asDatabase } from '../../src/postgres/sql.js';
+import { makeToken } from '../../src/rules/token.js';
 import type { Site } from './site.js';
 
 export interface Person {
@@ -129,4 +131,40 @@ export async function makeBots(
     const body = { username: `${name}_${i}_bot`, name: 'Bench' };
     return (await call<{ token: string }>(`${front.baseUrl}/api/me/bots`, { token, body })).token;
   });
+}
+
+/** Bots that are made in the database at once, with tokens that the service takes. In the order of their ids. */
+export async function makeManyBots(
+  { databaseUrl, secrets }: Site,
+  owner: Person,
+  count: number,
+): Promise<Array<{ readonly id: number; readonly token: string }>> {
+  const pool = createPool({ url: databaseUrl, max: 1, name: 'bench', onError: () => undefined });
+  const database = asDatabase(pool);
+  const made: Array<{ readonly id: number; readonly token: string }> = [];
+  const step = 1_000;
+  try {
+    while (made.length < count) {
+      const ids = await database.query<{ id: number }>(
+        "select nextval('ids') as id from generate_series(1, $1::int)",
+        [Math.min(step, count - made.length)],
+      );
+      const bots = ids.map(({ id }) => ({ id, token: makeToken('bot', id, randomBytes(32)) }));
+      await database.query(
+        `insert into bots (id, owner_id, username, name, token_hmac, token_box)
+         select id, $1::bigint, 'many_' || id || '_bot', 'Bench', decode(hmac, 'hex'), decode(box, 'hex')
+         from unnest($2::bigint[], $3::text[], $4::text[]) as rows (id, hmac, box)`,
+        [
+          owner.id,
+          bots.map(({ id }) => id),
+          bots.map(({ token }) => secrets.lookup(token).toString('hex')),
+          bots.map(({ id, token }) => secrets.seal(token, `bot:${id}`).toString('hex')),
+        ],
+      );
+      made.push(...bots);
+    }
+    return made;
+  } finally {
+    await pool.close();
+  }
 }

@@ -13,6 +13,7 @@ import { startRedis } from '../../src/local/redis.js';
 import { ensureRedis } from '../../src/local/redis_install.js';
 import { node_flags, runRole, startRole } from '../../src/local/role.js';
 import { RoleLog } from '../../src/local/role_log.js';
+import { createSecrets, type Secrets } from '../../src/store/secrets.js';
 import type { FloorSetup, FloorTask } from '../floors/floor.js';
 import { otherCore, pin, pinTree, serverCore } from './processes.js';
 
@@ -28,6 +29,8 @@ export interface Site {
   readonly databaseUrl: string;
   readonly postgresVersion: string;
   readonly adminToken: string;
+  /** As all nodes of the service hold them. */
+  readonly secrets: Secrets;
   readonly partitions: number;
   /** Folder that is removed at the end. */
   readonly dir: string;
@@ -142,6 +145,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     );
 
     const adminToken = randomBytes(24).toString('hex');
+    const [pepper, key] = [randomBytes(32).toString('hex'), randomBytes(32)];
     const ports = [await freePort()];
     const env = {
       ...withoutSettings(process.env),
@@ -153,8 +157,8 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       DATABASE_URL: postgres.url,
       PARTITIONS: String(options.partitions),
       ADMIN_TOKEN: adminToken,
-      TOKEN_PEPPER: randomBytes(32).toString('hex'),
-      TOKEN_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+      TOKEN_PEPPER: pepper,
+      TOKEN_KEYS: `k1:${key.toString('base64')}`,
       JOURNAL_HIGH_WATER: String(journal_high_water),
       UWS_HTTP_MAX_HEADERS_SIZE: '65536',
       WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
@@ -207,6 +211,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       databaseUrl: postgres.url,
       postgresVersion: readFileSync(join(dir, 'postgres', 'data', 'PG_VERSION'), 'utf8').trim(),
       adminToken,
+      secrets: createSecrets([pepper], [{ id: 'k1', key }]),
       partitions: options.partitions,
       dir,
       signal,

@@ -38,8 +38,8 @@ async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client
       return;
     }
     if (command === 'echo') heard = args;
-    // The lease on what a front remembers is renewed three times a second, whatever is called.
-    ours = front.has(source) && !args.includes(':auth_nodes"');
+    // What a front tells of itself every few moments, whatever is called, is no part of a call.
+    ours = front.has(source) && command !== 'time' && !/:(auth_nodes|rings)"/.test(args);
     if (ours) seen.asked.push(command);
   });
   /** Waits until all that was sent before has been heard of. */

@@ -10,6 +10,7 @@ import type { Store } from '../store/store.js';
 import { fairly, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
+import { chatOfUser } from './compose.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
@@ -31,6 +32,8 @@ export interface DispatchOptions {
   readonly leakKeys?: LeakKeys | null;
   /** Ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[];
+  /** Hears of each result of a call by a bot or a person, where somebody asks for that. */
+  readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
   /** Answers of the process itself, by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
@@ -64,6 +67,18 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
+/** A person's call that changes something in a chat counts there (behaviour §14). Error: `too_many_requests`. */
+async function countInChat(
+  { fairUse }: Store,
+  { verb }: Endpoint,
+  user: User | null,
+  params: unknown,
+): Promise<void> {
+  const chat = (params as { readonly chat_id?: unknown }).chat_id;
+  if (fairUse === undefined || user === null || verb === 'GET' || typeof chat !== 'number') return;
+  await fairUse.person(user.id, chatOfUser(user.id, chat));
+}
+
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -84,6 +99,7 @@ export function createDispatch({
   provider,
   leakKeys = null,
   trustedProxies = [],
+  onResult,
   own,
 }: DispatchOptions): RequestHandler {
   const clientAddress = createClientAddress(trustedProxies);
@@ -110,6 +126,7 @@ export function createDispatch({
   }
 
   function finish(request: ApiRequest, result: unknown): void {
+    onResult?.(request, result);
     request.reply(200, envelope(result));
   }
 
@@ -173,6 +190,7 @@ export function createDispatch({
     if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
       return callEndpointOnce(request, call);
     const result = await runEndpoint(request, call, store);
+    onResult?.(request, result);
     if (result !== replied) request.reply(200, envelope(result));
   }
 
@@ -184,6 +202,7 @@ export function createDispatch({
         ? parseQuery(request)
         : parseParams(request);
     const params = parseWith(endpoint.params, { ...values, ...segments });
+    await countInChat(on, endpoint, user, params);
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
     const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };

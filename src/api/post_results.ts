@@ -36,6 +36,13 @@ export const post = z
   .meta({ id: 'Post', description: 'A message of a channel.' });
 
 export const reactorPage = z.strictObject({
-  items: z.array(z.strictObject({ user_id: z.string(), emoji: z.string(), date: z.int().min(0) })),
+  items: z.array(
+    z.strictObject({
+      user_id: z.string(),
+      emoji: z.string(),
+      date: z.int().min(0),
+      user: user.optional().describe('Absent of somebody who is not there any more'),
+    }),
+  ),
   next_cursor: z.string().optional(),
 });

@@ -1,5 +1,6 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
+import { botFigures } from '../app/admin/figures.js';
 import {
   releaseUsername,
   reservedUsernames,
@@ -51,19 +52,23 @@ import {
   postMessage,
 } from '../app/chats/messages.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
+import { readChat } from '../app/chats/read.js';
 import { downloadFile } from '../app/files/download.js';
 import { reportLeaks } from '../app/leaks/report.js';
 import { deleteSelf } from '../app/me/delete.js';
 import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
+import { findName } from '../app/names/get.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
 import { openStream } from '../app/stream/open.js';
+import { openPostsStream } from '../app/stream/posts.js';
 import { discardDeadLetters, listDeadLetters } from '../app/webhooks/dead_letters.js';
 import { listDeliveries } from '../app/webhooks/deliveries.js';
 import { replayUpdates } from '../app/webhooks/replay.js';
 import { rotateSigningSecret, showSigningSecret } from '../app/webhooks/secret.js';
+import { showWebhook } from '../app/webhooks/state.js';
 import { getChat } from '../methods/chats/getChat.js';
 import { getChatAdministrators } from '../methods/chats/getChatAdministrators.js';
 import { getChatMember } from '../methods/chats/getChatMember.js';
@@ -210,6 +215,8 @@ export const endpoints: readonly Endpoint[] = [
   getChatEndpoint,
   joinChat,
   leaveChatEndpoint,
+  readChat,
+  findName,
   listMembers,
   putMember,
   removeMember,
@@ -221,6 +228,7 @@ export const endpoints: readonly Endpoint[] = [
   pinMessage,
   unpinMessage,
   openStream,
+  openPostsStream,
   listPosts,
   getPostEndpoint,
   addReaction,
@@ -229,6 +237,7 @@ export const endpoints: readonly Endpoint[] = [
   addLike,
   removeLike,
   downloadFile,
+  showWebhook,
   showSigningSecret,
   rotateSigningSecret,
   listDeliveries,
@@ -245,6 +254,7 @@ export const endpoints: readonly Endpoint[] = [
   deleteBot,
   suspendBot,
   unsuspendBot,
+  botFigures,
   suspendUser,
   unsuspendUser,
   reservedUsernames,

@@ -22,6 +22,10 @@ export interface ApiRequest {
   readonly requestId: string;
   /** The balancer asks that a node which is leaving refuse the request undone (`leaving`), and gives it to another one. */
   readonly handover: boolean;
+  /** The one `Host` of the request. */
+  readonly host: string;
+  /** What may encode the reply; '' when absent, and for all but the pages of the application. */
+  readonly acceptEncoding: string;
   /** Which key signed the body, where the path takes signed bodies; '' when absent. */
   readonly keyId: string;
   /** '' when absent. */

@@ -268,16 +268,6 @@ export const chatInfo = chat
   })
   .meta({ id: 'ChatInfo', description: 'All that a bot is told of a chat.' });
 
-export const listedChat = chat
-  .extend({
-    member_count: z.int().min(0).optional(),
-    last_message: message.optional(),
-    pinned_message: message.optional(),
-  })
-  .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
-
-export const listedChats = z.array(listedChat);
-
 export const chatMember = z
   .strictObject({
     user: user.nullable(),

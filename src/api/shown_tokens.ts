@@ -3,8 +3,11 @@ import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
 import type { MessageRecord } from '../store/codec.js';
 import type { User } from '../store/control.js';
+import type { ChatRef } from '../store/keys.js';
 import type { Store } from '../store/store.js';
 import type { StoredMessage } from '../store/stored_message.js';
+import { type MessageView, viewMessage } from '../view/messages.js';
+import { personViewer } from './reading.js';
 
 const placesIn = (record: MessageRecord | undefined): number[] =>
   record?.content.entities?.filter(isTokenEntity).map(({ bot }) => bot) ?? [];
@@ -35,4 +38,18 @@ export async function withOwnTokens(
     record: filled(message.record, tokens),
     reply: message.reply && { ...message.reply, record: filled(message.reply.record, tokens) },
   }));
+}
+
+/** A message that this person sent or changed, as it is shown to them: what it answers may show a token of theirs. */
+export async function viewOwn(
+  store: Store,
+  chat: ChatRef,
+  user: User,
+  message: StoredMessage,
+): Promise<MessageView> {
+  const [viewer, [shown = message]] = await Promise.all([
+    personViewer(store, chat, user),
+    withOwnTokens(store, user, [message]),
+  ]);
+  return viewMessage(shown, viewer);
 }

@@ -1,4 +1,5 @@
 /** Calls the service as its people and bots do, to set a run up and to verify what it answered. */
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BenchBot {
   readonly id: number;
@@ -57,9 +58,21 @@ export async function answerOf<T>(url: string, options: CallOptions = {}): Promi
   return answer;
 }
 
-/** The result of a call. Throws WrongAnswer for anything but success. */
+const tries_max = 10;
+
+/**
+ * The result of a call that sets a run up. A service that is busy is asked again, as it says itself; a load and its
+ * verification go another way and take no such answer. Throws WrongAnswer for anything but success.
+ */
 export async function call<T>(url: string, options: CallOptions = {}): Promise<T> {
-  return (await answerOf<{ readonly result: T }>(url, options)).result;
+  for (let tries = 1; ; tries++) {
+    try {
+      return (await answerOf<{ readonly result: T }>(url, options)).result;
+    } catch (error) {
+      if (tries === tries_max || !/ answered 503 /.test((error as Error).message)) throw error;
+      await sleep(1_000);
+    }
+  }
 }
 
 /** Does `count` pieces of work, at most `width` at a time. */

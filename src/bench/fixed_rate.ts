@@ -36,15 +36,59 @@ export interface FixedRateResult {
   readonly spread: Spread;
 }
 
-/** Requests that may be under way or due; more means that the rate cannot be held. */
-const open_max = 20_000;
 const timeout_ms = 30_000;
+/** A load that cannot keep its rate is given up after so many times its length. */
+const length_times_max = 3;
 
-interface Sent {
+export interface Sent {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly headers: Record<string, string>;
   readonly body: string | null;
+}
+
+/** Connections with one request at a time each. */
+export interface Wire {
+  /** Connections that have none. */
+  free(): number;
+  /** Sends a request over a free connection; `over` gets the status, or 0 and why there is none. */
+  send(request: Sent, over: (status: number, why: string) => void): void;
+  close(): Promise<void>;
+}
+
+/** By undici: over TLS, and through whatever lies between. */
+export function poolWire(origin: string, connections: number): Wire {
+  const pool = new Pool(origin, {
+    connections,
+    pipelining: 1,
+    headersTimeout: timeout_ms,
+    bodyTimeout: timeout_ms,
+  });
+  let open = 0;
+  return {
+    free: () => connections - open,
+    send(request, over) {
+      open++;
+      let status = 0;
+      const handler: Dispatcher.DispatchHandler = {
+        onRequestStart() {},
+        onResponseStart(_, code) {
+          status = code;
+        },
+        onResponseData() {},
+        onResponseEnd() {
+          open--;
+          over(status, '');
+        },
+        onResponseError(_, error) {
+          open--;
+          over(0, (error as Error & { code?: string }).code ?? error.message);
+        },
+      };
+      pool.dispatch(request, handler);
+    },
+    close: () => pool.destroy(),
+  };
 }
 
 const asJson = { 'content-type': 'application/json' };
@@ -78,78 +122,59 @@ export function requestsOf(
   };
 }
 
-/** Loads a server at a fixed rate. Throws when so many requests are open that the rate cannot be held. */
-export async function loadAtRate(series: Series, options: FixedRate): Promise<FixedRateResult> {
-  const { rate, seconds, warmup_s = 0, connections, salt, signal, failedShareMax = 1 } = options;
+/** Loads a server at a fixed rate, over `wire` or undici. A rate that it cannot keep shows in the result. */
+export async function loadAtRate(
+  series: Series,
+  options: FixedRate,
+  wire: Wire = poolWire(series.origin, options.connections),
+): Promise<FixedRateResult> {
+  const { rate, seconds, warmup_s = 0, salt, signal, failedShareMax = 1 } = options;
   const unnoted = Math.round(rate * warmup_s);
-  const pool = new Pool(series.origin, {
-    connections,
-    pipelining: 1,
-    headersTimeout: timeout_ms,
-    bodyTimeout: timeout_ms,
-  });
+  const count = unnoted + Math.round(rate * seconds);
   const next = requestsOf(templatesOf(series, salt), series.rows, series.byRow);
   const histogram = makeHistogram();
   const failed: Record<string, number> = {};
-  let [sent, answered, failures, open, late, lastAt] = [0, 0, 0, 0, 0, 0];
-  const fail = (why: string) => {
-    failed[why] = (failed[why] ?? 0) + 1;
-    failures++;
-  };
-  const send = (due: number) => {
-    open++;
-    const noted = sent++ >= unnoted;
-    let status = 0;
-    const over = () => {
-      open--;
-      lastAt = performance.now();
-      if (noted) note(histogram, lastAt - due);
-    };
-    const handler: Dispatcher.DispatchHandler = {
-      onRequestStart() {},
-      onResponseStart(_, code) {
-        status = code;
-      },
-      onResponseData() {},
-      onResponseEnd() {
-        over();
+  let [due, sent, over, answered, failures, late, lastAt] = [0, 0, 0, 0, 0, 0, 0];
+  const began = performance.now() + 5;
+  const dueAt = (number: number) => began + (number * 1_000) / rate;
+  /** Sends what is due, as far as connections are free. */
+  const pump = () => {
+    while (sent < due && wire.free() > 0) {
+      const number = sent++;
+      wire.send(next(), (status, why) => {
+        over++;
+        lastAt = performance.now();
+        if (number >= unnoted) note(histogram, lastAt - dueAt(number));
         if (status === 200) answered++;
-        else fail(String(status));
-      },
-      onResponseError(_, error) {
-        over();
-        fail((error as Error & { code?: string }).code ?? error.message);
-      },
-    };
-    pool.dispatch(next(), handler);
+        else {
+          failures++;
+          failed[why || status] = (failed[why || status] ?? 0) + 1;
+        }
+        if (sent < due) pump();
+      });
+    }
   };
-  const tooMany = () => failures >= 100 && failures > failedShareMax * sent;
+  const tooMany = () => failures >= 100 && failures > failedShareMax * over;
+  const end = began + length_times_max * (seconds + warmup_s) * 1_000 + timeout_ms;
   try {
-    const count = unnoted + Math.round(rate * seconds);
-    const began = performance.now() + 5;
-    while (sent < count && !tooMany()) {
+    while (due < count && !tooMany()) {
       signal?.throwIfAborted();
-      for (let now = performance.now(); sent < count; ) {
-        const due = began + (sent * 1_000) / rate;
-        if (due > now) break;
-        if (open >= open_max) throw new Error(`${rate} requests a second are more than can be held here`);
-        if (sent >= unnoted) late = Math.max(late, now - due);
-        send(due);
-        if (sent % 64 === 0) now = performance.now();
-      }
+      const now = performance.now();
+      if (now > end) break;
+      // How late this process is, for itself or for those it shares a core with.
+      if (due >= unnoted) late = Math.max(late, now - dueAt(due));
+      due = Math.min(count, Math.max(due, Math.floor(((now - began) * rate) / 1_000) + 1));
+      pump();
       await sleep(1);
     }
-    while (open > 0) await sleep(1);
-    const took = Math.max(lastAt - began, count > 0 ? ((sent - 1) * 1_000) / rate : 1);
+    if (tooMany() || performance.now() > end) due = sent;
+    while (over < due && performance.now() < end) await sleep(1);
+    const took = Math.max(lastAt - began, (Math.max(sent - 1, 1) * 1_000) / rate);
     return {
-      sent,
-      answered,
-      failed,
+      ...{ sent, answered, failed, late_ms: late, spread: spreadOf(histogram) },
       rate: (answered * 1_000) / took,
-      late_ms: late,
-      spread: spreadOf(histogram),
     };
   } finally {
-    await pool.destroy();
+    await wire.close();
   }
 }

@@ -16,7 +16,7 @@ svg{display:block;width:100%;height:auto;font-size:12.5px;fill:var(--ink)}svg .b
 svg .g{stroke:var(--line)}figure{margin:12px 0;padding:18px;background:var(--card);border-radius:8px}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px}th,td{text-align:left;padding:6px 10px 6px 0;border-bottom:1px solid var(--line);vertical-align:top}
 th{font-weight:600;color:var(--soft)}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.yes{color:var(--good);font-weight:600;white-space:nowrap}.no{color:var(--bad);font-weight:600;white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:12px 0}
+.goals td:nth-child(4){white-space:nowrap}.yes{color:var(--good);font-weight:600;white-space:nowrap}.no{color:var(--bad);font-weight:600;white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:12px 0}
 dt{color:var(--soft)}dd{margin:0}.sums{display:flex;gap:14px;flex-wrap:wrap;margin:20px 0}.sum{background:var(--card);border-radius:8px;padding:12px 18px;min-width:130px}
 .sum b{display:block;font-size:24px}.early{border-left:4px solid var(--bad);padding:8px 14px;background:var(--card)}`;
 
@@ -48,7 +48,7 @@ function goals({ goals: rows }: Results): string {
       ['', 'what', 'found', 'goal', ''],
       rows.map(({ proof, what, figure: found, goal, met }) => [proof, what, found, goal, outcome(met)]),
       5,
-    ),
+    ).replace('<table>', '<table class="goals">'),
   );
 }
 

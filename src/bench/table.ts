@@ -51,7 +51,7 @@ function row(name: string, side: SideResult): string[] {
 }
 
 const ms = (value: number) => value.toFixed(2);
-export const outcome = (met: boolean | null): string => (met === null ? '' : met ? 'met' : 'NOT MET');
+export const outcome = (met: boolean | null): string => (met === null ? 'unknown' : met ? 'met' : 'NOT MET');
 
 function latencies(results: Results): string[] {
   if (results.latencies.length === 0) return [];

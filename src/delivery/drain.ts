@@ -33,10 +33,7 @@ export interface Drain {
 
 /** Acknowledgements are gathered for so long while others are on their way. */
 const gatherMs = 25;
-/**
- * A hint is followed so long after the last step at the earliest: what came meanwhile comes with one step. A bot that gets few updates
- * gets each at once.
- */
+/** A hint is followed so long after the last step at the earliest: what came meanwhile comes with it. A quiet bot gets each at once. */
 const lookMs = 20;
 /** A drain that is over sooner needs no hints, unless the bot was just served. */
 const listenAfterMs = 20;
@@ -70,9 +67,8 @@ export function startDrain(
   let retryAt = Number.POSITIVE_INFINITY;
   const report = createReport();
   const graves = createGraves(store.deliveries, bot, lease.fence);
-  let hinted = false;
-  /** The webhook may have changed. */
-  let changed = false;
+  /** The queue, or the webhook, may have changed. */
+  let [hinted, changed] = [false, false];
   /** It has: nothing goes out until the new settings are read, for what was written after the change is held already. */
   let outdated = false;
   /** The receiver is down: nothing is sent before. */
@@ -173,11 +169,12 @@ export function startDrain(
   function notDelivered(opened: Opened, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
     // This process is short of connections.
-    if (outcome.kind === 'failed' && outcome.reason === 'busy') return giveBack(delivery.chat, restMs);
-    if (to !== destination) {
-      // It says nothing of the receiver that is asked now.
-      context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
-      giveBack(delivery.chat, 0);
+    const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
+    // It says nothing of the receiver that is asked now.
+    const former = !busy && to !== destination;
+    if (former) context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
+    if (busy || former) {
+      giveBack(delivery.chat, busy ? restMs : 0);
       return;
     }
     const { status, retryAfterMs } = outcome.kind === 'answered' ? outcome : unanswered;
@@ -187,9 +184,11 @@ export function startDrain(
     const failures = tries + 1;
     const nowMs = nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
-    if (next.kind === 'dead') return bury(opened, 'expired', outcome, to);
-    context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
-    report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
+    if (next.kind === 'dead') bury(opened, 'expired', outcome, to);
+    else {
+      context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
+      report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
+    }
   }
 
   /** What the next step asks for. */

@@ -57,7 +57,10 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. */
+  /**
+   * Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. The connection is
+   * not asked to end with it: the engine would write that header into the body, and a balancer would take the stream for broken.
+   */
   close(): void {
     if (!this.open) return;
     this.open = false;
@@ -67,8 +70,7 @@ export class ReplyStream implements EventStream {
       const rest = this.takeQueue();
       this.response.cork(() => {
         if (rest !== '') this.response.write(rest);
-        if (this.form.closes) this.response.end(undefined, true);
-        else this.response.end();
+        this.response.end();
       });
       this.ended();
     });

@@ -9,7 +9,7 @@
  * in order as long as the handler replies at once, and else refused by closing.
  *
  * Time: the engines close a connection whose head is not complete after 10 s, and one whose body brings less than
- * 160 KiB in 10 s and is not complete by then, which is stricter than `limits.body_idle_ms_max`.
+ * 160 KiB in 10 s, which is stricter than `limits.body_idle_ms_max`.
  */
 import type { ApiRequest, EventStream, RequestHandler, StreamedReply, StreamForm } from '../api/request.js';
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
@@ -42,6 +42,7 @@ export class Exchange extends Head implements ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly query: string;
+  acceptEncoding = '';
   keyId = '';
   signature = '';
   body: Buffer = noBody;
@@ -56,6 +57,7 @@ export class Exchange extends Head implements ApiRequest {
   /** Its name in the access log, and when it came by the monotonic clock, where somebody hears of it. */
   private readonly named: string;
   private readonly beganAt: number;
+  private readonly weight: number;
   private closes = false;
   /** True while the engine's own callback runs, in which it has corked the socket already. */
   private corked = true;
@@ -84,7 +86,8 @@ export class Exchange extends Head implements ApiRequest {
     response.onAborted(() => this.abort());
     readHead(request, this);
     this.named = context.access ? context.access.name(this) : '';
-    this.beganAt = context.access || context.meter ? performance.now() : 0;
+    this.weight = context.meter ? context.meter.weight() : 0;
+    this.beganAt = context.access || this.weight > 0 ? performance.now() : 0;
     if (context.signed?.path === this.path) {
       this.keyId = request.getHeader(context.signed.keyId);
       this.signature = request.getHeader(context.signed.signature);
@@ -337,13 +340,10 @@ export class Exchange extends Head implements ApiRequest {
     const { context } = this;
     this.incoming?.release();
     const { access, meter } = context;
-    if (access || meter) {
-      const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
-      const ms = performance.now() - this.beganAt;
-      access?.over(this, this.named, status, ms);
-      meter?.over(this.called, status, ms);
-    }
-    context.open--;
-    if (context.open === 0 && context.closing) context.idle();
+    const status = this.stage === 'aborted' && this.stream === undefined ? 0 : this.status;
+    const ms = this.beganAt > 0 ? performance.now() - this.beganAt : 0;
+    access?.over(this, this.named, status, ms);
+    meter?.over(this.called, status, ms, this.weight);
+    if (--context.open === 0 && context.closing) context.idle();
   }
 }

@@ -14,7 +14,10 @@ export interface AccessListener {
 
 /** Counts every request when it is over; `call` is a name of the documents. */
 export interface RequestListener {
-  over(call: string, status: number, ms: number): void;
+  /** For how many requests the time of the next one stands; 0 when it is not taken. */
+  weight(): number;
+  /** `ms` says something where `weight` is above 0. */
+  over(call: string, status: number, ms: number, weight: number): void;
 }
 
 export interface ExchangeContext {

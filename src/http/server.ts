@@ -53,6 +53,18 @@ function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHand
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
+  // Its pages are kept in several encodings. The engine's own routing tells them apart, so that no other call pays for it.
+  const page =
+    (method: string): RouteHandler =>
+    (response, request) => {
+      const exchange = new Exchange(context, handler, method, response, request);
+      exchange.acceptEncoding = request.getHeader('accept-encoding');
+      exchange.begin();
+    };
+  for (const path of ['/app', '/app/*']) {
+    app.get(path, page('GET'));
+    app.head(path, page('HEAD'));
+  }
   app.get('/*', as('GET'));
   app.post('/*', as('POST'));
   app.put('/*', as('PUT'));

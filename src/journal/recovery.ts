@@ -16,6 +16,14 @@ export interface RecoveryOptions {
   readonly highWater: number;
   /** Asked for with each recovery: the runner itself is made with `recover`. */
   readonly runner: () => ScriptRunner;
+  /** Told of each partition that goes on under a raised incarnation, except when it is opened for the first time. */
+  readonly onRaised?: (raised: RaisedPartition) => void;
+}
+
+export interface RaisedPartition {
+  readonly partition: number;
+  /** Postgres had what Redis no longer had: Redis lost changes for certain, these ones not for good. Without it nobody knows. */
+  readonly proven: boolean;
 }
 
 export interface Recovery {
@@ -32,7 +40,19 @@ const raceTriesMax = 20;
 
 const seenIncarnations = statement(
   'seen_incarnations',
-  'select partition, incarnation, flushed_version from partitions where partition = any($1::int[])',
+  'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
+);
+
+/** Nodes meet one loss partition by partition. */
+const noteLoss = statement(
+  'note_redis_loss',
+  `insert into installation as i (name, value)
+   values ('redis_lost', json_build_object('at', now(), 'partitions', $1::int, 'flushed_at', $2::timestamptz)::text)
+   on conflict (name) do update set value = json_build_object(
+     'at', now(),
+     'partitions', $1::int + case when (i.value::json ->> 'at')::timestamptz > now() - interval '10 minutes'
+       then (i.value::json ->> 'partitions')::int else 0 end,
+     'flushed_at', $2::timestamptz)::text`,
 );
 
 /**
@@ -66,6 +86,7 @@ interface Seen {
   incarnation: number;
   /** All up to this version is in Postgres. */
   flushed_version: number;
+  flushed_at: Date | null;
 }
 
 interface Raised {
@@ -76,7 +97,14 @@ interface Raised {
 }
 
 /** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
-export function createRecovery({ pool, keys, connection, highWater, runner }: RecoveryOptions): Recovery {
+export function createRecovery({
+  pool,
+  keys,
+  connection,
+  highWater,
+  runner,
+  onRaised,
+}: RecoveryOptions): Recovery {
   const forgetter = createForgetter({ keys, connection, runner });
   const underWay = new Map<string, Promise<void>>();
 
@@ -138,6 +166,25 @@ export function createRecovery({ pool, keys, connection, highWater, runner }: Re
     return behind.filter((b) => !older.includes(b) || forgotten.has(b.partition));
   }
 
+  async function tell(
+    raised: readonly Raised[],
+    behind: readonly Behind[],
+    seen: ReadonlyMap<number, Seen>,
+  ): Promise<void> {
+    const lost: Seen[] = [];
+    for (const { partition } of raised) {
+      const highest = behind.find((b) => b.partition === partition)?.highest ?? 0;
+      const before = seen.get(partition);
+      if (before === undefined) continue;
+      const proven = before.flushed_version > highest;
+      if (proven) lost.push(before);
+      onRaised?.({ partition, proven });
+    }
+    if (lost.length === 0) return;
+    const flushed = lost.flatMap(({ flushed_at: at }) => (at === null ? [] : [at.getTime()]));
+    await pool.query(noteLoss, [lost.length, flushed.length > 0 ? new Date(Math.max(...flushed)) : null]);
+  }
+
   async function open(partitions: readonly number[], runId: string): Promise<void> {
     let closed = (await ask(partitions, runId)).map((b) => b.partition);
     for (let tries = 1; closed.length > 0; tries++) {
@@ -149,6 +196,7 @@ export function createRecovery({ pool, keys, connection, highWater, runner }: Re
       const clean = await forgetOlder(behind, seen, runId);
       const raised = clean.length === 0 ? [] : await raise(clean, seen, runId);
       const stillBehind = await applyAll(raised, runId);
+      await tell(raised, behind, seen);
       const mine = new Set(raised.map((r) => r.partition));
       const lost = behind.filter((b) => !mine.has(b.partition));
       closed = [...stillBehind, ...lost].map((b) => b.partition);

@@ -62,3 +62,18 @@ export async function journalState(options: {
     }),
   );
 }
+
+/** When Redis was last found to have lost what Postgres had, in how many partitions, and the last write-behind before it. */
+export interface RedisLoss {
+  readonly at: string;
+  readonly partitions: number;
+  readonly flushed_at: string | null;
+}
+
+const redisLoss = statement('redis_loss', "select value from installation where name = 'redis_lost'");
+
+/** Null where it never was. */
+export async function lastLoss(pool: Pool): Promise<RedisLoss | null> {
+  const [row] = (await pool.query<{ value: string }>(redisLoss)).rows;
+  return row === undefined ? null : (JSON.parse(row.value) as RedisLoss);
+}

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Config } from '../config.js';
+import { type Config, redisGiven } from '../config.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import type { DevInfo, Pids } from './announce.js';
 import { type Demo, ensureDemo } from './demo.js';
@@ -113,6 +113,10 @@ export class Installation {
     };
   }
 
+  get #demoPath(): string {
+    return join(this.#home, 'demo.json');
+  }
+
   get #infoPath(): string {
     return join(this.#home, 'dev.json');
   }
@@ -150,7 +154,7 @@ export class Installation {
 
   async #startRedis(): Promise<void> {
     const since = performance.now();
-    const given = this.#config.REDIS_CLUSTER ?? this.#config.REDIS_URL;
+    const given = redisGiven(this.#config);
     if (given === undefined) {
       await ensureRedis(this.#say);
       const dir = join(this.#home, 'redis');
@@ -160,13 +164,13 @@ export class Installation {
       this.#redis = this.#keep('redis', server, start);
       this.#redisUrl = server.url;
     } else {
-      this.#redisUrl = typeof given === 'string' ? given : (given[0] as string);
+      this.#redisUrl = this.#config.REDIS_URL ?? (this.#config.REDIS_CLUSTER?.[0] as string);
     }
     try {
       const { version, warnings } = await checkRedis(given ?? this.#redisUrl);
       for (const warning of warnings) this.#say(`  Warning: ${warning}`);
       this.#say(
-        `  Redis ${version} ${given ? `of REDIS_${typeof given === 'string' ? 'URL' : 'CLUSTER'}` : 'runs'} (${seconds(since)})`,
+        `  Redis ${version} ${given ? `of ${Array.isArray(given) ? 'REDIS_CLUSTER' : 'REDIS_URL'}` : 'runs'} (${seconds(since)})`,
       );
     } catch (error) {
       throw error instanceof RedisCheckError ? new Refusal(error.message) : error;
@@ -210,6 +214,7 @@ export class Installation {
       PORT: String(this.#config.PORT),
       // Several processes of one machine cannot have one port each under one setting.
       METRICS_PORT: undefined,
+      DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       SHARE_PORT: '1',
       PETREL_HOME: this.#home,
@@ -265,7 +270,7 @@ export class Installation {
     this.#demo = await ensureDemo({
       baseUrl: this.#localUrl,
       adminToken: this.#secrets?.ADMIN_TOKEN ?? '',
-      path: join(this.#home, 'demo.json'),
+      path: this.#demoPath,
       database: this.#config.DATABASE_URL ?? 'private',
     });
     this.#signal.throwIfAborted();

@@ -16,6 +16,8 @@ export interface RedisOptions {
   readonly port?: number;
   /** When a write reaches the disk; 'always' before its answer, as the durability law asks. */
   readonly appendfsync?: 'always' | 'everysec' | 'no';
+  /** False: it loads `dump.rdb` of the folder and keeps nothing. Default true. */
+  readonly appendonly?: boolean;
   readonly log?: (line: string) => void;
   /** False: it shares our process group, and so a terminal's Ctrl-C. */
   readonly detached?: boolean;
@@ -31,7 +33,12 @@ const stopSignals = [
 /** A text as one argument of redis.conf. */
 const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`;
 
-function configuration(dir: string, port: number, password: string, appendfsync: string): string {
+function configuration(
+  dir: string,
+  port: number,
+  password: string,
+  { appendfsync = 'always', appendonly = true }: RedisOptions,
+): string {
   return [
     'bind 127.0.0.1',
     `port ${port}`,
@@ -42,7 +49,7 @@ function configuration(dir: string, port: number, password: string, appendfsync:
     // Otherwise the title replaces the command line, by which we know a leftover as ours.
     'set-proc-title no',
     'save ""',
-    'appendonly yes',
+    `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
     'maxmemory-policy noeviction',
     // Who reacted to one post within an hour may be a million: letting go of them must not hold up everybody.
@@ -106,7 +113,7 @@ async function launch(
   const password = keptSecret(join(dir, 'password'));
   const conf = join(dir, 'redis.conf');
   const logPath = join(dir, 'redis.log');
-  writeFileAtomic(conf, configuration(dir, port, password, options.appendfsync ?? 'always'));
+  writeFileAtomic(conf, configuration(dir, port, password, options));
   const { child, logStart } = withLog(logPath, (fd, start) => ({
     child: spawn(executable, [conf], {
       cwd: dir,

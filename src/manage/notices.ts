@@ -11,8 +11,8 @@ const timeText = (seconds: number) =>
 function saidOf(t: ManageTexts, notice: Notice): Said {
   const values = Object.fromEntries(Object.entries(notice).map(([name, value]) => [name, String(value)]));
   const where = values.where || t.somewhere;
-  const from = values.from || t.somebody;
-  const to = values.to || t.somebody;
+  const named = (username = '') => (username === '' ? t.somebody : `@${username}`);
+  const [from, to] = [named(values.from), named(values.to)];
   const since = 'since' in notice ? timeText(notice.since) : '';
   return { key: `notice_${notice.kind}`, values: { ...values, where, from, to, since } };
 }

@@ -12,12 +12,12 @@ export class Distribution {
   readonly counts = new Float64Array(boundsMs.length + 1);
   sumMs = 0;
 
-  /** In milliseconds. Most are short, so the buckets are tried from the shortest. */
-  observe(ms: number): void {
+  /** In milliseconds; one may stand for several. Most are short, so the buckets are tried from the shortest. */
+  observe(ms: number, weight = 1): void {
     let bucket = 0;
     while (bucket < boundsMs.length && ms > (boundsMs[bucket] as number)) bucket++;
-    (this.counts[bucket] as number)++;
-    this.sumMs += ms;
+    (this.counts[bucket] as number) += weight;
+    this.sumMs += ms * weight;
   }
 }
 

@@ -21,6 +21,15 @@ export type Figure = Named &
     | { readonly kind: 'histogram'; readonly read: () => Rows<Distribution> }
   );
 
+/** A figure of one value that only grows. */
+export const counter = (name: string, help: string, read: () => number): Figure => ({
+  ...{ kind: 'counter', name, help, read },
+});
+/** A figure of one value that rises and falls. */
+export const gauge = (name: string, help: string, read: () => number): Figure => ({
+  ...{ kind: 'gauge', name, help, read },
+});
+
 export interface Metrics {
   /** Text of the exposition format. */
   text(): Promise<string>;

@@ -53,10 +53,12 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
         where id = $1`,
       [user],
     );
-    for (const table of ['user_tokens', 'leaks', 'notices', 'management_talks', 'bot_writers'])
+    for (const table of ['user_tokens', 'leaks', 'notices', 'management_talks', 'bot_writers', 'read_marks'])
       await sql.query(`delete from ${table} where user_id = $1`, [user]);
     await declineOffers(sql, user);
-    const bots = await ids(sql, 'select id from bots where owner_id = $1 order by id for no key update', [user]);
+    const bots = await ids(sql, 'select id from bots where owner_id = $1 order by id for no key update', [
+      user,
+    ]);
     await endBots(sql, bots, user, holdMs);
     const identities = await ids(
       sql,
@@ -142,7 +144,9 @@ export function loadReactedPosts(
 
 /** The external id of a person who is no more, while it is still needed. */
 export async function loadExternalId(sql: Sql, user: number): Promise<string> {
-  const [row] = await sql.query<{ external_id: string }>('select external_id from users where id = $1', [user]);
+  const [row] = await sql.query<{ external_id: string }>('select external_id from users where id = $1', [
+    user,
+  ]);
   return row?.external_id ?? '';
 }
 
@@ -169,7 +173,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.query('delete from chat_members where member_id = $1', [user]);
   // What was noted by calls that were under way when the account ended.
-  for (const table of ['notices', 'management_talks', 'bot_writers', 'user_tokens'])
+  for (const table of ['notices', 'management_talks', 'bot_writers', 'user_tokens', 'read_marks'])
     await sql.query(`delete from ${table} where user_id = $1`, [user]);
   await sql.query('update users set external_id = gen_random_uuid() where id = $1', [user]);
 }

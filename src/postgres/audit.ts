@@ -57,19 +57,6 @@ export async function noteAudit(
   );
 }
 
-/** The same of many bots at once, by the service itself. */
-export async function noteAudits(
-  sql: Sql,
-  event: AuditEvent,
-  noted: ReadonlyArray<{ readonly bot: number; readonly details: Readonly<Record<string, unknown>> }>,
-): Promise<void> {
-  await sql.query(
-    `insert into bot_audit (bot_id, actor_type, event, details)
-       select bot, 'service', $3, details from unnest($1::bigint[], $2::jsonb[]) as n(bot, details)`,
-    [noted.map(({ bot }) => bot), noted.map(({ details }) => JSON.stringify(details)), event],
-  );
-}
-
 /** What was done with a bot since its present owner has it, below an id, newest first. */
 export function loadAudit(sql: Sql, bot: number, before: number, limit: number): Promise<AuditRow[]> {
   return sql.query<AuditRow>(

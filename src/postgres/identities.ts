@@ -69,7 +69,9 @@ export function setSubject(
   subject: string | null,
 ): Promise<readonly string[] | null> {
   return db.transaction(async (sql) => {
-    const people = await sql.query('select 1 from users where id = $1 and deleted_at is null for update', [user]);
+    const people = await sql.query('select 1 from users where id = $1 and deleted_at is null for update', [
+      user,
+    ]);
     if (people.length === 0) return null;
     const former = await release(sql, issuer, user, subject);
     if (subject !== null) await takeSubject(sql, issuer, user, subject);

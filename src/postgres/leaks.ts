@@ -1,130 +1,107 @@
 /** Statements on tokens that were found in public, and on tokens that were valid once. */
-import { noteAudits } from './audit.js';
-import { type Notice, tellPeople } from './notices.js';
-import type { Database, Sql } from './sql.js';
+import { limits } from '../limits.js';
+import { type Database, one, type Sql } from './sql.js';
 
 /** A token that somebody found, by whose it would be. */
 export interface FoundToken {
+  /** which one it is of those that were found */
+  readonly at: number;
   readonly id: number;
   readonly hmac: Buffer;
   /** where, without tokens */
   readonly place: string;
 }
 
-export interface BlockedToken {
-  readonly id: number;
-  /** base64 */
-  readonly hmac: string;
-  /** false for one that was blocked before */
-  readonly fresh: boolean;
-  /** of a bot */
-  readonly owner: number;
-  /** the row of the outbox that names the copy; null where nothing changed */
-  readonly outbox: number | null;
-  readonly place: string;
+/** What became of tokens that were found. */
+export interface Ended {
+  /** which tokens were valid until now, or, of bots, were blocked before */
+  readonly hits: readonly number[];
+  /** rows of the outbox that name the copies which are stale */
+  readonly outbox: readonly number[];
 }
 
-/** Each token once: `places` of the rest are left out. */
-function distinct(found: readonly FoundToken[]): [number[], Buffer[], string[]] {
-  const all = [...new Map(found.map((each) => [each.hmac.toString('base64'), each])).values()];
-  return [all.map(({ id }) => id), all.map(({ hmac }) => hmac), all.map(({ place }) => place)];
-}
+/**
+ * Those of a large report are told one after the other, so that the conversations of others with the management bot, and the
+ * calls of other clients, are not held up.
+ */
+const dueAt = `now() + (row_number() over (order by id) - 1) * ${limits.leak_notice_interval_ms} * interval '1 millisecond'`;
 
-interface Held {
-  readonly id: number;
-  readonly hmac: string;
-  readonly fresh: boolean;
-  readonly owner: number;
-  readonly place: string;
-  /** username of a bot, or what a person calls the token */
-  readonly name: string;
-}
+/**
+ * What is noted with the tokens that end, `ended` being the change: what leaked, what people are told, what the audit log shows
+ * and which copies are stale. One statement, however many there are; none of its parts joins another, so that no plan is slow.
+ */
+const ending = (kind: 'bot' | 'user', ended: string, notice: string, more: string) =>
+  `with ended as (${ended}), noted as (
+     insert into leaks (${kind}_id, reported_by, place) select id, $1, place from ended
+   ), told as (
+     insert into notices (user_id, notice, next_at)
+       select owner, jsonb_build_object(${notice}, 'where', place), ${dueAt} from ended
+   ), stale as (
+     insert into control_outbox (subject, subject_id) select distinct '${kind}', id from ended returning id
+   ), ${more}
+   select array(select at from ended) as hits, array(select id from stale) as outbox`;
 
-/** Who is told of it, and how: the owner of a bot, or the person. */
-const noticeOf = (kind: 'bot' | 'user', { id, name, place }: Held): Notice =>
-  kind === 'bot'
-    ? { kind: 'leak_found', bot: id, username: name, where: place }
-    : { kind: 'user_token_leaked', name, where: place };
+const endBotTokens = ending(
+  'bot',
+  `update bots b set blocked_hmac = token_hmac, blocked_at = now(), version = nextval('control_versions')
+     from unnest($2::int[], $3::bigint[], $4::text[]) as f(at, id, place) where b.id = f.id
+     returning f.at, b.id, b.owner_id as owner, b.username, f.place`,
+  "'kind', 'leak_found', 'bot', id, 'username', username",
+  `audited as (
+     insert into bot_audit (bot_id, actor_type, event, details)
+       select id, 'service', 'leak_found', jsonb_build_object('where', place) from ended
+   )`,
+);
 
-/** Notes what leaked and which copies that makes stale. */
-async function note(
-  sql: Sql,
-  kind: 'bot' | 'user',
-  held: readonly Held[],
-  by: string,
-): Promise<BlockedToken[]> {
-  const fresh = held.filter((each) => each.fresh);
-  const ids = [...new Set(fresh.map(({ id }) => id))];
-  await sql.query(
-    `insert into leaks (${kind}_id, reported_by, place) select id, $3, place from unnest($1::bigint[], $2::text[]) as r(id, place)`,
-    [fresh.map(({ id }) => id), fresh.map(({ place }) => place), by],
-  );
-  await tellPeople(
-    sql,
-    fresh.map((each) => ({ user: each.owner, notice: noticeOf(kind, each) })),
-  );
-  if (kind === 'bot')
-    await noteAudits(
-      sql,
-      'leak_found',
-      fresh.map(({ id, place }) => ({ bot: id, details: { where: place } })),
-    );
-  const stale = await sql.query<{ id: number; subject_id: number }>(
-    'insert into control_outbox (subject, subject_id) select $1, unnest($2::bigint[]) returning id, subject_id',
-    [kind, ids],
-  );
-  const outbox = new Map(stale.map((row) => [row.subject_id, row.id]));
-  return held.map((each) => ({ ...each, outbox: each.fresh ? (outbox.get(each.id) ?? null) : null }));
-}
+const endUserTokens = ending(
+  'user',
+  `delete from user_tokens t using unnest($2::int[], $3::bigint[], $4::text[], $5::bytea[]) as f(at, id, place, hmac)
+     where t.hmac = f.hmac and t.user_id = f.id
+     returning f.at, t.user_id as id, t.user_id as owner, t.name, f.place`,
+  "'kind', 'user_token_leaked', 'name', name",
+  "changed as (update users set version = nextval('control_versions') where id in (select id from ended))",
+);
 
-/** Blocks those that are live tokens of bots. Returns them with those that were blocked before. */
-export function blockBotTokens(
-  db: Database,
-  found: readonly FoundToken[],
-  by: string,
-): Promise<BlockedToken[]> {
+const atsOf = (found: readonly FoundToken[]) => found.map(({ at }) => at);
+const idsOf = (found: readonly FoundToken[]) => found.map(({ id }) => id);
+const hmacsOf = (found: readonly FoundToken[]) => found.map(({ hmac }) => hmac);
+const placesOf = (found: readonly FoundToken[]) => found.map(({ place }) => place);
+
+/** Blocks those that are live tokens of bots. Returns them with those that were blocked before. Each token is given once. */
+export function blockBotTokens(db: Database, found: readonly FoundToken[], by: string): Promise<Ended> {
   return db.transaction(async (sql) => {
-    const held = await sql.query<Held>(
-      `select b.id, encode(r.hmac, 'base64') as hmac, b.blocked_hmac is distinct from b.token_hmac as fresh,
-              b.owner_id as owner, r.place, b.username as name
-         from unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)
-         join bots b on b.id = r.id and b.token_hmac = r.hmac order by b.id for update of b`,
-      distinct(found),
+    const held = await sql.query<{ readonly at: number; readonly fresh: boolean }>(
+      `select g.at, b.blocked_hmac is distinct from b.token_hmac as fresh
+         from unnest($1::int[], $2::bigint[], $3::bytea[]) as g(at, id, hmac)
+         join bots b on b.id = g.id and b.token_hmac = g.hmac order by b.id for update of b`,
+      [atsOf(found), idsOf(found), hmacsOf(found)],
     );
-    await sql.query(
-      `update bots set blocked_hmac = token_hmac, blocked_at = now(), version = nextval('control_versions')
-        where id = any($1::bigint[])`,
-      [held.filter(({ fresh }) => fresh).map(({ id }) => id)],
-    );
-    return note(sql, 'bot', held, by);
+    const live = new Set(held.flatMap(({ at, fresh }) => (fresh ? [at] : [])));
+    // Of a token that is looked up under several peppers any one names its bot.
+    const ended = found.filter(({ at }) => live.delete(at));
+    const { outbox } = await one<Ended>(sql, endBotTokens, [by, atsOf(ended), idsOf(ended), placesOf(ended)]);
+    return { hits: held.map(({ at }) => at), outbox };
   });
 }
 
-/** Removes those that are live tokens of people, and returns them. */
+/** Removes those that are live tokens of people, and returns them. Each token is given once. */
 export function removeLeakedUserTokens(
   db: Database,
   found: readonly FoundToken[],
   by: string,
-): Promise<BlockedToken[]> {
-  return db.transaction(async (sql) => {
-    const removed = await sql.query<Held>(
-      `delete from user_tokens t using unnest($1::bigint[], $2::bytea[], $3::text[]) as r(id, hmac, place)
-        where t.user_id = r.id and t.hmac = r.hmac
-        returning t.user_id as id, encode(t.hmac, 'base64') as hmac, true as fresh, t.user_id as owner, r.place, t.name`,
-      distinct(found),
-    );
-    await sql.query("update users set version = nextval('control_versions') where id = any($1::bigint[])", [
-      removed.map(({ id }) => id),
-    ]);
-    return note(sql, 'user', removed, by);
-  });
+): Promise<Ended> {
+  const values = [by, atsOf(found), idsOf(found), placesOf(found), hmacsOf(found)];
+  return db.transaction((sql) => one<Ended>(sql, endUserTokens, values));
 }
 
 /** Those of these lookup values under which a token was valid once, base64. */
-export async function loadFormer(sql: Sql, hmacs: readonly Buffer[]): Promise<Set<string>> {
+export async function loadFormer(
+  sql: Sql,
+  found: ReadonlyArray<Pick<FoundToken, 'hmac'>>,
+): Promise<Set<string>> {
   const rows = await sql.query<{ hmac: string }>(
     "select encode(hmac, 'base64') as hmac from former_tokens where hmac = any($1::bytea[])",
-    [hmacs],
+    [found.map(({ hmac }) => hmac)],
   );
   return new Set(rows.map(({ hmac }) => hmac));
 }

@@ -93,13 +93,14 @@ const connect = async (url: string): Promise<pg.Client> => {
 
 /**
  * Applies what is missing and returns the schema version. Of several programs that start at once, one applies and the
- * others wait. `log` is told of each file. Errors: SchemaError when an applied file has changed or the database is
+ * others wait. `log` is told of each file; `upTo` leaves later ones out. Errors: SchemaError when an applied file has changed or the database is
  * newer than this program; whatever Postgres says of a file, which then left no trace.
  */
 export async function migrate(
   url: string,
   log: (line: string) => void = () => {},
   folder = shippedFolder,
+  upTo = Number.POSITIVE_INFINITY,
 ): Promise<number> {
   const migrations = readMigrations(folder);
   const client = await connect(url);
@@ -114,7 +115,7 @@ export async function migrate(
     const { rows } = await client.query<Applied>(
       'select version, file, checksum from schema_migrations order by 1',
     );
-    const missing = pending(migrations, rows);
+    const missing = pending(migrations, rows).filter(({ version }) => version <= upTo);
     for (const migration of missing) {
       const start = performance.now();
       await apply(client, migration);

@@ -22,24 +22,11 @@ export type Notice =
   /** The bot is theirs once they consent. */
   | ({ readonly kind: 'transfer_offered'; readonly from: string } & OfBot)
   /** What became of an offer of theirs; `to` is the username of who was to get the bot, or '' */
-  | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot)
-  /** A new token was issued, not in a conversation with the management bot. */
-  | ({ readonly kind: 'token_issued' } & OfBot);
+  | ({ readonly kind: 'transfer_accepted' | 'transfer_declined'; readonly to: string } & OfBot);
 
 /** Notes what a person is to be told, in the caller's transaction: it is sent if and only if that commits. */
 export async function tellPerson(sql: Sql, user: number, notice: Notice): Promise<void> {
   await sql.query('insert into notices (user_id, notice) values ($1, $2)', [user, JSON.stringify(notice)]);
-}
-
-/** The same of many at once. */
-export async function tellPeople(
-  sql: Sql,
-  told: ReadonlyArray<{ readonly user: number; readonly notice: Notice }>,
-): Promise<void> {
-  await sql.query('insert into notices (user_id, notice) select * from unnest($1::bigint[], $2::jsonb[])', [
-    told.map(({ user }) => user),
-    told.map(({ notice }) => JSON.stringify(notice)),
-  ]);
 }
 
 export interface NoticeRow {

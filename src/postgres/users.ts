@@ -178,10 +178,9 @@ export async function lockPerson(
   id: number,
   refusal: 'unauthorized' | 'chat_member_not_found' = 'unauthorized',
 ): Promise<void> {
-  const rows = await sql.query(
-    'select 1 from users where id = $1 and deleted_at is null for no key update',
-    [id],
-  );
+  const rows = await sql.query('select 1 from users where id = $1 and deleted_at is null for no key update', [
+    id,
+  ]);
   if (rows.length === 0) fail(refusal);
 }
 

@@ -1,7 +1,16 @@
 /** Tells whether a Redis, or each master of a cluster, can carry Petrel before anything is written to it. */
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { viewFrom } from './cluster.js';
 import { clusterSlots, shownUrl } from './slots.js';
+import {
+  isCluster,
+  masterName,
+  openClient,
+  type RedisServer,
+  type RedisTarget,
+  shownServer,
+  type Watched,
+} from './target.js';
 
 const version_min = 7;
 
@@ -12,20 +21,44 @@ export interface RedisCheck {
 }
 
 /** A Redis that cannot be used; the message says why and what to change. */
-export class RedisCheckError extends Error {}
+export class RedisCheckError extends Error {
+  /** It could not be asked: that may be over soon. */
+  readonly away: boolean;
+
+  constructor(message: string, away = false) {
+    super(message);
+    this.away = away;
+  }
+}
 
 function field(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }
 
 /**
- * Checks one server by its URL, or by seeds every master of a cluster, whose slots must all be served. The version is the
- * oldest of them. Throws a RedisCheckError.
+ * Checks one server by its URL, the one that Sentinels name, or by seeds every master of a cluster, whose slots must all be
+ * served. The version is the oldest of them. Throws a RedisCheckError.
  */
-export function checkRedis(target: string | readonly string[], timeout_ms = 10_000): Promise<RedisCheck> {
-  return typeof target === 'string'
-    ? checkServer(target, false, timeout_ms)
-    : checkCluster(target, timeout_ms);
+export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Promise<RedisCheck> {
+  if (isCluster(target)) return checkCluster(target, timeout_ms);
+  const check = await checkServer(target, false, timeout_ms);
+  if (typeof target === 'string') return check;
+  return { ...check, warnings: [...check.warnings, ...(await checkSentinels(target, timeout_ms))] };
+}
+
+/** What each Sentinel says of whether they could elect a master. One that is away is a warning: the others may do. */
+async function checkSentinels(watched: Watched, timeout_ms: number): Promise<string[]> {
+  const said = await Promise.all(
+    watched.sentinels.map((url) =>
+      connected(url, timeout_ms, (sentinel) =>
+        sentinel.call('SENTINEL', 'CKQUORUM', masterName(watched)),
+      ).then(
+        () => null,
+        (error: Error) => `the Sentinel at ${shownUrl(url)} could not replace the master: ${error.message}`,
+      ),
+    ),
+  );
+  return said.filter((warning) => warning !== null);
 }
 
 async function checkCluster(seeds: readonly string[], timeout_ms: number): Promise<RedisCheck> {
@@ -45,7 +78,7 @@ async function checkCluster(seeds: readonly string[], timeout_ms: number): Promi
 async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
   return connected(seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>
-      new RedisCheckError(`the Redis Cluster of ${shownUrl(seed)} cannot be used: ${why}`);
+      new RedisCheckError(`the Redis Cluster of ${shownUrl(seed)} cannot be used: ${why}`, true);
     const view = await viewFrom({ client, url: seed }).catch((error: Error) => {
       throw refuse(error.message);
     });
@@ -60,12 +93,16 @@ async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> 
  * Warns when the append-only file is off. Waits up to `timeout_ms` for a connection and for data that is being loaded.
  * Throws a RedisCheckError.
  */
-function checkServer(url: string, inCluster: boolean, timeout_ms: number): Promise<RedisCheck> {
+function checkServer(url: RedisServer, inCluster: boolean, timeout_ms: number): Promise<RedisCheck> {
   return connected(url, timeout_ms, (redis) => inspect(redis, url, inCluster));
 }
 
-async function connected<T>(url: string, timeout_ms: number, work: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis(url, {
+async function connected<T>(
+  url: RedisServer,
+  timeout_ms: number,
+  work: (redis: Redis) => Promise<T>,
+): Promise<T> {
+  const redis = openClient(url, {
     lazyConnect: true,
     connectTimeout: timeout_ms,
     commandTimeout: timeout_ms,
@@ -81,7 +118,8 @@ async function connected<T>(url: string, timeout_ms: number, work: (redis: Redis
     await redis.connect().catch((error: Error) => {
       const reason = lastError ?? error;
       throw new RedisCheckError(
-        `Redis at ${shownUrl(url)} cannot be used: ${reason.message || String(reason)}`,
+        `Redis at ${shownServer(url)} cannot be used: ${reason.message || String(reason)}`,
+        !/^(WRONGPASS|NOAUTH|NOPERM)/.test(reason.message),
       );
     });
     return await work(redis);
@@ -91,9 +129,10 @@ async function connected<T>(url: string, timeout_ms: number, work: (redis: Redis
   }
 }
 
-async function inspect(redis: Redis, url: string, inCluster: boolean): Promise<RedisCheck> {
+async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Promise<RedisCheck> {
   const refuse = (why: string): never => {
-    throw new RedisCheckError(`Redis at ${shownUrl(url)} cannot be used: ${why}`);
+    const away = /\((LOADING|CLUSTERDOWN|MASTERDOWN|Connection is closed|Command timed out)/.test(why);
+    throw new RedisCheckError(`Redis at ${shownServer(url)} cannot be used: ${why}`, away);
   };
   const attempt = (what: string, reply: Promise<unknown>) =>
     reply.catch((error: Error) => refuse(`${what} (${error.message})`));
@@ -125,6 +164,14 @@ async function inspect(redis: Redis, url: string, inCluster: boolean): Promise<R
   if ((coverage as string[])[1] === 'yes') {
     warnings.push(
       'one master that is away stops the whole Redis Cluster (set cluster-require-full-coverage no)',
+    );
+  }
+  // A cluster's master that is cut off stops by itself.
+  const replicas =
+    typeof url === 'string' ? [] : await redis.config('GET', 'min-replicas-to-write').catch(() => []);
+  if ((replicas as string[])[1] === '0') {
+    warnings.push(
+      'a master that is cut off from its Sentinels goes on taking changes that are lost (set min-replicas-to-write 1 on every server)',
     );
   }
   if (field(info, 'aof_enabled') === '0') {

@@ -1,6 +1,7 @@
 /** One connection to Redis with the settings of the hot path, and the name of the history that it speaks to. */
-import { type Command, Redis } from 'ioredis';
+import type { Command, Redis } from 'ioredis';
 import { limits } from '../limits.js';
+import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 
 /** Redis as the store sees it: one server, or the masters of a cluster. */
@@ -28,6 +29,7 @@ export interface Redirected {
 
 /** One server; where it is the only one it carries every partition. */
 export interface RedisConnection extends RedisServers {
+  /** where Sentinels name it: with the master's name for a host */
   readonly url: string;
   readonly client: Redis;
   /** Names the history of the server behind the present connection; null while there is none. It is read on each new
@@ -40,7 +42,7 @@ export interface RedisConnection extends RedisServers {
 }
 
 export interface ConnectOptions {
-  readonly url: string;
+  readonly url: RedisServer;
   readonly name: string;
   readonly onError?: (error: Error) => void;
   /** Hears when the server became usable and when it no longer is. */
@@ -56,8 +58,9 @@ export function reconnectDelay(attempt: number): number {
 const watchMs = 500;
 
 /** Opens a connection that refuses at once while it is down: whoever calls decides whether to wait. */
-export function connectRedis({ url, name, onError, onChange }: ConnectOptions): RedisConnection {
-  const client = new Redis(url, {
+export function connectRedis({ url: server, name, onError, onChange }: ConnectOptions): RedisConnection {
+  const url = typeof server === 'string' ? server : server.url;
+  const client = openClient(server, {
     connectionName: `petrel-${name}`,
     protocol: 2,
     enableOfflineQueue: false,
@@ -87,6 +90,11 @@ export function connectRedis({ url, name, onError, onChange }: ConnectOptions): 
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       runId = run && replication ? `${run}.${replication}` : null;
+      // Whoever follows Sentinels asks them anew.
+      if (typeof server !== 'string' && !/^role:master/m.test(info)) {
+        runId = null;
+        client.disconnect(true);
+      }
     } catch {
       // The connection went again, and the next one asks anew; one that stays and does not answer is given up.
       if (client.status === 'ready') client.disconnect(true);

@@ -5,10 +5,11 @@
  * its slot has moved.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { SlotMap } from './cluster.js';
 import { reconnectDelay } from './connection.js';
 import { slotOf } from './slots.js';
+import { openClient, type RedisServer } from './target.js';
 
 export interface Hints {
   /**
@@ -48,12 +49,22 @@ const oneServer = (url: string): SlotMap => ({
   onMove: () => undefined,
 });
 
+/** Where channels are, and how the server of a URL is reached. */
+function placesOf(servers: RedisServer | SlotMap): {
+  readonly map: SlotMap;
+  serverAt(url: string): RedisServer;
+} {
+  if (typeof servers === 'string') return { map: oneServer(servers), serverAt: (url) => url };
+  if ('sentinels' in servers) return { map: oneServer(servers.url), serverAt: () => servers };
+  return { map: servers, serverAt: (url) => url };
+}
+
 export function createHints(
-  servers: string | SlotMap,
+  servers: RedisServer | SlotMap,
   name: string,
   onError?: (error: Error) => void,
 ): Hints {
-  const map = typeof servers === 'string' ? oneServer(servers) : servers;
+  const { map, serverAt } = placesOf(servers);
   const channels = new Map<string, Channel>();
   const subscribers = new Map<string, Subscriber>();
   let closed = false;
@@ -61,7 +72,7 @@ export function createHints(
   function subscriberAt(url: string): Subscriber {
     const present = subscribers.get(url);
     if (present) return present;
-    const client = new Redis(url, {
+    const client = openClient(serverAt(url), {
       connectionName: `petrel-${name}-hints`,
       protocol: 2,
       // What is to be subscribed to is known here, and may belong elsewhere by the time a connection stands.

@@ -1,12 +1,13 @@
 /** The client that the doorbell's queue library works on: it waits for a lost connection, which calls of ours never do. */
-import { Cluster, type ClusterNode, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, type ClusterNode, type Redis, type RedisOptions } from 'ioredis';
 import { reconnectDelay } from './connection.js';
+import { isCluster, openClient, type RedisTarget } from './target.js';
 
 export type QueueClient = Redis | Cluster;
 
-/** Opens a client to one server by its URL, or to a cluster by some of its servers. Nothing is sent before it is used. */
+/** Opens a client to one server, to whom Sentinels name, or to a cluster by some of its servers. Nothing is sent before it is used. */
 export function connectQueueClient(
-  target: string | readonly string[],
+  target: RedisTarget,
   name: string,
   onError: (error: Error) => void,
 ): QueueClient {
@@ -18,8 +19,7 @@ export function connectQueueClient(
     disableClientInfo: true,
     lazyConnect: true,
   } satisfies RedisOptions;
-  const client: QueueClient =
-    typeof target === 'string' ? new Redis(target, shared) : cluster(target, shared);
+  const client: QueueClient = isCluster(target) ? cluster(target, shared) : openClient(target, shared);
   client.on('error', onError);
   return client;
 }

@@ -7,6 +7,7 @@ import { ApiError } from '../errors.js';
 import { Counts, type Distribution, Distributions } from '../obs/distribution.js';
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script, type ValueSpec } from './contract.js';
+import { createPauses, type Pauses } from './pauses.js';
 import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
 import { unavailable } from './waiting.js';
@@ -35,8 +36,12 @@ export interface RunnerOptions {
   readonly connection: RedisServers;
   /** Raises the partition's incarnation for this run id (architecture, Journal). */
   readonly recover: (partition: number, runId: string) => Promise<void>;
+  /** Hears of each call that Redis answered, where somebody asks for that. */
+  readonly onCall?: ((name: string, ms: number) => void) | undefined;
   /** How long a call that may be repeated waits for a lost connection. */
   readonly reconnectMsMax?: number;
+  /** Hears of slots that are being moved. */
+  readonly pauses?: Pauses;
 }
 
 interface Loaded {
@@ -149,7 +154,13 @@ function flatten(
 const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
 
 /** Makes a runner over one server or a cluster with every script below lua/. */
-export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: RunnerOptions): ScriptRunner {
+export function createRunner({
+  connection,
+  recover,
+  onCall,
+  reconnectMsMax = 5_000,
+  pauses = createPauses(),
+}: RunnerOptions): ScriptRunner {
   const times = new Distributions();
   const troubles = new Counts();
   const scripts = new Map([...readScripts(luaRoot)].map(([name, script]) => [name, prepare(script, times)]));
@@ -159,7 +170,8 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   }
 
   /** What a refusal of Redis itself means for the caller. */
-  function refused(node: RedisConnection, script: Script, error: Error): Error {
+  function refused(node: RedisConnection, script: Script, partition: number, error: Error): Error {
+    if (error.message.startsWith('TRYAGAIN')) pauses.refused(partition);
     if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
       return new ApiError('too_many_requests', { retry_after: 1 });
     // A server that was demoted may come back as another: what it is called is read again.
@@ -195,19 +207,24 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
   }
 
   /** What came of an attempt that failed. Throws what is for the caller. */
-  function failed(node: RedisConnection, script: Script, error: unknown): Redirected | typeof lost {
+  function failed(
+    node: RedisConnection,
+    script: Script,
+    partition: number,
+    error: unknown,
+  ): Redirected | typeof lost {
     // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
     if (!isReplyError(error)) return lost;
     const redirected = connection.redirect(node, error.message);
-    if (redirected === null) throw refused(node, script, error);
+    if (redirected === null) throw refused(node, script, partition, error);
     return redirected;
   }
 
   /** One attempt after the first. */
   async function attempt(
     loaded: Loaded,
-    node: RedisConnection | null,
-    asking: boolean,
+    partition: number,
+    { to: node, asking }: { readonly to: RedisConnection | null; readonly asking: boolean },
     keys: object,
     args: object,
   ): Promise<Outcome> {
@@ -217,7 +234,7 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       const raw = await ask(node, asking, loaded.script, flat(loaded, runId, keys, args));
       return { node, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
-      return failed(node, loaded.script, error);
+      return failed(node, loaded.script, partition, error);
     }
   }
 
@@ -260,9 +277,11 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
       } else if (outcome.reply.status === 'journal_full') {
         throw new ApiError('too_many_requests', { retry_after: 1 });
       } else {
+        pauses.ran(partition);
         return outcome.reply;
       }
-      outcome = await attempt(loaded, to?.to ?? connection.at(partition), to?.asking ?? false, keys, args);
+      const next = to ?? { to: connection.at(partition), asking: false };
+      outcome = await attempt(loaded, partition, next, keys, args);
     }
   }
 
@@ -280,7 +299,10 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
-        loaded.times.observe(performance.now() - began);
+        const ms = performance.now() - began;
+        loaded.times.observe(ms);
+        onCall?.(name, ms);
+        pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
         troubles.add(name, reply.status);
         return persist(loaded, partition, keys, args, { node, runId, reply });
@@ -289,8 +311,8 @@ export function createRunner({ connection, recover, reconnectMsMax = 5_000 }: Ru
         const unknown = isReplyError(error) && error.message.startsWith('NOSCRIPT');
         if (!unknown) troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
         const first = unknown
-          ? await attempt(loaded, node, false, keys, args)
-          : failed(node, loaded.script, error);
+          ? await attempt(loaded, partition, { to: node, asking: false }, keys, args)
+          : failed(node, loaded.script, partition, error);
         return persist(loaded, partition, keys, args, first);
       },
     );

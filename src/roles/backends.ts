@@ -11,20 +11,25 @@ import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
 import type { Logger } from '../obs/log.js';
 import type { Figure } from '../obs/metrics.js';
+import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
-import { checkRedis } from '../redis/check.js';
+import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
-import { connectRedis, type RedisServers } from '../redis/connection.js';
+import { connectRedis, type RedisServers, reconnectDelay } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
+import { createPauses } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
+import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/keys.js';
 import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
+import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
 export { StartError };
@@ -45,6 +50,8 @@ export interface Backends {
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
+  /** Absent where no traces are asked for. */
+  readonly traces: Traces | undefined;
   /** Id of the management bot. */
   readonly managementBot: number;
   close(): Promise<void>;
@@ -62,21 +69,30 @@ const meaning = {
 export const isLate = (error: unknown): boolean =>
   error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
 
-/** How long a role waits for Redis and Postgres when it starts. */
-const startMsMax = 30_000;
+/** A wrong setting or version does not mend itself; what is away may come back. */
+const isFinal = (error: unknown) =>
+  error instanceof StartError || (error instanceof RedisCheckError && !error.away);
 
-async function patiently<T>(what: string, log: Logger, attempt: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + startMsMax;
-  for (let told = false; ; ) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (error instanceof StartError || performance.now() > deadline) throw error;
-      if (!told) log.warn({ reason: (error as Error).message }, `waiting for ${what}`);
-      told = true;
-      await sleep(250);
+type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
+
+/** Tries again what is away, with a growing and jittered rest, until `msMax` after this was made. Error: StartError with the last reason. */
+function createPatience(log: Logger, msMax: number): Patience {
+  const deadline = performance.now() + msMax;
+  return async (what, attempt) => {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (isFinal(error)) throw error;
+        const reason = (error as Error).message || (error as { code?: string }).code;
+        if (performance.now() > deadline)
+          throw new StartError(`${what} did not come within ${msMax / 1_000} s (START_MS): ${reason}`);
+        if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
+        const rest = reconnectDelay(tries);
+        await sleep(Math.min(rest, Math.max(0, deadline - performance.now()) + 1));
+      }
     }
-  }
+  };
 }
 
 async function checkSchema(url: string): Promise<void> {
@@ -88,13 +104,14 @@ async function checkSchema(url: string): Promise<void> {
   }
 }
 
-function openRedis(
-  target: string | readonly string[],
+/** The servers of a target, and the channels on them. */
+export function openRedis(
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: Error) => void,
 ): { connection: RedisServers; hints: Hints } {
-  if (typeof target === 'string') {
+  if (!isCluster(target)) {
     return {
       connection: connectRedis({ url: target, name, onError }),
       hints: createHints(target, name, onError),
@@ -106,13 +123,13 @@ function openRedis(
 
 /** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
 function openDoorbell(
-  target: string | readonly string[],
+  target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: unknown) => void,
 ): Doorbell {
   const { count, tag, of } = keys.partitions;
-  const shards = typeof target === 'string' ? 1 : Math.min(limits.doorbell_shards, count);
+  const shards = !isCluster(target) ? 1 : Math.min(limits.doorbell_shards, count);
   return createDoorbell({
     connect: () => connectQueueClient(target, name, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
@@ -146,9 +163,10 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const target = redisOf(given);
   const config = requireSettings(given, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
   const keys = makeKeys(config.PARTITIONS);
-  const check = await checkRedis(target, startMsMax);
+  const patiently = createPatience(log, config.START_MS);
+  const check = await patiently('Redis', () => checkRedis(target));
   for (const warning of check.warnings) log.warn(warning);
-  await patiently('Postgres', log, () => checkSchema(config.DATABASE_URL));
+  await patiently('Postgres', () => checkSchema(config.DATABASE_URL));
 
   const troubles = createTroubles(log);
   const { onError, onDelay } = troubles;
@@ -160,15 +178,31 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   });
   const { connection, hints } = openRedis(target, keys, role, onError('redis'));
   const db = asDatabase(pool);
+  const traces = config.OTLP_TRACES_URL
+    ? (await import('../obs/traces.js')).createTraces({
+        ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
+        onError: onDelay('traces', 'traces are lost, and nothing else'),
+      })
+    : undefined;
+  const histories = tellHistories(log);
+  const pauses = createPauses((pause) =>
+    log.warn({ ...pause }, 'calls on a partition were refused while its slot moved: nothing is lost'),
+  );
   const recovery = createRecovery({
     pool,
     keys,
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
+    onRaised: histories.raised,
   });
-  const secrets = await patiently('Postgres', log, () => openSecrets(db, config));
-  const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
+  const secrets = await patiently('Postgres', () => openSecrets(db, config));
+  const runner: ScriptRunner = createRunner({
+    connection,
+    recover: recovery.recover,
+    pauses,
+    onCall: traces && ((script, ms) => traces.script(script, ms)),
+  });
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
@@ -200,8 +234,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     onError: onError('files'),
   });
 
-  await connection.ready(startMsMax);
-  await patiently('Redis', log, async () => {
+  await connection.ready(Math.max(1_000, config.START_MS));
+  await patiently('Redis', async () => {
     const first = connection.at(0);
     if (first) await checkPartitions(first.client, keys);
     await openPartitions(connection, recovery, config.PARTITIONS);
@@ -209,7 +243,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
-  const managementBot = await patiently('the management bot', log, () =>
+  const managementBot = await patiently('the management bot', () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
   );
   return {
@@ -226,9 +260,11 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    figures: [],
+    figures: redisFigures(histories, pauses),
     troubles,
+    traces,
     async close() {
+      await traces?.stop();
       await ring.leave();
       await files.close();
       await doorbell.close();

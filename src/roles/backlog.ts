@@ -1,8 +1,9 @@
 /** What waits in Redis over all partitions, and how full its servers are: looked at every few seconds, so that metrics are cheap. */
 import { limits } from '../limits.js';
-import type { Figure } from '../obs/metrics.js';
+import { type Figure, gauge } from '../obs/metrics.js';
 import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
+import type { Role } from './role.js';
 
 interface Backlog {
   journal: number;
@@ -33,19 +34,12 @@ function stateOf(info: string): ServerState {
   };
 }
 
-export interface BacklogWatch {
-  readonly figures: readonly Figure[];
-  start(): void;
-  stop(): void;
-}
-
-export function watchBacklog({ connection, keys, troubles }: Backends): BacklogWatch {
+export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
   const onError = troubles.onDelay('the figures of Redis', 'what waits is told as it was before');
   let backlog: Backlog = {
     ...{ journal: 0, fullestJournal: 0, outbox: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
   };
   const servers = new Map<string, ServerState>();
-  let timer: NodeJS.Timeout | undefined;
   let looking = false;
 
   async function lookAt(partition: number, into: Backlog, now: number): Promise<void> {
@@ -91,62 +85,43 @@ export function watchBacklog({ connection, keys, troubles }: Backends): BacklogW
       });
   }
 
-  const gauge = (name: string, help: string, read: () => number): Figure => ({
-    kind: 'gauge',
-    name,
-    help,
-    read,
-  });
   const ofServers = (name: string, help: string, read: (state: ServerState) => number): Figure => ({
     ...{ kind: 'gauge', name, help, labels: ['server'] },
     *read() {
       for (const [server, state] of servers) yield [[server], read(state)];
     },
   });
-  return {
-    figures: [
-      gauge(
-        'petrel_journal_entries',
-        'Journal entries that wait, over all partitions.',
-        () => backlog.journal,
-      ),
-      gauge(
-        'petrel_journal_fullest',
-        'Entries in the fullest journal; changes are refused above petrel_journal_high_water.',
-        () => backlog.fullestJournal,
-      ),
-      gauge(
-        'petrel_outbox_entries',
-        'Updates that wait to be forwarded to their bots.',
-        () => backlog.outbox,
-      ),
-      gauge(
-        'petrel_webhooks_overdue',
-        'Webhooks with updates that are due and delivered by nobody.',
-        () => backlog.webhooksOverdue,
-      ),
-      gauge(
-        'petrel_webhooks_overdue_seconds',
-        'How long the webhook that waits longest has been due.',
-        () => backlog.webhookOverdueSeconds,
-      ),
-      ofServers('petrel_redis_memory_bytes', 'Memory that Redis uses.', ({ usedBytes }) => usedBytes),
-      ofServers(
-        'petrel_redis_memory_max_bytes',
-        'Memory that Redis may use; 0 for no bound.',
-        ({ maxBytes }) => maxBytes,
-      ),
-      ofServers(
-        'petrel_redis_appending',
-        '1 while Redis writes its append-only file without errors.',
-        ({ appending }) => appending,
-      ),
-    ],
-    start() {
-      tick();
-      timer = setInterval(tick, limits.backlog_interval_ms);
-      timer.unref();
-    },
-    stop: () => clearInterval(timer),
-  };
+  figures.push(
+    gauge('petrel_journal_entries', 'Journal entries that wait, over all partitions.', () => backlog.journal),
+    gauge(
+      'petrel_journal_fullest',
+      'Entries in the fullest journal; changes are refused above petrel_journal_high_water.',
+      () => backlog.fullestJournal,
+    ),
+    gauge('petrel_outbox_entries', 'Updates that wait to be forwarded to their bots.', () => backlog.outbox),
+    gauge(
+      'petrel_webhooks_overdue',
+      'Webhooks with updates that are due and delivered by nobody.',
+      () => backlog.webhooksOverdue,
+    ),
+    gauge(
+      'petrel_webhooks_overdue_seconds',
+      'How long the webhook that waits longest has been due.',
+      () => backlog.webhookOverdueSeconds,
+    ),
+    ofServers('petrel_redis_memory_bytes', 'Memory that Redis uses.', ({ usedBytes }) => usedBytes),
+    ofServers(
+      'petrel_redis_memory_max_bytes',
+      'Memory that Redis may use; 0 for no bound.',
+      ({ maxBytes }) => maxBytes,
+    ),
+    ofServers(
+      'petrel_redis_appending',
+      '1 while Redis writes its append-only file without errors.',
+      ({ appending }) => appending,
+    ),
+  );
+  tick();
+  const timer = setInterval(tick, limits.backlog_interval_ms);
+  return { stop: async () => clearInterval(timer) };
 }

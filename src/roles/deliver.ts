@@ -7,8 +7,8 @@ import { makeSender } from '../delivery/send.js';
 import { createDeliveryWorker } from '../delivery/worker.js';
 import { createManager } from '../manage/manager.js';
 import { type Backends, isLate } from './backends.js';
-import { watchBacklog } from './backlog.js';
 import type { Role } from './role.js';
+import { traceDeliveries } from './tracing.js';
 
 export async function startDeliver(backends: Backends): Promise<Role> {
   const {
@@ -22,7 +22,6 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     figures,
     troubles: { onError, onDelay },
   } = backends;
-  const backlog = watchBacklog(backends);
   const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
   const sender = makeSender({ guard: receivers.guard });
   const recorder = createRecorder({
@@ -38,6 +37,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     onError: onDelay('the management bot', 'the management bot is late: what it was told waits', isLate),
   });
   const meter = createDeliveryMeter();
+  const traced = backends.traces && traceDeliveries(backends.traces);
   const worker = createDeliveryWorker({
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
@@ -48,6 +48,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
       meter.note(delivery, outcome, dead, attempt);
+      traced?.(bot, delivery, outcome, dead, attempt);
       if (dead !== null)
         log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
@@ -80,8 +81,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
       [['refused'], answers.stats.failed],
     ],
   });
-  figures.push(...meter.figures, ...backlog.figures);
-  backlog.start();
+  figures.push(...meter.figures);
   await store.auth.start();
   store.sweep.start();
   recorder.start();
@@ -89,7 +89,6 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   manager.start();
   return {
     async stop() {
-      backlog.stop();
       await Promise.all([worker.stop(), manager.stop()]);
       await sender.close();
       await recorder.stop();

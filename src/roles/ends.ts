@@ -1,6 +1,7 @@
 /** What ends in the background of the role `flush`: messages and files past their age, and what is left of accounts. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import { counter } from '../obs/metrics.js';
 import type { Removed } from '../store/retention.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
@@ -16,15 +17,15 @@ export function startEnds({
 }: Pick<Backends, 'config' | 'log' | 'store' | 'files' | 'figures'>): Role {
   const { MESSAGE_DAYS, MEDIA_DAYS } = config;
   const counts = { accounts: 0, messages: 0, files: 0 };
-  const counter = (name: string, help: string, read: () => number) =>
-    figures.push({ kind: 'counter', name, help, read });
-  counter(
-    'petrel_ended_accounts_total',
-    'Ended accounts of which this process removed the last.',
-    () => counts.accounts,
+  figures.push(
+    counter(
+      'petrel_ended_accounts_total',
+      'Ended accounts of which this process removed the last.',
+      () => counts.accounts,
+    ),
+    counter('petrel_aged_messages_total', 'Messages that were removed for their age.', () => counts.messages),
+    counter('petrel_aged_files_total', 'Uploaded files that were removed for their age.', () => counts.files),
   );
-  counter('petrel_aged_messages_total', 'Messages that were removed for their age.', () => counts.messages);
-  counter('petrel_aged_files_total', 'Uploaded files that were removed for their age.', () => counts.files);
   const kinds: Array<readonly [keyof typeof counts, () => Promise<Removed | null>]> = [
     ['accounts', store.accounts.goOn],
   ];

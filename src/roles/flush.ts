@@ -61,7 +61,6 @@ export function startFlush({
     'Partitions whose lease this process holds: over all flushers, all of them.',
     () => flusher.stats().partitions,
   );
-  gauge('petrel_partitions', 'Partitions of the installation.', () => keys.partitions.count);
   flusher.start();
   let sweeping: Promise<unknown> | undefined;
   const sweep = setInterval(() => {

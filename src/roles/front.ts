@@ -5,6 +5,7 @@ import { rawBodyBound } from '../api/body_bounds.js';
 import { createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
+import type { RequestHandler } from '../api/request.js';
 import { providerOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
@@ -18,9 +19,12 @@ import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
 import type { Metrics } from '../obs/metrics.js';
 import { createRequestMeter } from '../obs/requests.js';
+import { demoPages } from '../web/demo.js';
+import { applicationPages } from '../web/pages.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import type { Role } from './role.js';
+import { tracedRequests, traceResults } from './tracing.js';
 
 /** No token has this form. */
 const requestName = /^[A-Za-z0-9._-]{1,64}$/;
@@ -74,7 +78,7 @@ function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer):
 }
 
 export async function startFront(backends: Backends): Promise<Role> {
-  const { config, log, store, files, connection } = backends;
+  const { config, log, store, files, connection, traces } = backends;
   const engine = loadEngine();
   log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
   if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
@@ -94,7 +98,12 @@ export async function startFront(backends: Backends): Promise<Role> {
   // master holds all leases and must not take every front out with it: tokens are then looked up at each call.
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
-  const own = { ...referencePages(config.BASE_URL), ...statusPages(metrics, isReady) };
+  const own = {
+    ...referencePages(config.BASE_URL),
+    ...statusPages(metrics, isReady),
+    ...applicationPages(),
+    ...demoPages(config.DEMO_FILE),
+  };
   const dispatch = createDispatch({
     store,
     files,
@@ -115,15 +124,19 @@ export async function startFront(backends: Backends): Promise<Role> {
               log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
           }),
     trustedProxies: config.TRUSTED_PROXIES,
+    onResult: traces && traceResults(traces),
     own,
   });
+  const handler: RequestHandler = (request) =>
+    leaving && request.handover ? fail('leaving') : dispatch(request);
+  const traced = traces ? tracedRequests(traces, handler, meter) : { handler, meter };
   const server = await listen({
     engine,
     host: config.HOST,
     port: config.PORT,
     shared: config.SHARE_PORT,
     bodyBound: rawBodyBound(),
-    handler: (request) => (leaving && request.handover ? fail('leaving') : dispatch(request)),
+    handler: traced.handler,
     signed: {
       path: leakReportPath,
       keyId: config.LEAK_REPORT_KEY_HEADER.toLowerCase(),
@@ -131,7 +144,7 @@ export async function startFront(backends: Backends): Promise<Role> {
       bytesMax: limits.leak_body_bytes_max,
     },
     onFault: (error, request) => log.error({ err: error, request }, 'a call failed unexpectedly'),
-    meter,
+    meter: traced.meter,
     access: access && accessListener(access, config.TRUSTED_PROXIES),
   });
   tellOfFront(metrics, backends, server);

@@ -12,7 +12,7 @@ export class StartError extends Error {}
 const keyNote = 'TOKEN_KEYS ';
 
 /** Throws a StartError where what was noted does not go with what this node holds. */
-function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
+export function compare(noted: ReadonlyMap<string, string>, partitions: number, { checks }: Secrets): void {
   const count = noted.get('PARTITIONS') ?? String(partitions);
   if (count !== String(partitions))
     throw new StartError(`PARTITIONS differs from what this installation was created with, ${count}`);

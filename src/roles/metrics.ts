@@ -28,7 +28,7 @@ export const statusPages = (
 /** What every process has to tell, and what its roles have. */
 export function tellFigures(
   metrics: Metrics,
-  { config, connection, pool, runner, doorbell, figures }: Backends,
+  { config, connection, keys, pool, runner, doorbell, figures }: Backends,
 ): void {
   const gauge = (name: string, help: string, read: () => number) =>
     metrics.tell({ kind: 'gauge', name, help, read });
@@ -73,6 +73,7 @@ export function tellFigures(
     labels: ['state'],
     read: () => Object.entries(pool.stats()).map(([state, count]) => [[state], count] as const),
   });
+  gauge('petrel_partitions', 'Partitions of the installation.', () => keys.partitions.count);
   gauge(
     'petrel_journal_high_water',
     'Journal entries of a partition above which changes are refused.',

@@ -93,7 +93,12 @@ export function createAccounts(
       ),
     );
 
-  async function eraseReactions(sql: Sql, user: number, from: Place['at'], until: number): Promise<Place['at'] | null> {
+  async function eraseReactions(
+    sql: Sql,
+    user: number,
+    from: Place['at'],
+    until: number,
+  ): Promise<Place['at'] | null> {
     const externalId = await rows.loadExternalId(sql, user);
     for (let at = from; ; ) {
       const after = { partition: at[0], number: at[1] };
@@ -107,15 +112,22 @@ export function createAccounts(
     }
   }
 
-  async function leave(sql: Sql, user: number, from: Place['at'], until: number): Promise<Place['at'] | null> {
+  async function leave(
+    sql: Sql,
+    user: number,
+    from: Place['at'],
+    until: number,
+  ): Promise<Place['at'] | null> {
     for (let at = from; ; ) {
       const found = await rows.loadChatsOfMember(sql, user, at[0], side_by_side);
       for (const id of found) {
         await chats.passOn(sharedChat(id), user);
-        await chats.putMember(sharedChat(id), { id: user, is_bot: false }, 'left', {}).catch((error: unknown) => {
-          // Who left before, or was removed.
-          if (!(error instanceof ApiError && error.kind === 'not_chat_member')) throw error;
-        });
+        await chats
+          .putMember(sharedChat(id), { id: user, is_bot: false }, 'left', {})
+          .catch((error: unknown) => {
+            // Who left before, or was removed.
+            if (!(error instanceof ApiError && error.kind === 'not_chat_member')) throw error;
+          });
         at = [id, 0];
         if (performance.now() > until) return at;
       }
@@ -138,7 +150,12 @@ export function createAccounts(
       const last = page.at(-1);
       if (last === undefined) {
         // A page may hold nothing but what was deleted.
-        const stored = await newestMessage(sql, chat.id, chat.user, from === 0 ? Number.MAX_SAFE_INTEGER : from);
+        const stored = await newestMessage(
+          sql,
+          chat.id,
+          chat.user,
+          from === 0 ? Number.MAX_SAFE_INTEGER : from,
+        );
         from = stored + 1 < from || from === 0 ? stored + 1 : stored;
       } else from = last.id;
       if (from <= 1) return 0;
@@ -147,7 +164,13 @@ export function createAccounts(
   }
 
   /** `gone` gets the direct chats whose rows were removed: their copies go once that is committed. */
-  async function eraseDirect(sql: Sql, user: number, from: Place['at'], until: number, gone: ChatRef[]): Promise<Place['at'] | null> {
+  async function eraseDirect(
+    sql: Sql,
+    user: number,
+    from: Place['at'],
+    until: number,
+    gone: ChatRef[],
+  ): Promise<Place['at'] | null> {
     for (let [, before] = from; ; before = 0) {
       const [bot] = await rows.loadDirectBots(sql, user);
       if (bot === undefined) return null;
@@ -168,7 +191,12 @@ export function createAccounts(
     });
   }
 
-  async function eraseShared(sql: Sql, user: number, from: Place['at'], until: number): Promise<Place['at'] | null> {
+  async function eraseShared(
+    sql: Sql,
+    user: number,
+    from: Place['at'],
+    until: number,
+  ): Promise<Place['at'] | null> {
     let [chat, before] = from;
     if (before > 0) {
       const left = await eraseFrom(sql, sharedChat(chat), before, until, (sender) => sender === user);
@@ -188,7 +216,12 @@ export function createAccounts(
     return present.every(({ first }, partition) => first === null || first > (marks[partition] ?? 0));
   }
 
-  async function piece(sql: Sql, user: number, known: Place | null, gone: ChatRef[]): Promise<rows.RemovalStep<Place>> {
+  async function piece(
+    sql: Sql,
+    user: number,
+    known: Place | null,
+    gone: ChatRef[],
+  ): Promise<rows.RemovalStep<Place>> {
     const until = performance.now() + limits.retention_piece_ms;
     const marks = known?.marks ?? (await journals()).map(({ version }) => version);
     let place: Place = known ?? { phase: 'reactions', marks, at: start };

@@ -29,6 +29,9 @@ export type RateKind = keyof Rates;
 export interface FairUse {
   /** Counts a call of a bot, and against the chat that it changes. Error: `too_many_requests`. */
   call(bot: Bot, chat: ChatRef | null): Promise<void>;
+  /** Counts what a person changes in a chat. Everybody has a bucket of their own there, so that no person takes from the bots of
+   * the chat, nor a bot from its people. Error: `too_many_requests`. */
+  person(user: number, chat: ChatRef): Promise<void>;
   /** Counts a request of a client; undefined where addresses have no bound. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void>) | undefined;
   /** Calls that this node refused, by whose bucket was empty. */
@@ -110,6 +113,9 @@ export function createFairUse({ scripts, keys }: StoreContext, rates: Rates): Fa
         ...(rates.owner ? [bucketOf('owner', String(bot.owner), bot.owner)] : []),
         ...(rates.chat && chat ? [bucketOf('chat', chatText(chat), chat.id)] : []),
       ]);
+    },
+    async person(user, chat) {
+      if (rates.chat) await takeAll([bucketOf('chat', `${chatText(chat)}|${user}`, chat.id)]);
     },
     request: rates.address && countRequest,
     refused,

@@ -1,7 +1,7 @@
 /** Tokens that were found in public: they die at once, and it is noted whose they were and where they lay (behaviour §13). */
 import { limits } from '../limits.js';
 import * as rows from '../postgres/leaks.js';
-import { maskTokens, parseToken } from '../rules/token.js';
+import { maskTokens, parseToken, type TokenKind, type TokenOwner } from '../rules/token.js';
 import type { Auth, Subject } from './auth.js';
 import type { StoreContext } from './context.js';
 import type { ControlCopies } from './control.js';
@@ -32,6 +32,26 @@ function placeOf(text: string): string {
   return storable.slice(0, limits.leak_place_length_max);
 }
 
+/** Tokens of one transaction, and how many of these run at once. */
+const partSize = 1_000;
+const partsAtOnce = 2;
+
+function partsOf(found: readonly rows.FoundToken[]): Array<readonly rows.FoundToken[]> {
+  const count = Math.ceil(found.length / partSize);
+  return Array.from({ length: count }, (_, i) => found.slice(i * partSize, (i + 1) * partSize));
+}
+
+/** Runs them side by side, so that this process and Postgres work at the same time and none is long under way. */
+async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {
+  const results: rows.Ended[] = [];
+  let next = 0;
+  const lane = async () => {
+    for (let part = work[next++]; part !== undefined; part = work[next++]) results.push(await part());
+  };
+  await Promise.all(Array.from({ length: partsAtOnce }, lane));
+  return results;
+}
+
 export function createLeaks(
   { db, secrets }: StoreContext,
   control: ControlCopies,
@@ -39,40 +59,45 @@ export function createLeaks(
 ): Leaks {
   return {
     async report(found, by) {
-      const lookups = found.map(({ token, place }) => {
-        const owner = parseToken(token);
-        if (owner === null) return null;
-        const hmacs = secrets.lookups(token);
-        return { ...owner, place: placeOf(place), hmacs, keys: hmacs.map((hmac) => hmac.toString('base64')) };
+      const texts = [...new Set(found.map(({ token }) => token))];
+      const places = new Map(found.map(({ token, place }) => [token, place]));
+      const owners = texts.map(parseToken);
+      const bots: rows.FoundToken[] = [];
+      const people: rows.FoundToken[] = [];
+      owners.forEach((owner, at) => {
+        const token = texts[at] as string;
+        if (owner === null) return;
+        const place = placeOf(places.get(token) as string);
+        const those = owner.kind === 'bot' ? bots : people;
+        for (const hmac of secrets.lookups(token)) those.push({ at, id: owner.id, hmac, place });
       });
-      const of = (kind: 'bot' | 'user') =>
-        lookups.flatMap((each) =>
-          each?.kind === kind ? each.hmacs.map((hmac) => ({ id: each.id, hmac, place: each.place })) : [],
-        );
-      const [bots, people] = [of('bot'), of('user')];
 
-      const blocked = bots.length === 0 ? [] : await rows.blockBotTokens(db, bots, by);
-      const removed = people.length === 0 ? [] : await rows.removeLeakedUserTokens(db, people, by);
-      const ended = await rows.loadFormer(
-        db,
-        [...bots, ...people].map(({ hmac }) => hmac),
-      );
-      const known = new Set([...blocked, ...removed].map(({ hmac }) => hmac).concat(...ended));
-      const hits = lookups.map((each) => each?.keys.some((key) => known.has(key)) ?? false);
+      const parts = await inParts([
+        ...partsOf(bots).map((part) => () => rows.blockBotTokens(db, part, by)),
+        ...partsOf(people).map((part) => () => rows.removeLeakedUserTokens(db, part, by)),
+      ]);
+      const known = new Set(parts.flatMap(({ hits }) => hits));
+      const rest = [...bots, ...people].filter(({ at }) => !known.has(at));
+      const former = rest.length === 0 ? new Set() : await rows.loadFormer(db, rest);
+      for (const { at, hmac } of rest) if (former.has(hmac.toString('base64'))) known.add(at);
 
       // Also what was blocked or removed before: whoever did that may have died before it was dead everywhere.
-      const ids = (kind: 'bot' | 'user') => [
-        ...new Set(lookups.flatMap((each, i) => (each?.kind === kind && hits[i] ? [each.id] : []))),
+      const hits = [...known].map((at) => owners[at] as TokenOwner);
+      const idsOf = (kind: TokenKind) => [
+        ...new Set(hits.filter((each) => each.kind === kind).map(({ id }) => id)),
       ];
-      const subjects = { bot: ids('bot'), user: ids('user') };
+      const subjects = { bot: idsOf('bot'), user: idsOf('user') };
       await Promise.all([control.forgetMany('bot', subjects.bot), control.forgetMany('user', subjects.user)]);
       await auth.revoke(
         ...subjects.bot.map((id): Subject => `bot:${id}`),
         ...subjects.user.map((id): Subject => `user:${id}`),
       );
-      const outbox = [...blocked, ...removed].flatMap((each) => (each.outbox === null ? [] : [each.outbox]));
-      await rows.strikeOffBlocked(db, [...new Set(outbox)]);
-      return hits;
+      await rows.strikeOffBlocked(
+        db,
+        parts.flatMap(({ outbox }) => outbox),
+      );
+      const hit = new Set([...known].map((at) => texts[at]));
+      return found.map(({ token }) => hit.has(token));
     },
     list: (before, limit) => rows.listLeaks(db, before, limit),
   };

@@ -36,6 +36,7 @@ export type ReactionChange =
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
+  readonly id: number;
   /** external id */
   readonly user: string;
   readonly emoji: string;
@@ -202,9 +203,9 @@ export function createPosts(
         emoji !== undefined,
         limit,
       );
-      const items = page.map(({ record }) => {
+      const items = page.map(({ user_id, record }) => {
         const [set, date, external] = unpack<ReactionRecord>(record);
-        return { user: uuidText(external), emoji: set, date };
+        return { id: user_id, user: uuidText(external), emoji: set, date };
       });
       const last = page.at(-1);
       return { items, next: last && page.length === limit ? `${last.emoji}.${last.version}` : null };

@@ -35,6 +35,7 @@ import { createPostWatches } from './post_watches.js';
 import { createPosts, type Posts } from './posts.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
+import { createReadMarks, type ReadMarks } from './read_marks.js';
 import { createRecords } from './records.js';
 import { createRemovalFollowing } from './removal.js';
 import { createRepeats } from './repeats.js';
@@ -62,6 +63,7 @@ export interface Store {
   readonly messages: Messages & Batches;
   readonly pins: Pins;
   readonly history: History;
+  readonly readMarks: ReadMarks;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
   readonly callbacks: Callbacks;
@@ -175,6 +177,7 @@ export function createStore({
     queues,
     forwarder,
     history,
+    readMarks: createReadMarks(shared, chats),
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,

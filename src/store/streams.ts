@@ -46,6 +46,10 @@ export interface Streams {
   open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
   /** How many streams of a person are open on this node, or being opened. */
   openOf(user: number): number;
+  /** Counts a stream of another kind as one of the person's; null where there are too many. The returned function ends it. */
+  join(user: number): (() => void) | null;
+  /** Calls `listener` when all streams end. The returned function forgets it. */
+  onLeave(listener: () => void): () => void;
   /** How many are open on this node. */
   count(): number;
   /** Ends all streams, and those that are being opened. */
@@ -106,6 +110,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     stop: () => void;
     leave: () => void;
   }>();
+  const leaving = new Set<() => void>();
   const openByUser = new Map<number, number>();
   let closing = false;
 
@@ -315,11 +320,21 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
   return {
     open: openStream,
     openOf,
+    join(user) {
+      if (openOf(user) >= limits.streams_per_user_max) return null;
+      count(user, 1);
+      return () => count(user, -1);
+    },
+    onLeave(listener) {
+      leaving.add(listener);
+      return () => void leaving.delete(listener);
+    },
     count: () => open.size,
     close() {
       closing = true;
       clearInterval(timer);
       for (const stream of [...open]) stream.leave();
+      for (const listener of [...leaving]) listener();
     },
   };
 }

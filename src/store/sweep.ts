@@ -43,7 +43,8 @@ export function createSweep(
   onError: (error: unknown) => void,
 ): Sweep {
   const { db, keys } = context;
-  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } = parts;
+  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } =
+    parts;
 
   /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {

@@ -5,14 +5,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { RawClient } from '../http/fixture.js';
-import {
-  type Front,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import type { Front } from '../support/role_process.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { field, post } from '../support/uploads.js';
 
 const run = promisify(execFile);

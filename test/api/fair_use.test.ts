@@ -2,14 +2,8 @@
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
-import {
-  type Answer,
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-} from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { type Answer, resultOf, type Service, startService, type TestBot } from '../support/service.js';
 
 // Nothing comes back while a test runs, however slow it is.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
@@ -99,11 +93,35 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   const kept = await resultOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
-  // Looking changes nothing, and people write on.
+  // Looking changes nothing, and people write on: each of them as often as the bots together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
-  expect((await service.app(ann, 'POST', `/api/chats/${chat_id}/messages`, { text: 'still' })).status).toBe(
-    200,
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${chat_id}/members/${ben.id}`, { status: 'member' }));
+  const path = `/api/chats/${chat_id}/messages`;
+  const write = (who: typeof ann) => (front: number, n: number) =>
+    service.app(who, 'POST', path, { text: `${who.username} ${n}` }, front);
+  const own = await many(10, write(ann));
+  // To add both bots and ben were three.
+  expect(taken(own)).toBe(2);
+  for (const answer of own) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
+  expect(taken(await many(5, write(ben)))).toBe(5);
+  const [last] = await resultOf(service.app(ann, 'GET', path));
+  for (const [verb, at, body] of [
+    ['PATCH', `${path}/${last.message_id}`, { text: 'x' }],
+    ['DELETE', `${path}/${last.message_id}`, undefined],
+    ['POST', `/api/chats/${chat_id}/pin`, { message_id: last.message_id }],
+    ['POST', `${path}/${last.message_id}/callback`, { data: 'x' }],
+  ] as const)
+    expectWait(await service.app(ben, verb, at, body, 1), 86_400 / 5);
+  const all = await resultOf(service.app(ann, 'GET', path));
+  expect(all.filter(({ text }: { text?: string }) => text)).toHaveLength(12);
+  // In a chat with a bot too, where /start counts.
+  await service.openChat(ben, bots[0] as TestBot);
+  const direct = await many(10, (front, n) =>
+    service.app(ben, 'POST', `/api/chats/${bots[0]?.id}/messages`, { text: `${n}` }, front),
   );
+  expect(taken(direct)).toBe(4);
+  const start = `/api/bots/${bots[0]?.username}/start`;
+  expectWait(await service.app(ben, 'POST', start, {}), 86_400 / 5);
 });
 
 test('behaviour §14: a client address has so many requests, as the trusted proxy tells it', async () => {

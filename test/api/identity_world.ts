@@ -1,14 +1,8 @@
 /** A service with two fronts and a Postgres that may be halted, for tests of what bots say of themselves. */
 import { randomBytes } from 'node:crypto';
 import { ownPostgres, type Restartable } from '../faults/backends.js';
-import {
-  type Front,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import type { Front } from '../support/role_process.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'];

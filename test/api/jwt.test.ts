@@ -11,15 +11,9 @@ import { limits } from '../../src/limits.js';
 import { freePort } from '../../src/local/processes.js';
 import { eventually } from '../clients/event_source.js';
 import { makeCertificate } from '../support/certificates.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
 import { temporaryFolder } from '../support/servers.js';
-import {
-  type Answer,
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-} from '../support/service.js';
+import { type Answer, resultOf, type Service, startService } from '../support/service.js';
 
 const makeKey = async (kid: string, alg = 'RS256') => {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { report as figures } from '../faults/report.js';
+import { atMost, report as figures } from '../faults/report.js';
 import { eventually } from '../faults/world.js';
 import { makeCertificate } from '../support/certificates.js';
 import { petrel } from '../support/command.js';
@@ -79,6 +79,26 @@ test('a leaked token of a person is removed, and operators see where both lay', 
   expect(out).toMatch(new RegExp(`person ${person.id} +removed +report +code.example/some`));
   expect(out).not.toContain(bot.token.slice(-30));
 });
+
+test('a node that is silent costs a report no more than its lease, and takes no token that was reported', async () => {
+  const { service } = world;
+  const [bot, silent] = [await service.newBot(owner, 'silent'), service.fronts[1]];
+  // It remembers the token, over connections on which it will find requests before it hears of anything else.
+  const many = () => Promise.all(Array.from({ length: 30 }, () => statusOf(bot, 1)));
+  expect(new Set(await many())).toEqual(new Set([200]));
+  silent?.pause();
+  const began = performance.now();
+  const reporting = world.report(partner, [item(bot.token)]);
+  expect((await reporting).body).toEqual([label(bot.token, true)]);
+  const ms = Math.round(performance.now() - began);
+  const after = many();
+  silent?.resume();
+  expect(new Set(await after)).toEqual(new Set([401]));
+  // Its lease counts from the last renewal.
+  expect(ms).toBeGreaterThan(limits.auth_lease_ms - limits.auth_lease_renew_ms);
+  const most = limits.auth_lease_ms + limits.auth_lease_margin_ms + 2_000;
+  figures('R16', 'a leaked token blocked, one node silent', {}, [atMost('ms', ms, most)]);
+}, 60_000);
 
 test('deliveries of a bot whose token leaked rest until there is a new one', async () => {
   const { service } = world;
@@ -169,13 +189,23 @@ test(`${limits.leak_reports_max} tokens of a report are dead when it is answered
   );
   const after = await Promise.all(used.flatMap((bot) => [statusOf(bot), statusOf(bot, 1)]));
   expect(new Set(after)).toEqual(new Set([401]));
-  figures('R16', 'leaked tokens blocked', { tokens: bots.length, ms });
+  figures('R16', 'leaked tokens blocked', { tokens: bots.length }, [atMost('ms', ms, 2_000)]);
   const copies = await world.query("select count(*)::int as left from control_outbox where subject = 'bot'");
   expect(copies).toEqual([{ left: 0 }]);
   const [{ blocked } = {}] = await world.query(
     "select count(*)::int as blocked from bots where blocked_hmac = token_hmac and username like 'many%'",
   );
   expect(blocked).toBe(bots.length);
+  // Each is noted, told to its owner and in the audit log.
+  const noted = await world.query(
+    `select (select count(distinct bot_id) from leaks where bot_id >= $1)::int as leaks,
+            (select count(distinct bot_id) from bot_audit where event = 'leak_found' and bot_id >= $1)::int as audited,
+            (select count(distinct notice->>'bot') from notices
+              where notice->>'kind' = 'leak_found' and (notice->>'bot')::bigint >= $1 and user_id = $2
+                and notice->>'username' = 'many_' || (notice->>'bot') || '_bot')::int as told`,
+    [bots[0]?.id, owner.id],
+  );
+  expect(noted).toEqual([{ leaks: bots.length, audited: bots.length, told: bots.length }]);
   const one = await world.report(
     partner,
     [...bots, bots[0]].map((bot) => item(bot?.token ?? '')),

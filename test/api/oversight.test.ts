@@ -242,3 +242,25 @@ test('a reserved username is taken for everybody, until it is released', async (
   );
   expect((await create()).status).toBe(200);
 });
+
+test('what waits for a bot is told by bot, to operators alone', async () => {
+  const path = `/api/admin/bots/${bot.id}/figures`;
+  await resultOf(service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text: 'waits' }));
+  const told = await resultOf(service.app(operator, 'GET', path));
+  expect(told).toEqual({
+    ...{ id: bot.id, username: bot.username, pending_update_count: 2 },
+    ...{ delivered_count: 0, failed_count: 0, dead_count: 0, dead_letter_count: 0 },
+  });
+  const { url } = receiver as unknown as { url?: string };
+  const hook = { url: url ?? `https://127.0.0.1:${receiver.port}/`, certificate: certificate.cert };
+  await resultOf(service.bot(bot, 'setWebhook', hook));
+  await expect
+    .poll(async () => resultOf(service.app(operator, 'GET', path)), { timeout: 10_000 })
+    .toMatchObject({
+      pending_update_count: 0,
+      delivered_count: 2,
+      webhook_host: `127.0.0.1:${receiver.port}`,
+    });
+  expect((await service.app(ann, 'GET', path)).status).toBe(401);
+  expect((await service.app(operator, 'GET', '/api/admin/bots/999999999/figures')).status).toBe(404);
+});

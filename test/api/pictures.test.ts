@@ -84,6 +84,18 @@ test.each(kinds)(
       return [mine.body.result, settings.body.result[kind], page.body.result[kind]];
     };
     for (const front of [0, 1]) expect(await shown(front)).toEqual(Array(3).fill(set.body.result));
+    // A chat with the bot shows its face in lists.
+    const reader = await service.newUser('reader');
+    await service.openChat(reader, own);
+    const listed = async () => {
+      const chats = await Promise.all([
+        resultOf(service.app(reader, 'GET', '/api/chats')),
+        resultOf(service.app(reader, 'GET', `/api/chats/${own.id}`, undefined, 1)),
+      ]);
+      return chats.flat().map(({ avatar }: { avatar?: unknown }) => avatar);
+    };
+    const face = (picture: unknown) => Array(2).fill(kind === 'avatar' ? picture : undefined);
+    expect(await listed()).toEqual(face(set.body.result));
 
     const image = await get(set.body.result.url, other.token);
     const bytes = Buffer.from(await image.body.arrayBuffer());
@@ -103,11 +115,13 @@ test.each(kinds)(
     const again = await put(owner, path, given(kind), {}, 1);
     expect(again.body.result.url).not.toBe(set.body.result.url);
     for (const front of [0, 1]) expect(await shown(front)).toEqual(Array(3).fill(again.body.result));
+    expect(await listed()).toEqual(face(again.body.result));
     expect((await get(set.body.result.url, other.token)).statusCode).toBe(404);
     expect((await stored()).length).toBe(before.length + (kind === 'avatar' ? 2 : 1));
 
     expect(await resultOf(service.app(owner, 'DELETE', path))).toBe(true);
     for (const front of [0, 1]) expect((await shown(front)).slice(1)).toEqual([undefined, undefined]);
+    expect(await listed()).toEqual([undefined, undefined]);
     expect(await stored()).toEqual(before);
   },
 );

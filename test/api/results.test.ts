@@ -126,6 +126,9 @@ test('media, pins, forwards and copies', async () => {
   const pin = `/api/chats/${bot.id}/pin`;
   await resultOf(service.app(ann, 'POST', pin, { message_id }));
   await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}`));
+  await resultOf(service.app(ann, 'POST', `/api/chats/${bot.id}/read`, { message_id }));
+  await resultOf(service.app(ann, 'GET', `/api/names/${bot.username}`));
+  await resultOf(service.app(ann, 'GET', `/api/me/bots/${bot.id}/webhook`));
   await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`));
   await resultOf(service.app(ann, 'DELETE', pin));
   await call('deleteMessages', { message_ids: [message_id, other.message_id] });

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, test } from 'vitest';
 import { readResults } from '../../src/bench/results.js';
 
 const launcher = fileURLToPath(new URL('../../infra/launch.mjs', import.meta.url));
@@ -53,7 +53,8 @@ function bench(name: string, ...args: readonly string[]): Promise<Ended> {
   });
 }
 
-test('counts round trips and bytes, and sets the service beside its floor', async () => {
+// Both wait more than they work.
+test.concurrent('counts round trips and bytes, and sets the service beside its floor', async ({ expect }) => {
   const file = join(dir, 'found.json');
   const only = ['--only', 'trips,memory,reactions', '--entities', '200', '--json', file];
   const ended = await bench('short', ...only);
@@ -76,7 +77,7 @@ test('counts round trips and bytes, and sets the service beside its floor', asyn
     expect(ended.output).toContain(text);
 }, 300_000);
 
-test('a refused call ends the run', async () => {
+test.concurrent('a refused call ends the run', async ({ expect }) => {
   // With so few messages an edit comes back within the second in which no other is allowed.
   const few = ['--only', 'editMessageText', '--messages', '20', '--load', 'autocannon'];
   const ended = await bench('refused', ...few);

@@ -38,8 +38,12 @@ export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
 export async function openEvents(
   url: string,
   token: string,
-  /** The authority of the server's certificate, and who hears that the stream ended without a cut. */
-  more: { readonly ca?: string; readonly onEnd?: (why: 'end' | 'error') => void } = {},
+  /** The authority of the server's certificate, who hears that the stream ended without a cut, and another stream than that of chats. */
+  more: {
+    readonly ca?: string;
+    readonly onEnd?: (why: 'end' | 'error') => void;
+    readonly path?: string;
+  } = {},
 ): Promise<EventSource> {
   const events: ServerEvent[] = [];
   let at = url;
@@ -65,7 +69,7 @@ export async function openEvents(
       authorization: `Bearer ${token}`,
       ...(lastId === '' ? {} : { 'last-event-id': lastId }),
     };
-    const answer = await request(`${at}/api/stream`, { dispatcher: mine.agent, headers });
+    const answer = await request(`${at}${more.path ?? '/api/stream'}`, { dispatcher: mine.agent, headers });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('text/event-stream');
     let text = '';

@@ -4,15 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type Arrival, type Books, keepBooks } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
-import {
-  createRole,
-  type RoleProcess,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { amount, atMost, long, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
 

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { nothingWrong } from '../support/ledger.js';
-import { type Front, resultOf, type Service, startService } from '../support/service.js';
+import type { Front } from '../support/role_process.js';
+import { resultOf, type Service, startService } from '../support/service.js';
 import { compareStores, drained, postgresHistory, waitingIn } from './compare.js';
 import { amount, atLeast, atMost, long, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually } from './world.js';

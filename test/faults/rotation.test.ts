@@ -1,19 +1,23 @@
 /** Keys and peppers are rotated while two fronts serve: no call fails, and then nothing needs the former ones. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { boxColumns } from '../../src/postgres/rotation.js';
 import { conflict } from '../../src/roles/ring.js';
+import { makeToken } from '../../src/rules/token.js';
 import { createSecrets } from '../../src/store/secrets.js';
-import { petrel } from '../support/command.js';
+import { petrel, startPetrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { atMost, patienceMs, report } from './report.js';
 import { findSecrets } from './secrets.js';
+import { eventually } from './world.js';
 
 /** As long as ids of keys may be, so that it is found in a box and by accident nowhere else. */
 const formerId = 'aFormerKeysIdent';
-const key = (id: string) => ({ id, text: `${id}:${randomBytes(32).toString('base64')}` });
+const makeKey = (id: string, key: Buffer) => ({ id, key, text: `${id}:${key.toString('base64')}` });
+const key = (id: string) => makeKey(id, randomBytes(32));
 const [former, next] = [key(formerId), key('k2')];
 const [formerPepper, nextPepper] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')];
 /** How a box under the former key begins. */
@@ -97,6 +101,50 @@ function load() {
   };
 }
 
+/** Bots beyond one batch of a rotation, as the first nodes made them; returns their tokens. */
+async function crowd(client: pg.Client, count: number): Promise<string[]> {
+  const secrets = createSecrets([formerPepper], [{ id: formerId, key: former.key }]);
+  const { rows } = await client.query<{ id: string }>(
+    "select nextval('ids') as id from generate_series(1, $1)",
+    [count],
+  );
+  const made = rows.map(({ id }) => ({ id, token: makeToken('bot', Number(id), randomBytes(32)) }));
+  await client.query(
+    `insert into bots (id, owner_id, username, name, token_hmac, token_box)
+       select id, $4, 'crowd_' || id || '_bot', 'Crowd', hmac, box
+         from unnest($1::bigint[], $2::bytea[], $3::bytea[]) as made(id, hmac, box)`,
+    [
+      made.map(({ id }) => id),
+      made.map(({ token }) => secrets.lookup(token)),
+      made.map(({ id, token }) => secrets.seal(token, `bot:${id}`)),
+      owner.id,
+    ],
+  );
+  return made.map(({ token }) => token);
+}
+
+/** Ends a rotation in the middle of its work: it waits for a bot that is locked, and is killed. */
+async function rotateInPart(): Promise<string[]> {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  const tokens = await crowd(client, 450);
+  await client.query('begin');
+  await client.query('select 1 from bots order by id desc limit 1 for update');
+  const rotation = startPetrel(service.env, 'tokens', 'rotate-keys');
+  const ended = once(rotation, 'exit');
+  const under = async (id: string) => {
+    const text = 'select count(*)::int as count from bots where substr(token_box, 2, length($1)) = $1::bytea';
+    return (await client.query<{ count: number }>(text, [Buffer.from(id)])).rows[0]?.count ?? 0;
+  };
+  await eventually('a batch is sealed anew', async () => (await under('k2')) >= 200);
+  rotation.kill('SIGKILL');
+  await ended;
+  await client.query('rollback');
+  expect(await under(formerId)).toBeGreaterThan(0);
+  await client.end();
+  return tokens;
+}
+
 async function restart(role: Service['deliver']): Promise<void> {
   await role.stop();
   await role.start();
@@ -112,7 +160,7 @@ async function roll(running: ReturnType<typeof load>, fronts: readonly number[])
 }
 
 test(
-  'keys and peppers rotate under load, and no call fails',
+  'R17: keys and peppers rotate under load, and no call fails',
   async () => {
     const keyed = async (id: string) => {
       const url = `${service.fronts[0].url}/bot${bots[0]?.token}/sendMessage?chat_id=${owner.id}&text=once`;
@@ -125,7 +173,8 @@ test(
     await Promise.all([restart(service.deliver), restart(service.flush), roll(running, [0, 1])]);
     const before = await findSecrets(service, [formerBox], []);
     const calls = running.calls();
-    // Two at a time do nothing twice.
+    // One that was killed has done a part; two at a time do nothing twice.
+    const crowded = await rotateInPart();
     const [one, two] = await Promise.all([
       petrel(service.env, 'tokens', 'rotate-keys'),
       petrel(service.env, 'tokens', 'rotate-keys'),
@@ -147,6 +196,8 @@ test(
     ])
       expect(before.found.filter((where) => place.test(where))).not.toEqual([]);
     expect(await keyed('before')).toEqual(first);
+    for (const token of [crowded[0], crowded.at(-1)] as [string, string])
+      expect((await service.bot(token, 'getMe')).status).toBe(200);
     // Used since, the owner's token has moved; that of who sleeps has not.
     await resultOf(service.app(owner, 'GET', '/api/me', undefined, 1));
     expect(last.out).toMatch(/up to [12] tokens? of people may still need a former pepper/);

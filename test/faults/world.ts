@@ -35,7 +35,7 @@ export interface LoadOptions {
   readonly signal?: AbortSignal;
   /** Told of each answer that is no success, and of lost connections as status 0. */
   readonly onRefusal?: (status: number, body: unknown) => void;
-  readonly onAcknowledged?: (total: number, ms: number) => void;
+  readonly onAcknowledged?: (total: number, ms: number, chat: string) => void;
 }
 
 export interface World {
@@ -119,7 +119,7 @@ export async function createWorld(service: Service): Promise<World> {
       const answer = await lane.send(text, options.front(index, tries)).catch(() => null);
       if (answer?.status === 200) {
         ledger.acknowledge(lane.chat, lane.sender, text, answer.body.result.message_id);
-        options.onAcknowledged?.(ledger.acknowledged.length, performance.now() - sent);
+        options.onAcknowledged?.(ledger.acknowledged.length, performance.now() - sent, lane.chat);
         return;
       }
       options.onRefusal?.(answer?.status ?? 0, answer?.body);

@@ -18,7 +18,9 @@ interface Import {
 
 const files = readdirSync(src, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-  .map((entry) => relative(src, join(entry.parentPath, entry.name)));
+  .map((entry) => relative(src, join(entry.parentPath, entry.name)))
+  // The browser's part is a program of its own, which imports nothing of this one.
+  .filter((file) => !file.startsWith('web/client/'));
 
 /** Every form in which a module names another. */
 function importsOf(file: string, text: string): Import[] {
@@ -48,7 +50,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(account_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|export_lines|export_results)\.ts$/;
+  /^api\/(account_results|chat_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|export_lines|export_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */
@@ -57,6 +59,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // A client of any installation, also one that runs elsewhere.
   bench: (to) => /^(limits|version)$/.test(folderOf(to)),
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
+  web: (to) => /^(api|errors)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
   api: (to) => /^(methods|app|rules|view|store|files|errors|limits)$/.test(folderOf(to)),
@@ -86,8 +89,13 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
+  backup: (to) =>
+    /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
+    /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(limits|rules\/usernames)\.ts$/.test(to),
+  config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
+  config_file: () => false,
+  setting_forms: (to) => to === 'limits.ts',
   errors: () => false,
   limits: () => false,
   version: () => false,

@@ -60,6 +60,19 @@ test('drain: no new connections, what is open is answered, and each reply ends i
   await server.close();
 });
 
+test('leave: new connections are taken still, and each reply ends its connection', async () => {
+  const { server, port } = await start((request) => request.reply(200, `${request.handover}`));
+  server.leave();
+  const asked = await new RawClient(port).send(headOf('GET /x', 'X-Petrel-Handover: 1'));
+  await asked.untilClosed();
+  expect([asked.statuses, asked.text.endsWith('true')]).toEqual([[200], true]);
+  expect(asked.text).toContain('Connection: close');
+  const plain = await new RawClient(port).send(headOf('GET /x'));
+  await plain.untilClosed();
+  expect(plain.text.endsWith('false')).toBe(true);
+  await server.close();
+});
+
 test('close: waits for what is open, large replies to slow readers included, then closes idle connections', async () => {
   const body = `"${'x'.repeat(12_000_000)}"`;
   const { server, port } = await start(async (request) => {

@@ -28,9 +28,18 @@ async function create(talker: Talker, name: string, username: string): Promise<s
   return token;
 }
 
-/** A grammY bot that echoes; `failed` is what ended it. */
+/** A grammY bot that echoes; `failed` is what ended it, `polls` its calls of getUpdates. */
 async function run(token: string) {
   const bot = new Bot(token, { client: { apiRoot: service.fronts[0].url } });
+  const polls: Array<{ readonly sentAt: number; code?: number }> = [];
+  bot.api.config.use(async (next, method, payload, signal) => {
+    if (method !== 'getUpdates') return next(method, payload, signal);
+    const poll: (typeof polls)[number] = { sentAt: performance.now() };
+    polls.push(poll);
+    const answer = await next(method, payload, signal);
+    poll.code = answer.ok ? 200 : answer.error_code;
+    return answer;
+  });
   bot.on('message:text', (ctx) => ctx.reply(`echo: ${ctx.message.text}`));
   let failed: Promise<unknown> = Promise.resolve();
   await new Promise<void>((resolve) => {
@@ -39,7 +48,7 @@ async function run(token: string) {
       (error: unknown) => error,
     );
   });
-  return { bot, failed };
+  return { bot, failed, polls };
 }
 
 test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', async (language) => {
@@ -62,6 +71,15 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
       ({ id }: { id: number }) => id === who.bot,
     ).last_message;
   expect((await lastMessage(owner)).text).toBe(made.text);
+  // An answer to it shows the token to its owner, at once and when it is changed.
+  const path = `/api/chats/${owner.bot}/messages`;
+  const before = owner.events.events.length;
+  const thanks = { text: 'thanks', reply_to_message_id: made.message_id };
+  const answer = await resultOf(service.app(owner.user, 'POST', path, thanks));
+  expect(tokenIn(answer.reply_to_message)).toBe(first);
+  const change = service.app(owner.user, 'PATCH', `${path}/${answer.message_id}`, { text: 'thank you' });
+  expect(tokenIn((await resultOf(change)).reply_to_message)).toBe(first);
+  expect((await owner.heard(before)).text).toBe(said('unknown'));
   const page = await resultOf(service.app(owner.user, 'GET', '/api/bots/petrelbot'));
   expect(page.commands[0]).toEqual({ command: 'newbot', description: said('command_newbot') });
 
@@ -81,6 +99,9 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
   const tokenPage = (await owner.press(menu, said('button_token'))).last;
   const question = (await owner.press(tokenPage, said('button_issue'))).last;
   expect(question.text).toBe(said('issue_ask', { username }));
+  // What was polled for has been answered: the next poll waits, with nothing to come.
+  await expect.poll(() => running.polls.at(-1)?.code, { timeout: 10_000 }).toBeUndefined();
+  const pressedAt = performance.now();
   const issued = (await owner.press(question, said('button_issue_yes'))).last;
   const second = tokenIn(issued);
   tokens.push(second);
@@ -88,7 +109,13 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
   expect(issued.text).toBe(said('issued', { username, token: second }));
   const end = await running.failed;
   expect(end).toBeInstanceOf(GrammyError);
-  expect((end as GrammyError).error_code).toBe(401);
+  expect(end).toMatchObject({ method: 'getUpdates', error_code: 401 });
+  // It was the poll that was open by then, and no later one; and so ends whatever the bot calls next.
+  const open = running.polls.at(-1);
+  expect(open?.code).toBe(401);
+  expect(open?.sentAt).toBeLessThan(pressedAt);
+  const next = running.bot.api.sendMessage(owner.user.id, 'still here');
+  await expect(next).rejects.toMatchObject({ method: 'sendMessage', error_code: 401 });
   expect((await service.bot(first, 'getMe')).status).toBe(401);
   expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
   // What was said before shows what is valid now.
@@ -117,8 +144,11 @@ test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', asyn
   const stale = await owner.press(made, said('button_edit'));
   expect(stale).toEqual({ alert: said('not_yours'), shown: [], last: undefined });
 
-  const notice = said('notice_transferred_to_you', { from: owner.user.username, username });
+  expect((await owner.say('/mybots')).text).toBe(said('list_empty'));
+  expect(await resultOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
+  const notice = said('notice_transferred_to_you', { from: `@${owner.user.username}`, username });
   await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
+  expect(labels(await heir.say('/mybots'))).toEqual([`@${username}`]);
   const ofToken = await heir.say('/token');
   const shown = await heir.press(ofToken, said('button_show_token'));
   const third = tokenIn(shown.last);
@@ -157,6 +187,11 @@ test('texts and who may write are set as the endpoints set them', async () => {
   const present = await carol.press(await carol.say('/setname'), '✓ Русский');
   await carol.press(present.last, said('button_remove_text'));
   expect((await settings()).texts.name).toEqual({});
+
+  await carol.press(await carol.say('/setabouttext'), 'Հայերեն');
+  expect((await carol.say('x'.repeat(121))).text).toBe(said('short_description_too_long'));
+  await carol.say('Կարոլի օգնականը');
+  expect((await settings()).texts.short_description).toEqual({ hy: 'Կարոլի օգնականը' });
 
   const dave = await newTalker(service, 'dave');
   const writers = await carol.say('/setwriters');

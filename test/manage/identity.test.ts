@@ -53,3 +53,24 @@ test('no token is its token, and no person its owner', async () => {
   }
   expect(await bots.tokensOf(0, [id])).toEqual(new Map());
 });
+
+test('rows without a token come and go, and a token that ends is remembered', async () => {
+  const user = await makeUser(node);
+  const { bot } = await node.store.bots.create(user.id, `bot_of_${user.id}_bot`, 'Has one');
+  const id = await ensure('helper_bot');
+  const undo = new Error('undone');
+  const undone = node.db.transaction(async (sql) => {
+    const count = async () => (await sql.query('select 1 from former_tokens')).length;
+    const before = await count();
+    await sql.query('update bots set token_hmac = sha256($1::bytea) where id = $2', ['any', id]);
+    await sql.query('update bots set token_hmac = null where id = $1', [id]);
+    expect(await count()).toBe(before + 1);
+    await sql.query('delete from webhooks where bot_id = $1', [id]);
+    await sql.query('delete from bots where id = $1', [id]);
+    expect(await count()).toBe(before + 1);
+    await sql.query('delete from bots where id = $1', [bot.id]);
+    expect(await count()).toBe(before + 2);
+    throw undo;
+  });
+  await expect(undone).rejects.toBe(undo);
+});

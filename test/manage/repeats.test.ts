@@ -111,13 +111,15 @@ test('an offered bot is taken, or left, by the buttons of the notice', async () 
     return last(await written(bob));
   };
   const first = await offer();
-  expect(first.text).toBe(fill(t.notice_transfer_offered, { from: ann.username, username: 'offered_bot' }));
+  expect(first.text).toBe(
+    fill(t.notice_transfer_offered, { from: `@${ann.username}`, username: 'offered_bot' }),
+  );
   await handleInPieces(await pressed(bob, first.id, first.data[1] ?? ''));
   expect(last(await written(bob)).text).toBe(fill(t.offer_declined, { username: 'offered_bot' }));
   expect((await node.store.bots.owned(ann.id, bot.id)).id).toBe(bot.id);
   await world.tell();
   expect(last(await written(ann)).text).toBe(
-    fill(t.notice_transfer_declined, { to: bob.username, username: 'offered_bot' }),
+    fill(t.notice_transfer_declined, { to: `@${bob.username}`, username: 'offered_bot' }),
   );
 
   const second = await offer();
@@ -125,7 +127,7 @@ test('an offered bot is taken, or left, by the buttons of the notice', async () 
   expect((await node.store.bots.owned(bob.id, bot.id)).id).toBe(bot.id);
   await world.tell();
   expect(last(await written(ann)).text).toBe(
-    fill(t.notice_transfer_accepted, { to: bob.username, username: 'offered_bot' }),
+    fill(t.notice_transfer_accepted, { to: `@${bob.username}`, username: 'offered_bot' }),
   );
   expect((await written(bob)).map(({ text }) => text)).toEqual([
     fill(t.offer_declined, { username: 'offered_bot' }),

@@ -1,5 +1,6 @@
 /** A person who talks with the management bot over HTTP and reads its answers from the event stream. */
 import { expect } from 'vitest';
+import { findTokens } from '../../src/rules/token.js';
 import { type EventSource, openEvents, type ServerEvent } from '../clients/event_source.js';
 import { resultOf, type Service, type TestUser } from '../support/service.js';
 
@@ -70,12 +71,17 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
   const path = `/api/chats/${bot}/messages`;
   const ofBot = ({ event, data }: ServerEvent) =>
     event === 'message' && data.chat.id === bot && data.from.id === bot;
+  /** What it shows of tokens may lie nowhere. */
+  const noted = (message: Shown): Shown => {
+    for (const { token } of findTokens(message.text ?? '')) service.issued(token);
+    return message;
+  };
   const talker: Talker = {
     user,
     bot,
     events,
     async heard(after) {
-      return (await events.heard(ofBot, after)).data;
+      return noted((await events.heard(ofBot, after)).data);
     },
     async say(text) {
       const after = events.events.length;
@@ -96,8 +102,8 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
       const shown = events.events
         .slice(after)
         .filter((one) => ofBot(one) || one.event === 'edited_message')
-        .map(({ data }) => data);
-      return { alert: answer.data.text, shown, last: shown.at(-1) };
+        .map(({ data }) => noted(data));
+      return { alert: answer.data.text, shown, last: shown.at(-1) as Shown };
     },
     async history() {
       return resultOf(service.app(user, 'GET', path));

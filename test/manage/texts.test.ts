@@ -101,17 +101,18 @@ test('every notice is worded in every language, with all that it tells', () => {
     { kind: 'transfer_offered', from: '', ...of },
     { kind: 'transfer_accepted', to: 'bob', ...of },
     { kind: 'transfer_declined', to: 'bob', ...of },
-    { kind: 'token_issued', ...of },
   ];
   for (const language of languages) {
     const said = notices.map((notice) => noticeMessage(notice, language).content.text ?? '');
     for (const text of said) expect(text).not.toMatch(/[{}]|undefined/);
-    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(8);
+    expect(said.filter((text) => text.includes('@some_bot'))).toHaveLength(7);
     expect(said[0]).toContain('https://example.org/a');
     expect(said[1]).toContain(texts[language].somewhere);
     expect(said[2]).toContain('2023-11-14 22:13 UTC');
     expect(said[2]).toContain('Connection timed out');
     expect(said[4]).toContain('@ann');
+    // Who has no username has no name for others.
+    expect(said[5]).toMatch(new RegExp(`^${texts[language].somebody}`));
   }
 });
 

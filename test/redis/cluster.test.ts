@@ -224,6 +224,7 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   for (const text of acked) expect(once(texts, text)).toBe(1);
   for (const text of refused) expect(once([...texts, ...heard.texts], text)).toBe(0);
   expect(refused.length).toBeGreaterThan(0);
+  expect(service.fronts.map((front) => front.log()).join('')).toMatch(/while its slot moved/);
   expect(new Set(ids).size).toBe(ids.length);
   expect(shown).toEqual([...shown].sort((a, b) => a - b));
   expect(heard.ids).toEqual([...new Set(heard.ids)].sort((a, b) => a - b));
@@ -296,6 +297,9 @@ test('a replica takes over: its partitions go on under a raised incarnation', as
   while (after.status === 503 && performance.now() - since < 20_000);
   expect(after.status).toBe(200);
   expect(after.body.result.message_id).toBeGreaterThanOrEqual(before.message_id + 10_000);
+  await eventually(() =>
+    expect(service.fronts.map((front) => front.log()).join('')).toMatch(/no id comes twice/),
+  );
   const { texts } = await history(bot);
   expect(texts).toContain('to the first master');
   const heard: Heard = { ids: [], texts: [] };

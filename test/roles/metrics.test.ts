@@ -3,7 +3,8 @@ import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
 import { keepBooks } from '../delivery/world.js';
-import { createRole, type RoleProcess, resultOf, type Service, startService } from '../support/service.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { resultOf, type Service, startService } from '../support/service.js';
 
 let service: Service;
 let deliver: RoleProcess;

@@ -25,6 +25,8 @@ export interface ClusterNode {
   readonly pid: number;
   /** of the cluster */
   readonly id: string;
+  /** of its append-only file */
+  readonly dir: string;
   /** For whatever the test itself asks of this server alone. */
   readonly client: Redis;
   /** Ends it at once (SIGKILL). */
@@ -102,6 +104,7 @@ async function startNode(dir: string, password: string, ready: () => Promise<voi
   return {
     url,
     port,
+    dir,
     client,
     id: String(await client.cluster('MYID')),
     get pid() {

@@ -1,5 +1,5 @@
 /** Runs tasks of the built program, `petrel <task>`, as a person would. */
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -24,3 +24,9 @@ export function petrel(env: Readonly<Record<string, string>>, ...args: readonly 
     });
   });
 }
+
+/** Starts a task, to be killed in the middle of its work; whoever starts it ends it. */
+export const startPetrel = (
+  env: Readonly<Record<string, string>>,
+  ...args: readonly string[]
+): ChildProcess => spawn(process.execPath, [main, ...args], { env: { ...env }, stdio: 'ignore' });

@@ -2,6 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 
+/** How roles reach a Redis. */
+export function redisSettings({ url, cluster, sentinels, masterUrl }: FreshRedis): Record<string, string> {
+  if (cluster) return { REDIS_CLUSTER: cluster.join(',') };
+  if (sentinels && masterUrl) return { REDIS_URL: masterUrl, REDIS_SENTINELS: sentinels.join(',') };
+  return { REDIS_URL: url };
+}
+
 /** Of all roles of one installation; FILES_DIR is a new folder, which the caller removes. */
 export function environment(
   redis: FreshRedis,
@@ -12,7 +19,7 @@ export function environment(
     FILES_DIR: temporaryFolder(),
     PATH: process.env.PATH ?? '',
     HOST: '127.0.0.1',
-    ...(redis.cluster ? { REDIS_CLUSTER: redis.cluster.join(',') } : { REDIS_URL: redis.url }),
+    ...redisSettings(redis),
     DATABASE_URL: databaseUrl,
     ADMIN_TOKEN: adminToken,
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),

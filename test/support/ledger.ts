@@ -35,6 +35,8 @@ export interface Verdict {
   /** Ids that were given to two messages or two updates. */
   readonly reused: number;
   readonly examples: readonly string[];
+  /** What was said in each message that something is wrong with. */
+  readonly texts: readonly string[];
 }
 
 /** What a verdict holds when nothing is wrong. */
@@ -48,9 +50,11 @@ class Findings {
   reused = 0;
   redelivered = 0;
   readonly examples: string[] = [];
+  readonly texts: string[] = [];
 
-  add(what: 'lost' | 'doubled' | 'reordered' | 'invented' | 'reused', example: string): void {
+  add(what: 'lost' | 'doubled' | 'reordered' | 'invented' | 'reused', text: string, example: string): void {
     this[what]++;
+    this.texts.push(text);
     if (this.examples.length < 10) this.examples.push(`${what}: ${example}`);
   }
 }
@@ -103,7 +107,7 @@ export class Ledger {
     this.#checkSenders(found);
     for (const bot of bots) this.#checkBot(bot, history, hears, pushed, found);
     const unanswered = [...this.#tried.keys()].filter((text) => !this.#answered.has(text));
-    const { lost, doubled, reordered, invented, reused, redelivered, examples } = found;
+    const { lost, doubled, reordered, invented, reused, redelivered, examples, texts } = found;
     return {
       acknowledged: this.acknowledged.length,
       unanswered: unanswered.length,
@@ -115,6 +119,7 @@ export class Ledger {
       redelivered,
       reused,
       examples,
+      texts,
     };
   }
 
@@ -123,18 +128,24 @@ export class Ledger {
     for (const [chat, messages] of history) {
       const ids = new Set<number>();
       for (const message of messages) {
-        if (ids.has(message.messageId)) found.add('reused', `message ${message.messageId} of ${chat}`);
+        if (ids.has(message.messageId))
+          found.add('reused', message.text, `message ${message.messageId} of ${chat}`);
         ids.add(message.messageId);
-        if (kept.has(message.text)) found.add('doubled', `message "${message.text}" in ${chat}`);
+        if (kept.has(message.text))
+          found.add('doubled', message.text, `message "${message.text}" in ${chat}`);
         kept.set(message.text, message);
         if (this.#tried.get(message.text) !== chat)
-          found.add('invented', `message "${message.text}" in ${chat}`);
+          found.add('invented', message.text, `message "${message.text}" in ${chat}`);
       }
     }
     for (const { chat, text, messageId } of this.acknowledged) {
       const message = kept.get(text);
       if (message?.messageId !== messageId)
-        found.add('lost', `message "${text}", told to be ${messageId} of ${chat}, is ${message?.messageId}`);
+        found.add(
+          'lost',
+          text,
+          `message "${text}", told to be ${messageId} of ${chat}, is ${message?.messageId}`,
+        );
     }
     return kept;
   }
@@ -145,10 +156,10 @@ export class Ledger {
     const given = new Map<string, string>();
     for (const { chat, sender, text, messageId } of this.acknowledged) {
       const lane = `${sender} in ${chat}`;
-      if (messageId <= (lastOf.get(lane) ?? 0)) found.add('reordered', `message "${text}" in ${chat}`);
+      if (messageId <= (lastOf.get(lane) ?? 0)) found.add('reordered', text, `message "${text}" in ${chat}`);
       lastOf.set(lane, messageId);
       const id = `${messageId} of ${chat}`;
-      if (given.has(id)) found.add('reused', `message ${id} for "${given.get(id)}" and "${text}"`);
+      if (given.has(id)) found.add('reused', text, `message ${id} for "${given.get(id)}" and "${text}"`);
       given.set(id, text);
     }
   }
@@ -174,18 +185,18 @@ export class Ledger {
         found.redelivered++;
         continue;
       }
-      if (updates.has(updateId)) found.add(updates.get(updateId) === text ? 'doubled' : 'reused', what);
+      if (updates.has(updateId)) found.add(updates.get(updateId) === text ? 'doubled' : 'reused', text, what);
       updates.set(updateId, text);
-      if (heard.has(text)) found.add('doubled', what);
+      if (heard.has(text)) found.add('doubled', text, what);
       heard.add(text);
-      if (expected.get(text)?.messageId !== messageId) found.add('invented', what);
+      if (expected.get(text)?.messageId !== messageId) found.add('invented', text, what);
       const lane = pushed ? chat : '';
       if (updateId <= (lastUpdates.get(lane) ?? 0) || messageId <= (lastOf.get(chat) ?? 0))
-        found.add('reordered', what);
+        found.add('reordered', text, what);
       lastUpdates.set(lane, updateId);
       lastOf.set(chat, messageId);
     }
     for (const text of expected.keys())
-      if (!heard.has(text)) found.add('lost', `update "${text}" of bot ${bot}`);
+      if (!heard.has(text)) found.add('lost', text, `update "${text}" of bot ${bot}`);
   }
 }

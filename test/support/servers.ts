@@ -72,6 +72,9 @@ export interface FreshRedis {
   readonly url: string;
   /** URLs of all masters, where it is a cluster */
   readonly cluster?: readonly string[];
+  /** URLs of the Sentinels that watch it, and what REDIS_URL is then; `url` is that of its first master */
+  readonly sentinels?: readonly string[];
+  readonly masterUrl?: string;
   readonly port: number;
   readonly pid: number;
   /** of its append-only file; none of a cluster */

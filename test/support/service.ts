@@ -7,54 +7,22 @@
  *   await service.fronts[1].kill();
  *   await service.stop();
  */
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { expect } from 'vitest';
-import { createFinder } from '../../src/leaks/finder.js';
-import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
 import { environment } from './environment.js';
 import { findPlainTokens } from './plain_tokens.js';
-import { holdEndpoint, holdMethod } from './results.js';
+import { createFront, createRole, type Front, type RoleProcess } from './role_process.js';
+import { freshSentinels } from './sentinels.js';
 import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import { createCalls } from './service_calls.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
-const start_ms_max = 40_000;
-const stop_ms_max = 15_000;
-const log_chars_max = 200_000;
-
-/** One role in one process. Every signal goes to that process alone, by its pid. */
-export interface RoleProcess {
-  readonly role: string;
-  /** of the present or last process */
-  readonly pid: number;
-  readonly process: ChildProcess;
-  readonly alive: boolean;
-  /** What it wrote to both outputs, over all its processes; the last 200,000 characters. */
-  log(): string;
-  /** Tokens that it wrote at any time. */
-  readonly leaked: readonly string[];
-  /** Starts a new process once the former has ended, with the same port, and waits until it is ready. */
-  start(): Promise<void>;
-  /** Ends it in order (SIGTERM) and waits; resolves with `exit code 0` or the signal. */
-  stop(): Promise<string>;
-  /** Ends it at once (SIGKILL) and waits. */
-  kill(): Promise<void>;
-  /** Freezes it (SIGSTOP); `resume` lets it go on. */
-  pause(): void;
-  resume(): void;
-}
-
-export interface Front extends RoleProcess {
-  /** `http://127.0.0.1:<port>`, without a slash at the end */
-  readonly url: string;
-  readonly port: number;
-}
 
 export interface TestUser {
   readonly id: number;
@@ -110,6 +78,8 @@ export interface Service {
   openChat(user: TestUser, bot: TestBot, payload?: string): Promise<Answer['body']>;
   /** A group of the person, in which the bots are members; returns its id. */
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
+  /** Names a token that came another way than in the result of a call: `stop` looks for it too. */
+  issued(token: string): void;
   /** Ends exactly these processes, the private Redis too, and drops the database. Throws if they have written a token. */
   stop(): Promise<void>;
 }
@@ -124,7 +94,7 @@ export interface ServiceOptions {
   readonly extraEnv?: Readonly<Record<string, string>>;
   /** Settings of fronts alone, over those of all roles. */
   readonly frontEnv?: Readonly<Record<string, string>>;
-  /** A Redis or a cluster to use instead of a private one (which is a cluster where PETREL_TEST_REDIS=cluster); `stop` ends it all the same. */
+  /** A Redis or a cluster to use instead of a private one (PETREL_TEST_REDIS says of which kind); `stop` ends it all the same. */
   readonly redis?: FreshRedis;
   /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
   readonly database?: FreshDatabase;
@@ -138,96 +108,11 @@ export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   return body.result;
 }
 
-/** One more process of a role; whoever makes it ends it. */
-export function createRole(role: string, env: () => Promise<Record<string, string>>): RoleProcess {
-  let child: ChildProcess | undefined;
-  let exited: Promise<string> = Promise.resolve('not started');
-  let log = '';
-  const finder = createFinder();
-  const leaked: string[] = [];
-  const keep = (chunk: Buffer) => {
-    log = (log + chunk.toString()).slice(-log_chars_max);
-    for (const { token } of finder.take(chunk)) leaked.push(token);
-  };
-  const present = () => {
-    if (!child) throw new Error(`${role} was not started`);
-    return child;
-  };
-  const alive = () => child !== undefined && child.exitCode === null && child.signalCode === null;
-
-  async function spawnOnce(): Promise<string> {
-    const started = spawn(process.execPath, ['--enable-source-maps', main, role], {
-      env: await env(),
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    });
-    child = started;
-    started.stdout?.on('data', keep);
-    started.stderr?.on('data', keep);
-    exited = new Promise((resolve) => {
-      started.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
-      started.once('error', (error) => resolve(error.message));
-    });
-    const ready = new Promise<string>((resolve) => {
-      started.on('message', (message) => {
-        if ((message as { type?: unknown } | null)?.type === 'ready') resolve('ready');
-      });
-    });
-    let late: NodeJS.Timeout | undefined;
-    const lateness = new Promise<string>((resolve) => {
-      late = setTimeout(resolve, start_ms_max, 'no sign of life');
-    });
-    const outcome = await Promise.race([ready, exited, lateness]);
-    clearTimeout(late);
-    if (outcome !== 'ready') started.kill('SIGKILL');
-    return outcome;
-  }
-
-  return {
-    role,
-    get pid() {
-      return present().pid ?? 0;
-    },
-    get process() {
-      return present();
-    },
-    get alive() {
-      return alive();
-    },
-    log: () => log,
-    leaked,
-    async start() {
-      if (alive()) throw new Error(`${role} runs`);
-      const outcome = await spawnOnce();
-      if (outcome !== 'ready') throw new Error(`${role} did not start (${outcome}):\n${log.slice(-4_000)}`);
-    },
-    async stop() {
-      if (!alive()) return exited;
-      const last = present();
-      last.kill('SIGTERM');
-      const hurry = setTimeout(() => last.kill('SIGKILL'), stop_ms_max);
-      const how = await exited;
-      clearTimeout(hurry);
-      return how;
-    },
-    async kill() {
-      if (alive()) present().kill('SIGKILL');
-      await exited;
-    },
-    pause: () => void present().kill('SIGSTOP'),
-    resume: () => void present().kill('SIGCONT'),
-  };
-}
-
-async function createFront(
-  env: Readonly<Record<string, string>>,
-  own: Readonly<Record<string, string>>,
-): Promise<Front> {
-  const port = await freePort();
-  const role = createRole('front', async () => ({ ...env, ...own, PORT: String(port) }));
-  return Object.defineProperties(role, {
-    port: { value: port, enumerable: true },
-    url: { value: `http://127.0.0.1:${port}`, enumerable: true },
-  }) as Front;
+/** A private Redis of the kind that PETREL_TEST_REDIS names: `cluster`, `sentinel`, or one server. */
+function freshTopology(): Promise<FreshRedis> {
+  const kind = process.env.PETREL_TEST_REDIS;
+  if (kind === 'cluster') return freshCluster();
+  return kind === 'sentinel' ? freshSentinels() : freshRedis();
 }
 
 /** Starts Redis, database, one `deliver`, one `flush` and the fronts; what has started is ended if the rest fails. */
@@ -236,7 +121,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   if (!existsSync(main)) throw new Error('there is no build: run the tests by `npm test`');
   const adminToken = randomBytes(24).toString('base64url');
   const [redis, database] = await Promise.all([
-    options.redis ?? (process.env.PETREL_TEST_REDIS === 'cluster' ? freshCluster() : freshRedis()),
+    options.redis ?? freshTopology(),
     options.database ?? freshDatabase(),
   ]);
   const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
@@ -283,66 +168,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     databaseUrl: database.url,
     env,
     ...createCalls(all, adminToken, agent, issued),
+    issued: (token) => issued.add(token),
     stop,
-  };
-}
-
-type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
-
-function createCalls(fronts: readonly Front[], admin: string, dispatcher: Agent, issued: Set<string>): Calls {
-  let named = 0;
-  async function call(
-    url: string,
-    method: string,
-    body: unknown,
-    headers: Record<string, string>,
-  ): Promise<Answer> {
-    const given = body === undefined ? {} : { body: JSON.stringify(body) };
-    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
-    const answer = await request(url, {
-      method: method as 'GET',
-      dispatcher,
-      headers: { ...headers, ...type },
-      ...given,
-    });
-    const text = await answer.body.text();
-    const parsed = text === '' ? null : JSON.parse(text);
-    if (typeof parsed?.result?.token === 'string') issued.add(parsed.result.token);
-    return { status: answer.statusCode, headers: answer.headers, body: parsed };
-  }
-
-  const urlOf = (front: number) => (fronts[front] as Front).url;
-  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
-    const headers = { authorization: `Bearer ${user.token}` };
-    return holdEndpoint(verb, path, await call(urlOf(front) + path, verb, body, headers));
-  };
-
-  return {
-    app,
-    async bot(bot, method, params, front = 0) {
-      const token = typeof bot === 'string' ? bot : bot.token;
-      const url = `${urlOf(front)}/bot${token}/${method}`;
-      return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
-    },
-    async newUser(name) {
-      const username = `${name}_${++named}`;
-      const body = { username, first_name: name };
-      const { user, token } = await resultOf(app({ token: admin }, 'POST', '/api/admin/users', body));
-      return { id: user.id, username, first_name: name, token };
-    },
-    async newBot(owner, name) {
-      const body = { username: `${name}_${++named}_bot`, name };
-      return resultOf(app(owner, 'POST', '/api/me/bots', body));
-    },
-    openChat: (user, bot, payload) =>
-      resultOf(
-        app(user, 'POST', `/api/bots/${bot.username}/start`, payload === undefined ? {} : { payload }),
-      ),
-    async newGroup(owner, title, members = []) {
-      const { id } = await resultOf(app(owner, 'POST', '/api/chats', { type: 'group', title }));
-      for (const member of members)
-        await resultOf(app(owner, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
-      return id;
-    },
   };
 }

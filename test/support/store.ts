@@ -1,6 +1,7 @@
 /** Whole stores on a fresh Redis and database, in this process: as many nodes as a test wants, each with places to stop at. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { createRecovery } from '../../src/journal/recovery.js';
 import { limits } from '../../src/limits.js';
@@ -17,6 +18,7 @@ import type { UpdateEntry } from '../../src/store/queues.js';
 import { createSecrets } from '../../src/store/secrets.js';
 import { createStore, type Store } from '../../src/store/store.js';
 import { type RedisServer, startRedis } from '../journal/support.js';
+import { findPlainTokens } from './plain_tokens.js';
 import { freshDatabase } from './servers.js';
 
 export interface Hooks {
@@ -144,12 +146,16 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
     },
     async close() {
       await Promise.all(nodes.map((each) => each.close()));
+      const plain = await findPlainTokens(database.url, redis.dir, [], issued);
       await redis.remove();
       await database.drop();
+      expect(plain, 'places where tokens lie in plain text').toEqual([]);
     },
   };
 }
 
+/** Tokens of all that was made here: no store writes one. */
+const issued = new Set<string>();
 let names = 0;
 export const uniqueName = (): string => `name_${++names}_${randomBytes(3).toString('hex')}`;
 
@@ -161,12 +167,14 @@ export interface Person {
 
 export async function makeUser({ store }: TestNode): Promise<Person> {
   const { user, token } = await store.users.create({ username: uniqueName(), first_name: 'Ann' });
+  issued.add(token);
   const profile: Profile = { id: user.id, n: user.firstName };
   return { id: user.id, token, sender: { id: user.id, isBot: false, profile } };
 }
 
 export async function makeBot({ store }: TestNode, owner: Person): Promise<Person> {
   const { bot, token } = await store.bots.create(owner.id, uniqueName(), 'Bot');
+  issued.add(token);
   const profile: Profile = { id: bot.id, bot: 1, n: bot.name, u: bot.username };
   return { id: bot.id, token, sender: { id: bot.id, isBot: true, profile } };
 }

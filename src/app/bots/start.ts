@@ -24,8 +24,10 @@ export const startBot = defineEndpoint({
   result: message,
   handler: async ({ user, store }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
+    const chat = directChat(bot.id, user.id);
+    await store.fairUse?.person(user.id, chat);
     await store.chats.openDirect(bot.id, user.id);
-    const sent = await store.messages.send(directChat(bot.id, user.id), userSender(user), {
+    const sent = await store.messages.send(chat, userSender(user), {
       content: await textContent(store, { text: p.payload === undefined ? '/start' : `/start ${p.payload}` }),
       markup: null,
       flags: 0,

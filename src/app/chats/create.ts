@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { listedChat } from '../../api/chat_results.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { chatTitle, username } from '../../api/fields.js';
-import { listedChat } from '../../api/results.js';
 import { boolean, optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { listedChat } from '../../api/chat_results.js';
 import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
-import { listedChat } from '../../api/results.js';
 import { fail } from '../../errors.js';
 
 export const getChat = defineEndpoint({
@@ -13,6 +13,10 @@ export const getChat = defineEndpoint({
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: listedChat,
-  handler: async ({ user, store }, p) =>
-    (await chatSummary(store, await readableChat(store, user, p.chat_id), user)) ?? fail('chat_not_found'),
+  handler: async (context, p) => {
+    const { user, store } = context;
+    const chat = await readableChat(store, user, p.chat_id);
+    const marks = await store.readMarks.of(user.id, [chat.id]);
+    return (await chatSummary(context, chat, user, marks)) ?? fail('chat_not_found');
+  },
 });

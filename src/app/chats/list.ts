@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { listedChats } from '../../api/chat_results.js';
 import { chatSummary } from '../../api/chat_summary.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { listedChats } from '../../api/results.js';
 
 export const listChats = defineEndpoint({
   verb: 'GET',
@@ -9,9 +9,14 @@ export const listChats = defineEndpoint({
   summary: 'Chats of the caller, each with its last message, the latest first.',
   params: z.object({}),
   result: listedChats,
-  handler: async ({ user, store }) => {
+  handler: async (context) => {
+    const { user, store } = context;
     const chats = await store.chats.listOf(user.id);
-    const shown = await Promise.all(chats.map((chat) => chatSummary(store, chat, user)));
+    const marks = await store.readMarks.of(
+      user.id,
+      chats.map(({ id }) => id),
+    );
+    const shown = await Promise.all(chats.map((chat) => chatSummary(context, chat, user, marks)));
     const dateOf = (chat: Readonly<Record<string, unknown>>) =>
       (chat.last_message as { date?: number } | undefined)?.date ?? 0;
     return shown.filter((chat) => chat !== null).sort((a, b) => dateOf(b) - dateOf(a));

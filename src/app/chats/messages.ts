@@ -7,7 +7,7 @@ import { takeMedia, withMedia } from '../../api/media.js';
 import { personViewer, readableChat } from '../../api/reading.js';
 import { done, message, messageList } from '../../api/results.js';
 import { integer, messageText, optional, parseMode, text } from '../../api/schema.js';
-import { withOwnTokens } from '../../api/shown_tokens.js';
+import { viewOwn, withOwnTokens } from '../../api/shown_tokens.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
 import { limits } from '../../limits.js';
@@ -75,7 +75,7 @@ export const postMessage = defineEndpoint({
     if (p.photo === undefined && !uploads.has('photo')) {
       const content = await textContent(store, { ...p, text: p.text ?? fail('text_empty') });
       const sent = await store.messages.send(chat, sender, { content, ...rest });
-      return viewMessage(sent, await personViewer(store, chat, user));
+      return viewOwn(store, chat, user, sent);
     }
     const words = await captionContent(store, { caption: p.caption ?? p.text, parse_mode: p.parse_mode });
     const sent = await withMedia(
@@ -87,7 +87,7 @@ export const postMessage = defineEndpoint({
           ...rest,
         })),
     );
-    return viewMessage(sent, await personViewer(store, chat, user));
+    return viewOwn(store, chat, user, sent);
   },
 });
 
@@ -127,7 +127,7 @@ export const editMessage = defineEndpoint({
           : await textContent(store, { ...p, text: p.text ?? fail('text_empty') }),
       markup: null,
     });
-    return viewMessage(edited, await personViewer(store, chat, user));
+    return viewOwn(store, chat, user, edited);
   },
 });
 

@@ -7,6 +7,8 @@ import { postName, postOf, reactionPayload } from '../../api/posts.js';
 import { answer, optional, text } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { heart, reactionEmoji } from '../../rules/emoji.js';
+import { userProfile } from '../../store/chats.js';
+import { viewPerson } from '../../view/users.js';
 
 const reactions = '/api/posts/{post}/reactions';
 const like = '/api/posts/{post}/like';
@@ -84,8 +86,12 @@ export const listReactions = defineEndpoint({
     const found = await store.posts.find(postOf(store, p.post), { id: user.id, isBot: false });
     const limit = p.limit ?? limits.page_size_default;
     const { items, next } = await store.posts.reactors(found.post, only, p.cursor ?? '', limit);
+    const people = await Promise.all(items.map(({ id }) => store.users.find(id)));
     return {
-      items: items.map(({ user: user_id, emoji: set, date }) => ({ user_id, emoji: set, date })),
+      items: items.map(({ user: user_id, emoji: set, date }, i) => {
+        const found = people[i];
+        return { user_id, emoji: set, date, ...(found ? { user: viewPerson(userProfile(found)) } : {}) };
+      }),
       ...(next === null ? {} : { next_cursor: next }),
     };
   },

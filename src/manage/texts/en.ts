@@ -139,14 +139,12 @@ export const en = {
   notice_webhook_removed:
     'The webhook of @{username} was removed: its receiver has answered for 23 hours that it is gone. The bot gets its updates by polling now.',
   notice_transferred_to_you:
-    '@{from} has given you @{username}. You find it under /mybots; it has a new token.',
+    '{from} has given you @{username}. You find it under /mybots; it has a new token.',
   notice_transfer_offered:
-    '@{from} wants to give you @{username}. Do you accept? The offer stands for a week.',
+    '{from} wants to give you @{username}. Do you accept? The offer stands for a week.',
   notice_transfer_accepted:
-    '@{to} has accepted: @{username} belongs to them now, and you no longer have access to it.',
-  notice_transfer_declined: '@{to} has declined @{username}. It stays yours.',
-  notice_token_issued:
-    'A new token was issued for @{username}. The former one no longer works. If that was not you, change your own access and issue another: /revoke',
+    '{to} has accepted: @{username} belongs to them now, and you no longer have access to it.',
+  notice_transfer_declined: '{to} has declined @{username}. It stays yours.',
   somewhere: 'place unknown',
-  somebody: 'unknown',
+  somebody: 'Somebody',
 } as const;

@@ -131,13 +131,11 @@ export const uz: ManageTexts = {
   notice_webhook_removed:
     '@{username} botining vebhuki olib tashlandi: uning serveri 23 soat davomida endi yoʻqligini bildirib turdi. Endi bot yangilanishlarni soʻrov orqali oladi.',
   notice_transferred_to_you:
-    '@{from} sizga @{username} botini topshirdi. U /mybots roʻyxatida, tokeni ham yangi.',
+    '{from} sizga @{username} botini topshirdi. U /mybots roʻyxatida, tokeni ham yangi.',
   notice_transfer_offered:
-    '@{from} sizga @{username} botini topshirmoqchi. Qabul qilasizmi? Taklif bir hafta kuchda boʻladi.',
-  notice_transfer_accepted: '@{to} qabul qildi: @{username} endi unga tegishli, sizda kirish huquqi qolmadi.',
-  notice_transfer_declined: '@{to} @{username} botini rad etdi. U sizniki boʻlib qoladi.',
-  notice_token_issued:
-    '@{username} uchun yangi token chiqarildi. Avvalgisi endi ishlamaydi. Agar buni siz qilmagan boʻlsangiz, oʻz kirishingizni almashtiring va yana yangisini chiqaring: /revoke',
+    '{from} sizga @{username} botini topshirmoqchi. Qabul qilasizmi? Taklif bir hafta kuchda boʻladi.',
+  notice_transfer_accepted: '{to} qabul qildi: @{username} endi unga tegishli, sizda kirish huquqi qolmadi.',
+  notice_transfer_declined: '{to} @{username} botini rad etdi. U sizniki boʻlib qoladi.',
   somewhere: 'joyi nomaʼlum',
-  somebody: 'nomaʼlum',
+  somebody: 'Kimdir',
 };

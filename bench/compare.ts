@@ -1,0 +1,145 @@
+/**
+ * `npm run bench:compare -- <ref>`: this commit beside another one, on this machine, in alternating runs. Each side runs its
+ * own bench in its own tree; the other commit is checked out into a temporary folder. Ends with 1 when a budget is broken.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Command, InvalidArgumentError } from 'commander';
+import { readResults } from '../src/bench/results.js';
+import { table } from '../src/bench/table.js';
+import { type Change, changesOf } from './changes.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Options {
+  readonly only: string;
+  readonly runs: number;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly connections: number;
+  readonly budget: number;
+}
+
+const number = (min: number, max: number) => (text: string) => {
+  const value = Number(text);
+  if (text !== '' && value >= min && value <= max) return value;
+  throw new InvalidArgumentError(`A number from ${min} to ${max} is needed.`);
+};
+
+function git(...args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`git ${args[0]} failed: ${stderr.trim()}`);
+  return stdout.trim();
+}
+
+/** The commit in a folder of its own, with our packages where its lock file is ours. */
+function checkOut(commit: string, folder: string): void {
+  git('worktree', 'add', '--detach', '--quiet', folder, commit);
+  const lock = (at: string) => readFileSync(join(at, 'package-lock.json'), 'utf8');
+  // With other packages its launcher installs its own.
+  if (lock(folder) === lock(root) && existsSync(join(root, 'node_modules')))
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+}
+
+const runs = new Set<ReturnType<typeof spawn>>();
+
+/** One run of a tree's own bench. Throws when it ended with anything but 0. */
+async function runOf(folder: string, file: string, { only, rounds, seconds, connections }: Options) {
+  const launcher = join(folder, 'infra', 'launch.mjs');
+  const role =
+    /launch\.mjs (\w+)/.exec(
+      JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).scripts.bench,
+    )?.[1] ?? 'bench';
+  const sizes = { only, rounds, seconds, connections, json: file };
+  const args = Object.entries(sizes).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = spawn(process.execPath, [launcher, role, ...args, '--no-sweep'], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  runs.add(child);
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  runs.delete(child);
+  if (code !== 0)
+    throw new Error(`the bench of ${folder === root ? 'this tree' : 'the other commit'} ended with ${code}`);
+  return readResults(readFileSync(file, 'utf8'));
+}
+
+const shown = ({ what, unit, before, after, ratio, limit, broken }: Change): string[] => [
+  what,
+  `${before.toFixed(2)} ${unit}`,
+  `${after.toFixed(2)} ${unit}`,
+  `${ratio.toFixed(3)} ×`,
+  limit === null ? '' : limit,
+  broken ? 'BROKEN' : limit === null ? '' : 'kept',
+];
+
+async function compare(ref: string, options: Options): Promise<void> {
+  const commit = git('rev-parse', '--verify', `${ref}^{commit}`);
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-compare-'));
+  const other = join(folder, 'tree');
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.on(name, () => {
+      for (const child of runs) child.kill('SIGTERM');
+    });
+  try {
+    checkOut(commit, other);
+    const [before, after]: [Awaited<ReturnType<typeof runOf>>[], Awaited<ReturnType<typeof runOf>>[]] = [
+      [],
+      [],
+    ];
+    for (let i = 0; i < options.runs; i++) {
+      const turns = [
+        async () => before.push(await runOf(other, join(folder, `before${i}.json`), options)),
+        async () => after.push(await runOf(root, join(folder, `after${i}.json`), options)),
+      ];
+      // Who runs second meets a warmer machine.
+      for (const turn of i % 2 === 0 ? turns : turns.reverse()) await turn();
+    }
+    const changes = changesOf(before, after, options.budget);
+    const head = ['', `${ref} (${commit.slice(0, 10)})`, 'this tree', 'ratio', 'budget', ''];
+    process.stdout.write(`\n${table([head, ...changes.map(shown)], 1)}\n`);
+    const broken = changes.filter((change) => change.broken);
+    process.stdout.write(
+      `\n${broken.length} of ${changes.filter(({ limit }) => limit !== null).length} budgets broken\n`,
+    );
+    if (broken.length > 0) process.exitCode = 1;
+  } finally {
+    spawnSync('git', ['worktree', 'remove', '--force', other], { cwd: root });
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+await new Command('bench:compare')
+  .description('Measures this tree beside another commit and ends with 1 when a budget is broken.')
+  .argument('<ref>', 'commit, branch or tag')
+  .option(
+    '--only <names>',
+    'what is measured',
+    'getMe,sendMessage,editMessageText,pinChatMessage,reactions,trips',
+  )
+  .option('--runs <n>', 'runs of each side, in turns', number(1, 20), 2)
+  .option('--rounds <n>', 'rounds of a run', number(1, 100), 3)
+  .option('--seconds <s>', 'length of a turn', number(1, 600), 2)
+  .option('--connections <n>', 'connections', number(1, 10_000), 64)
+  .option(
+    '--budget <share>',
+    'by how much a call may cost more, and its share of the floor fall',
+    number(0, 10),
+    0.1,
+  )
+  .addHelpText(
+    'after',
+    '\nBudgets: CPU time a call of server and Redis, the share of the floor, p99 at half of the rate beside the floor, round trips,\n' +
+      'and bytes. Rates and latencies by themselves are shown, not judged: machines are noisy. The commit must have a bench\n' +
+      'that writes the same version of results.',
+  )
+  .action((ref: string, options: Options) =>
+    compare(ref, options).catch((error: Error) => {
+      process.stderr.write(`bench:compare: ${error.message}\n`);
+      process.exitCode = 1;
+    }),
+  )
+  .parseAsync();

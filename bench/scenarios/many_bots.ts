@@ -1,0 +1,39 @@
+/** P8: what `getMe` costs as the bots of an installation grow: each call is another bot's, all of them in turn. */
+import { expect, inParallel } from '../../src/bench/client.js';
+import { makeManyBots, makePeople, type Person } from '../site/population.js';
+import { ask, type Scenario, type Side } from './scenario.js';
+
+const few = 10;
+
+export const manyBots: Scenario = {
+  name: 'bots',
+  title: 'getMe of many bots',
+  proof: 'P8',
+  goal: { growth: 1.1, of: 'server' },
+  versions: 0,
+  async prepare(site, _watch, sizes) {
+    const [owner] = (await makePeople(site, 'bots_owner', 1)) as [Person];
+    const bots = await makeManyBots(site, owner, sizes.bots);
+    const target = site.front;
+    const check = async ({ id, token }: (typeof bots)[number]) => {
+      const { result } = await ask<{ result: { id: number } }>(target, `/bot${token}/getMe`);
+      expect(result.id === id, `getMe of bot ${id} names ${result.id}`);
+    };
+    // The first call of each reads it from Postgres.
+    await inParallel(bots.length, 32, (i) => check(bots[i] as (typeof bots)[number]));
+    const side = (own: typeof bots): Side => ({
+      target,
+      series: {
+        origin: target.baseUrl,
+        calls: [{ verb: 'GET', path: '/bot{1}/getMe' }],
+        rows: own.map(({ token }) => [token]),
+      },
+      async verify() {
+        for (const at of [0, 0.5]) await check(own[Math.floor(at * own.length)] as (typeof bots)[number]);
+      },
+    });
+    const name = (count: number) => `of ${count.toLocaleString('en')}`;
+    const base = bots.slice(0, few);
+    return { base: side(base), subject: side(bots), labels: [name(base.length), name(bots.length)] };
+  },
+};

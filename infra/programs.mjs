@@ -1,0 +1,49 @@
+/** Installs the programs that some tests run beside Petrel, through the system's package manager (Debian and what comes of it). */
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+
+/** An ordinary refusal: shown without a stack. */
+class Refusal extends Error {}
+
+function isThere(program) {
+  const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/bin'];
+  return folders.filter(Boolean).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** `packages` names the Debian package of each program. Says through `say` what it does; throws a Refusal where it cannot. */
+export function ensurePrograms(packages, say) {
+  const missing = () => Object.keys(packages).filter((program) => !isThere(program));
+  if (missing().length === 0) return;
+  const wanted = [...new Set(missing().map((program) => packages[program]))];
+  const byHand = `install ${missing().join(', ')} yourself (Debian: apt-get install ${wanted.join(' ')})`;
+  if (!isThere('apt-get')) throw new Refusal(byHand);
+  const root = process.getuid?.() === 0;
+  if (!root && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) throw new Refusal(byHand);
+  say(`Installing ${wanted.join(', ')} with apt-get`);
+  // RUNLEVEL=1 asks Debian's invoke-rc.d not to start the packages' own services.
+  const environment = ['env', 'DEBIAN_FRONTEND=noninteractive', 'RUNLEVEL=1'];
+  const apt = [
+    ...(root ? [] : ['sudo', '-n']),
+    ...environment,
+    'apt-get',
+    '-o',
+    'DPkg::Lock::Timeout=300',
+    '-qq',
+  ];
+  for (const step of [['update'], ['install', '-y', '--no-install-recommends', ...wanted]]) {
+    const [command, ...args] = [...apt, ...step];
+    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  }
+  if (missing().length > 0) throw new Refusal(byHand);
+}
+
+export const balancers = { haproxy: 'haproxy', nginx: 'nginx-light' };
+export const watchers = { prometheus: 'prometheus', promtool: 'prometheus' };

@@ -1,0 +1,94 @@
+/**
+ * Bundles the web application of `src/web/client` for the fronts: hashed names, and beside each file its compressed forms
+ * and the tag that names its content.
+ */
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/** Languages that the data of the emoji picker and ours have in common. */
+const emojiLanguages = ['en', 'ru'];
+
+const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
+
+/** Every file of the finished folder gets what the front serves of it. */
+function prepare(folder) {
+  const names = readdirSync(folder, { withFileTypes: true, recursive: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  for (const entry of names) {
+    const path = join(entry.parentPath ?? entry.path, entry.name);
+    if (path.endsWith('.map')) continue;
+    const bytes = readFileSync(path);
+    writeFileSync(`${path}.tag`, createHash('sha256').update(bytes).digest('base64url').slice(0, 22));
+    if (bytes.length < 512) continue;
+    const params = { [constants.BROTLI_PARAM_QUALITY]: bytes.length > 400_000 ? 6 : 10 };
+    writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
+    writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
+  }
+}
+
+/** The picker shows names and groups; the rest of the data is left out, which is three quarters of it. */
+function copyEmoji(modules, target) {
+  for (const language of emojiLanguages) {
+    const from = join(modules, 'emojibase-data', language);
+    const to = join(target, 'emoji', language);
+    mkdirSync(to, { recursive: true });
+    const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
+      ...{ emoji, label, tags, group, subgroup, order, version },
+      ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),
+    });
+    const data = JSON.parse(readFileSync(join(from, 'data.json'), 'utf8'));
+    writeFileSync(join(to, 'data.json'), JSON.stringify(data.map(keep)));
+    copyFileSync(join(from, 'messages.json'), join(to, 'messages.json'));
+  }
+}
+
+/**
+ * Makes the folder `target`. Where the folder `former` was made of the same sources it is copied: bundling takes a second,
+ * compressing more.
+ */
+export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
+  if (read(join(former, '.fingerprint')) === fingerprint) {
+    cpSync(former, target, { recursive: true });
+    return;
+  }
+  mkdirSync(target, { recursive: true });
+  const { metafile } = await esbuild.build({
+    entryPoints: [join(source, 'main.tsx'), join(source, 'worker.ts')].filter((path) => existsSync(path)),
+    outdir: join(target, 'assets'),
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: ['es2022'],
+    jsx: 'automatic',
+    minify: true,
+    define: { 'process.env.NODE_ENV': '"production"' },
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    metafile: true,
+    legalComments: 'none',
+    logLevel: 'error',
+  });
+  const made = Object.entries(metafile.outputs);
+  const [script, { cssBundle }] = made.find(([, { entryPoint }]) => entryPoint?.endsWith('main.tsx'));
+  const page = readFileSync(join(source, 'page.html'), 'utf8')
+    .replace('main.js', `/app/assets/${basename(script)}`)
+    .replace('main.css', `/app/assets/${basename(cssBundle)}`);
+  writeFileSync(join(target, 'page.html'), page);
+  for (const name of readdirSync(join(source, 'still')))
+    copyFileSync(join(source, 'still', name), join(target, name));
+  copyEmoji(modules, target);
+  prepare(target);
+  writeFileSync(join(target, '.fingerprint'), fingerprint);
+}

@@ -1,0 +1,27 @@
+/** What people are answered about their chats, as the OpenAPI document shows it. */
+import { z } from 'zod';
+import { limits } from '../limits.js';
+import { pictureFields } from './pictures.js';
+import { chat, message } from './results.js';
+
+export const listedChat = chat
+  .extend({
+    member_count: z.int().min(0).optional(),
+    avatar: pictureFields.avatar.describe('Of the bot of a direct chat'),
+    last_message: message.optional(),
+    pinned_message: message.optional(),
+    can_post: z.literal(true).optional().describe('Of a channel in which the caller may post'),
+    unread_count: z
+      .int()
+      .min(1)
+      .max(limits.unread_counted_max)
+      .optional()
+      .describe('Messages of others after the last read one, as far as they are counted; absent for none'),
+  })
+  .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
+
+export const listedChats = z.array(listedChat);
+
+export const namedByUsername = z
+  .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })
+  .meta({ id: 'Named', description: 'Who or what has a username.' });

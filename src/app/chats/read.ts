@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId } from '../../api/fields.js';
+import { readableChat } from '../../api/reading.js';
+import { done } from '../../api/results.js';
+import { messageId } from '../../api/schema.js';
+
+/** The mark only moves on: an older message changes nothing. */
+export const readChat = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/read',
+  summary: 'Marks a chat as read up to a message, for all windows of the caller.',
+  params: z.object({ chat_id: appChatId, message_id: messageId }),
+  errors: ['chat_not_found', 'not_chat_member'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.readMarks.set(user.id, await readableChat(store, user, p.chat_id), p.message_id);
+    return true;
+  },
+});

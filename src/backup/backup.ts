@@ -1,0 +1,92 @@
+/**
+ * The task `backup`: writes what an installation holds into a folder while it serves.
+ *
+ * Redis comes first. What is in Postgres afterwards is then never older than what is in Redis, and that is the only order from which
+ * a restored installation finds its way: it drops from Redis what Postgres has in later versions. The other way round, what was flushed
+ * between the two would be in Redis alone, with a deadline.
+ */
+import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createGzip } from 'node:zlib';
+import { environmentOf } from '../config.js';
+import { openSnapshot, type Snapshot } from '../postgres/copy.js';
+import { appliedVersion } from '../postgres/migrate.js';
+import { saveRdb } from '../redis/copy.js';
+import type { Backends } from '../roles/backends.js';
+import { version } from '../version.js';
+import { BackupError, describeFile, type Manifest, writeManifest } from './manifest.js';
+
+export interface BackupOptions {
+  /** Without it what waits in Redis alone is left out: updates, open button presses, kept answers. */
+  readonly redis: boolean;
+  readonly say: (line: string) => void;
+}
+
+/** Makes the folder, which must be absent or empty, readable by its owner alone. */
+function openFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (readdirSync(folder).length > 0) throw new BackupError(`${folder} is not empty`);
+}
+
+/** What tells one key from another, but opens nothing. */
+async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> {
+  const all = Object.entries(await snapshot.installation());
+  return Object.fromEntries(all.filter(([name]) => /^(PARTITIONS|TOKEN_PEPPER|TOKEN_KEYS .+)$/.test(name)));
+}
+
+async function saveRedis({ connection }: Backends, folder: string): Promise<string[]> {
+  const names: string[] = [];
+  const path = environmentOf(['PATH']).PATH ?? '';
+  // All at once: they belong to about the same instant.
+  await Promise.all(
+    connection.nodes().map((node, i) => {
+      const name = `redis-${i}.rdb`;
+      names.push(name);
+      return saveRdb(node, join(folder, name), path);
+    }),
+  );
+  return names;
+}
+
+/** Errors: BackupError, CopyError, or what Postgres says. What was written until then stays, without a manifest. */
+export async function backup(
+  backends: Backends,
+  folder: string,
+  { redis, say }: BackupOptions,
+): Promise<Manifest> {
+  openFolder(folder);
+  const url = backends.config.DATABASE_URL as string;
+  const rdbs = redis ? await saveRedis(backends, folder) : [];
+  if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
+  const snapshot = await openSnapshot(url);
+  try {
+    const tables: Manifest['tables'] = [];
+    for (const table of await snapshot.tables()) {
+      const file = `${table.name}.copy.gz`;
+      const out = createWriteStream(join(folder, file), { mode: 0o600 });
+      const rows = await snapshot.copyOut(table, [createGzip({ level: 4 }), out]);
+      tables.push({ name: table.name, columns: [...table.columns], rows, file });
+    }
+    const names = [...rdbs, ...tables.map(({ file }) => file)];
+    const manifest: Manifest = {
+      format: 1,
+      made_at: new Date().toISOString(),
+      version,
+      schema: await appliedVersion(url),
+      partitions: backends.keys.partitions.count,
+      installation: await checkValues(snapshot),
+      tables,
+      sequences: await snapshot.sequences(),
+      redis: rdbs,
+      files: await Promise.all(names.map((name) => describeFile(folder, name))),
+    };
+    writeManifest(folder, manifest);
+    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0);
+    say(`postgres     ${tables.length} tables, ${rows} rows, schema ${manifest.schema}`);
+    say(`written      ${folder}, ${Math.ceil(bytes / 1024)} KiB`);
+    return manifest;
+  } finally {
+    await snapshot.close();
+  }
+}

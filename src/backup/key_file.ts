@@ -1,0 +1,60 @@
+/** Keys and peppers in a file under a passphrase, to be kept apart from the backups that they open. */
+import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { BackupError } from './manifest.js';
+
+/** What every node must have, and cannot be made again. */
+export const keptNames = ['TOKEN_PEPPER', 'TOKEN_KEYS', 'ADMIN_TOKEN', 'PARTITIONS'] as const;
+
+const magic = Buffer.from('petrel-keys-1\n');
+const saltBytes = 16;
+const ivBytes = 12;
+const tagBytes = 16;
+/** Some 100 ms and 64 MiB a guess. */
+const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
+
+const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);
+
+/** Writes the settings of `environment` that every node needs. The file must not exist. Throws a BackupError when one is missing. */
+export function sealKeys(
+  file: string,
+  passphrase: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): void {
+  for (const name of ['TOKEN_PEPPER', 'TOKEN_KEYS'])
+    if (!environment[name]) throw new BackupError(`${name} is not set`);
+  const lines = keptNames.flatMap((name) => (environment[name] ? [`${name}=${environment[name]}\n`] : []));
+  const [salt, iv] = [randomBytes(saltBytes), randomBytes(ivBytes)];
+  const cipher = createCipheriv('aes-256-gcm', keyOf(passphrase, salt), iv);
+  const sealed = Buffer.concat([cipher.update(lines.join(''), 'utf8'), cipher.final()]);
+  try {
+    writeFileSync(file, Buffer.concat([magic, salt, iv, cipher.getAuthTag(), sealed]), {
+      mode: 0o600,
+      flag: 'wx',
+    });
+  } catch (error) {
+    throw new BackupError(`${file} cannot be written: ${(error as Error).message}`);
+  }
+}
+
+/** The settings in such a file, as lines of an environment file. Throws a BackupError for another passphrase or another file. */
+export function openKeys(file: string, passphrase: string): string {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(file);
+  } catch (error) {
+    throw new BackupError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+  if (!bytes.subarray(0, magic.length).equals(magic)) throw new BackupError(`${file} holds no keys`);
+  const parts = bytes.subarray(magic.length);
+  const salt = parts.subarray(0, saltBytes);
+  const iv = parts.subarray(saltBytes, saltBytes + ivBytes);
+  const tag = parts.subarray(saltBytes + ivBytes, saltBytes + ivBytes + tagBytes);
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', keyOf(passphrase, salt), iv).setAuthTag(tag);
+    const text = decipher.update(parts.subarray(saltBytes + ivBytes + tagBytes));
+    return Buffer.concat([text, decipher.final()]).toString('utf8');
+  } catch {
+    throw new BackupError(`${file} does not open with this passphrase, or was changed`);
+  }
+}

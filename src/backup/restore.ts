@@ -1,0 +1,129 @@
+/** The task `restore`: fills an empty Postgres and an empty Redis from a folder that `backup` wrote. */
+import { copyFileSync, createReadStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createGunzip } from 'node:zlib';
+import { type Config, redisOf, requireSettings } from '../config.js';
+import { startRedis } from '../local/redis.js';
+import { copyIn, isEmpty } from '../postgres/copy.js';
+import { migrate, schemaVersion } from '../postgres/migrate.js';
+import { checkRedis } from '../redis/check.js';
+import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
+import { copyKeys, countKeys } from '../redis/copy.js';
+import { openRedis } from '../roles/backends.js';
+import { compare } from '../roles/installation.js';
+import { type Keys, makeKeys } from '../store/keys.js';
+import { createSecrets } from '../store/secrets.js';
+import { BackupError, type Manifest, readManifest } from './manifest.js';
+
+export interface RestoreOptions {
+  readonly redis: boolean;
+  readonly say: (line: string) => void;
+}
+
+const openMsMax = 30_000;
+
+/** Errors: StartError where the keys are others, BackupError where the program is older. */
+function checkSettings(manifest: Manifest, config: Config): void {
+  const { TOKEN_PEPPER, TOKEN_KEYS, PARTITIONS } = requireSettings(config, ['TOKEN_PEPPER', 'TOKEN_KEYS']);
+  compare(
+    new Map(Object.entries(manifest.installation)),
+    PARTITIONS,
+    createSecrets(TOKEN_PEPPER, TOKEN_KEYS),
+  );
+  if (manifest.schema > schemaVersion())
+    throw new BackupError(
+      `the backup has schema ${manifest.schema}, this program knows ${schemaVersion()}: restore it with version ${manifest.version}`,
+    );
+}
+
+async function restorePostgres(url: string, folder: string, manifest: Manifest): Promise<void> {
+  if (!(await isEmpty(url))) throw new BackupError('the database of DATABASE_URL is not empty');
+  await migrate(url, () => {}, undefined, manifest.schema);
+  const tables = manifest.tables.map((table) => ({
+    ...table,
+    open: () => [createReadStream(join(folder, table.file)), createGunzip()] as const,
+  }));
+  await copyIn(url, tables, manifest.sequences);
+  await migrate(url);
+}
+
+/** Opens what one server saved in a server of our own, and copies it to wherever its partitions are now. */
+async function restoreServer(
+  file: string,
+  servers: RedisServers,
+  keys: Keys,
+): Promise<{ copied: number; left: number }> {
+  const partitions = new Map(keys.partitions.slots.map((_, i) => [keys.partitions.tag(i), i]));
+  const placeOf = (key: string): RedisConnection | null => {
+    const partition = partitions.get(key.slice(0, key.indexOf('}') + 1));
+    return partition === undefined ? null : servers.at(partition);
+  };
+  const dir = mkdtempSync(join(tmpdir(), 'petrel-restore-'));
+  try {
+    copyFileSync(file, join(dir, 'dump.rdb'));
+    const server = await startRedis({ dir, appendonly: false, detached: false });
+    const connection = connectRedis({ url: server.url, name: 'restore' });
+    try {
+      await connection.ready(openMsMax);
+      return await copyKeys(connection, placeOf);
+    } finally {
+      await connection.close();
+      await server.stop();
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+type Opened = ReturnType<typeof openRedis>;
+
+/** The Redis to restore into, which must hold nothing. Errors: BackupError, RedisCheckError. */
+async function openTarget(config: Config, keys: Keys): Promise<Opened> {
+  const target = redisOf(config);
+  await checkRedis(target, openMsMax);
+  const opened = openRedis(target, keys, 'restore', () => {});
+  try {
+    await opened.connection.ready(openMsMax);
+    for (const node of opened.connection.nodes())
+      if ((await countKeys(node)) > 0) throw new BackupError('the Redis to restore into is not empty');
+    return opened;
+  } catch (error) {
+    await closeTarget(opened);
+    throw error;
+  }
+}
+
+async function closeTarget({ connection, hints }: Opened): Promise<void> {
+  hints.close();
+  await connection.close();
+}
+
+/** Nothing may run on either meanwhile. Errors: BackupError, StartError where the keys are others, RedisCheckError, or what Redis
+ * or Postgres says. */
+export async function restore(config: Config, folder: string, { redis, say }: RestoreOptions): Promise<void> {
+  const { DATABASE_URL } = requireSettings(config, ['DATABASE_URL']);
+  const manifest = await readManifest(folder);
+  checkSettings(manifest, config);
+  const keys = makeKeys(config.PARTITIONS);
+  // What is in the way of either is found before the other is filled.
+  const target = redis && manifest.redis.length > 0 ? await openTarget(config, keys) : null;
+  try {
+    await restorePostgres(DATABASE_URL, folder, manifest);
+    const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+    say(`postgres     ${manifest.tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
+    if (target === null) say('redis        nothing: updates that waited and kept answers are not restored');
+    else {
+      const done = { copied: 0, left: 0 };
+      for (const name of manifest.redis) {
+        const { copied, left } = await restoreServer(join(folder, name), target.connection, keys);
+        done.copied += copied;
+        done.left += left;
+      }
+      say(`redis        ${done.copied} keys${done.left > 0 ? `; ${done.left} of others were left out` : ''}`);
+    }
+  } finally {
+    if (target) await closeTarget(target);
+  }
+  say(`restored     as of ${manifest.made_at}; uploaded files are not part of it`);
+}

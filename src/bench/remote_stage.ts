@@ -1,0 +1,170 @@
+/** What a load on a running installation calls, and what it needs there: with a person's token a bot of its own, for the run. */
+import { randomBytes } from 'node:crypto';
+import { call, expect, inParallel } from './client.js';
+import { once, type Series } from './series.js';
+
+export const remoteNames = ['getMe', 'sendMessage', 'editMessageText', 'personWrites', 'history'] as const;
+export type RemoteName = (typeof remoteNames)[number];
+
+export interface RemoteScenario {
+  readonly name: RemoteName;
+  readonly series: Series;
+  /** Throws WrongAnswer unless the installation answers as it must. */
+  verify(): Promise<void>;
+}
+
+export interface Stage {
+  /** Those that the token is enough for. */
+  readonly scenarios: readonly RemoteScenario[];
+  /** Deletes what was made. */
+  close(): Promise<void>;
+}
+
+export interface StageOptions {
+  /** Without a slash at its end. */
+  readonly url: string;
+  /** Of a bot or a person. */
+  readonly token: string;
+  /** With a bot's token: where it may send. */
+  readonly chat: number | undefined;
+  /** The highest rate of edits: each message may be edited once a second. */
+  readonly rate: number;
+}
+
+interface Message {
+  readonly message_id: number;
+  readonly text: string;
+  readonly chat: { readonly id: number };
+}
+
+const text = 'The parcel 4711 has left the depot and will be with you between two and four in the afternoon.';
+const batch = 100;
+
+/** A person's has another letter there, and what an identity provider issues no colon. */
+export const isBotToken = (token: string): boolean => /^\d+:A/.test(token);
+
+function getMe(url: string, bot: string): RemoteScenario {
+  const path = `/bot${bot}/getMe`;
+  return {
+    name: 'getMe',
+    series: { origin: url, calls: [{ verb: 'GET', path }], rows: once },
+    async verify() {
+      const me = await call<{ id: number; is_bot: boolean }>(`${url}${path}`);
+      expect(me.is_bot && bot.startsWith(`${me.id}:`), 'getMe names another bot');
+    },
+  };
+}
+
+function sendMessage(url: string, bot: string, chat_id: number): RemoteScenario {
+  const path = `/bot${bot}/sendMessage`;
+  const body = JSON.stringify({ chat_id, text });
+  return {
+    name: 'sendMessage',
+    series: { origin: url, calls: [{ verb: 'POST', path, body }], rows: once },
+    async verify() {
+      const sent = await call<Message>(`${url}${path}`, { body });
+      expect(sent.text === text && sent.chat.id === chat_id, 'sendMessage answers with another message');
+    },
+  };
+}
+
+async function editMessageText(
+  url: string,
+  bot: string,
+  chat_id: number,
+  rate: number,
+): Promise<RemoteScenario> {
+  const method = `${url}/bot${bot}`;
+  const first = await call<Message>(`${method}/sendMessage`, { body: { chat_id, text } });
+  const wanted = Math.ceil(rate * 1.5) + 1;
+  const copies = await inParallel(Math.ceil(wanted / batch), 2, () =>
+    call<Array<{ message_id: number }>>(`${method}/copyMessages`, {
+      body: { chat_id, from_chat_id: chat_id, message_ids: Array(batch).fill(first.message_id) },
+    }),
+  );
+  const ids = copies.flat().map(({ message_id }) => message_id);
+  const path = `/bot${bot}/editMessageText`;
+  let edits = 0;
+  return {
+    name: 'editMessageText',
+    series: {
+      origin: url,
+      calls: [
+        {
+          verb: 'POST',
+          path,
+          body: `{"chat_id":${chat_id},"message_id":{1},"text":"edited in pass {pass} of {salt}"}`,
+        },
+      ],
+      rows: ids.map((id) => [String(id)]),
+    },
+    async verify() {
+      // One that the load does not touch, and not twice within a second.
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      const words = `edited ${++edits}`;
+      const body = { chat_id, message_id: first.message_id, text: words };
+      const edited = await call<Message>(`${url}${path}`, { body });
+      expect(edited.text === words, 'editMessageText answers with another text');
+    },
+  };
+}
+
+/** The person of the token, with their own bot. */
+function personal(url: string, token: string, bot: number): RemoteScenario[] {
+  const path = `/api/chats/${bot}/messages`;
+  const body = JSON.stringify({ text });
+  const newest = `${path}?limit=20`;
+  const verify = async () => {
+    const sent = await call<Message>(`${url}${path}`, { token, body });
+    const [last] = await call<Message[]>(`${url}${newest}`, { token });
+    expect(
+      last?.message_id === sent.message_id && last.text === text,
+      'the newest message of the chat is another one',
+    );
+  };
+  return [
+    {
+      name: 'personWrites',
+      series: { origin: url, calls: [{ verb: 'POST', path, token, body }], rows: once },
+      verify,
+    },
+    {
+      name: 'history',
+      series: { origin: url, calls: [{ verb: 'GET', path: newest, token }], rows: once },
+      verify,
+    },
+  ];
+}
+
+/** Makes what the load needs. Throws WrongAnswer when the installation refuses. */
+export async function openStage({ url, token, chat, rate }: StageOptions): Promise<Stage> {
+  if (isBotToken(token)) {
+    const inChat =
+      chat === undefined
+        ? []
+        : [sendMessage(url, token, chat), await editMessageText(url, token, chat, rate)];
+    return { scenarios: [getMe(url, token), ...inChat], close: async () => {} };
+  }
+  const me = await call<{ id: number }>(`${url}/api/me`, { token });
+  const username = `bench_${randomBytes(6).toString('hex')}_bot`;
+  const bot = await call<{ id: number; token: string }>(`${url}/api/me/bots`, {
+    token,
+    body: { username, name: 'Bench' },
+  });
+  const close = async () => {
+    await call(`${url}/api/me/bots/${bot.id}`, { verb: 'DELETE', token });
+  };
+  try {
+    await call(`${url}/api/bots/${username}/start`, { token, body: {} });
+    const scenarios = [
+      getMe(url, bot.token),
+      sendMessage(url, bot.token, me.id),
+      await editMessageText(url, bot.token, me.id, rate),
+      ...personal(url, token, bot.id),
+    ];
+    return { scenarios, close };
+  } catch (error) {
+    await close().catch(() => {});
+    throw error;
+  }
+}

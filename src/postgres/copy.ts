@@ -1,0 +1,158 @@
+/** Copies whole tables out of a database at one instant, and into an empty one. */
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import pg from 'pg';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+
+export interface TableShape {
+  readonly name: string;
+  readonly columns: readonly string[];
+}
+
+export interface SequenceState {
+  readonly name: string;
+  readonly last: string;
+  /** Whether `last` was given out already. */
+  readonly called: boolean;
+}
+
+/** All tables as they were when it was opened, whatever is written since. */
+export interface Snapshot {
+  /** Those that others refer to come before these. */
+  tables(): Promise<TableShape[]>;
+  sequences(): Promise<SequenceState[]>;
+  /** What is noted of the installation: partitions, and check values of keys and peppers. */
+  installation(): Promise<Record<string, string>>;
+  /** Writes a table in the text form of COPY; returns how many rows it has. */
+  copyOut(table: TableShape, to: readonly [...NodeJS.ReadWriteStream[], Writable]): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** The migration runner keeps this one. */
+const ownTable = 'schema_migrations';
+
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+const shapes = `select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
+  from pg_class c join pg_attribute a on a.attrelid = c.oid
+ where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+   and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and c.relname <> $1
+ group by c.relname order by c.relname`;
+
+const references = `select k.conrelid::regclass::text as child, k.confrelid::regclass::text as parent
+  from pg_constraint k where k.contype = 'f' and k.conrelid <> k.confrelid and k.connamespace = 'public'::regnamespace`;
+
+/** Parents first. Throws when tables refer to each other in a circle. */
+function ordered(
+  tables: readonly TableShape[],
+  links: readonly { readonly child: string; readonly parent: string }[],
+): TableShape[] {
+  const left = new Map(tables.map((table) => [table.name, table]));
+  const sorted: TableShape[] = [];
+  while (left.size > 0) {
+    const free = [...left.values()].filter(
+      ({ name }) => !links.some(({ child, parent }) => child === name && left.has(parent)),
+    );
+    if (free.length === 0) throw new Error(`tables refer to each other: ${[...left.keys()].join(', ')}`);
+    for (const table of free) {
+      left.delete(table.name);
+      sorted.push(table);
+    }
+  }
+  return sorted;
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: 5_000,
+    application_name: 'petrel-copy',
+  });
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+/** Errors: what Postgres says. */
+export async function openSnapshot(url: string): Promise<Snapshot> {
+  const client = await connect(url);
+  await client.query('begin isolation level repeatable read read only');
+  return {
+    async tables() {
+      const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTable]);
+      const links = await client.query<{ child: string; parent: string }>(references);
+      return ordered(tables.rows, links.rows);
+    },
+    async sequences() {
+      const { rows } = await client.query<{ name: string }>(
+        "select sequencename as name from pg_sequences where schemaname = 'public' order by 1",
+      );
+      const states: SequenceState[] = [];
+      for (const { name } of rows) {
+        const state = await client.query(
+          `select last_value::text as last, is_called as called from ${quoted(name)}`,
+        );
+        states.push({ name, ...state.rows[0] });
+      }
+      return states;
+    },
+    async installation() {
+      const { rows } = await client.query('select name, value from installation');
+      return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+    },
+    async copyOut({ name, columns }, to) {
+      const out = client.query(copyTo(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) to stdout`));
+      await pipeline([out, ...to]);
+      return out.rowCount ?? 0;
+    },
+    // It changed nothing.
+    close: () => client.end(),
+  };
+}
+
+/** Whether a database holds no table at all. */
+export async function isEmpty(url: string): Promise<boolean> {
+  const client = await connect(url);
+  try {
+    const { rows } = await client.query(
+      "select not exists (select from pg_tables where schemaname = 'public') as empty",
+    );
+    return rows[0].empty;
+  } finally {
+    await client.end();
+  }
+}
+
+export interface TableSource extends TableShape {
+  readonly rows: number;
+  open(): readonly [Readable, ...NodeJS.ReadWriteStream[]];
+}
+
+/**
+ * Replaces the content of these tables, in the order given, and the state of sequences, in one transaction. Errors: what Postgres
+ * says, or a table that came out with another number of rows; then nothing was changed.
+ */
+export async function copyIn(
+  url: string,
+  tables: readonly TableSource[],
+  sequences: readonly SequenceState[],
+): Promise<void> {
+  const client = await connect(url);
+  try {
+    await client.query('begin');
+    await client.query(`truncate ${tables.map(({ name }) => quoted(name)).join(', ')}`);
+    for (const { name, columns, rows, open } of tables) {
+      const into = client.query(
+        copyFrom(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) from stdin`),
+      );
+      await pipeline([...open(), into]);
+      if (into.rowCount !== rows) throw new Error(`${name}: ${into.rowCount} rows instead of ${rows}`);
+    }
+    for (const { name, last, called } of sequences)
+      await client.query('select setval($1::regclass, $2::bigint, $3)', [quoted(name), last, called]);
+    await client.query('commit');
+    await client.query('analyze');
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,64 @@
+/** Tells whoever runs it that Redis goes on under another history, and what that may have cost. */
+import type { RaisedPartition } from '../journal/recovery.js';
+import type { Logger } from '../obs/log.js';
+import { counter, type Figure, gauge } from '../obs/metrics.js';
+import type { Pauses } from '../redis/pauses.js';
+
+export interface Histories {
+  raised(raised: RaisedPartition): void;
+  readonly stats: { readonly raised: number; readonly proven: number };
+}
+
+/** Partitions of one failover meet it within milliseconds of each other: they are told in one line. */
+const gatherMs = 500;
+
+const perhaps =
+  'Redis was restarted, replaced or moved: what it acknowledged and did not keep itself is lost; no id comes twice, they go on 10,000 higher';
+const certain =
+  'Redis lost changes that it had acknowledged: those that Postgres has are read back from there, later ones are lost; no id comes twice';
+
+export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
+  const stats = { raised: 0, proven: 0 };
+  let waiting: RaisedPartition[] = [];
+
+  function tell(): void {
+    const proven = waiting.filter((each) => each.proven).length;
+    log.warn({ partitions: waiting.length, lost_for_certain: proven }, proven > 0 ? certain : perhaps);
+    waiting = [];
+  }
+
+  return {
+    stats,
+    raised(raised) {
+      stats.raised++;
+      if (raised.proven) stats.proven++;
+      if (waiting.push(raised) === 1) setTimeout(tell, gatherMs).unref();
+    },
+  };
+}
+
+/** What metrics tell of both. */
+export function redisFigures(histories: Histories, pauses: Pauses): Figure[] {
+  return [
+    counter(
+      'petrel_redis_histories_raised',
+      'Partitions that this process found under another history of Redis: a restart, a failover, a moved slot.',
+      () => histories.stats.raised,
+    ),
+    counter(
+      'petrel_redis_histories_lost',
+      'Of these, partitions of which Redis had lost changes for certain.',
+      () => histories.stats.proven,
+    ),
+    counter(
+      'petrel_redis_moving_refused',
+      'Calls that were refused since their slot was being moved.',
+      () => pauses.stats.refused,
+    ),
+    gauge(
+      'petrel_redis_moving_longest_ms',
+      'Longest time for which calls on a partition were refused since its slot was being moved.',
+      () => pauses.stats.longest_ms,
+    ),
+  ];
+}

@@ -1,0 +1,106 @@
+/** Forms that the text of a setting may have. */
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { limits } from './limits.js';
+
+export const whole = (min: number, max: number) =>
+  z.coerce
+    .number({ error: `a whole number from ${min} to ${max}` })
+    .int({ error: `a whole number from ${min} to ${max}` })
+    .min(min, { error: `a whole number from ${min} to ${max}` })
+    .max(max, { error: `a whole number from ${min} to ${max}` });
+
+export const int = (min: number, max: number, fallback: number) => whole(min, max).default(fallback);
+
+export const url = (protocols: readonly string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    error: `a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+  });
+
+/** Servers as URLs; what the first one says of protocol and password holds for those that are bare. */
+export const servers = (port: number) =>
+  z.string().transform((text, ctx) => {
+    const parts = text.split(',').map((part) => part.trim());
+    const [first = ''] = parts;
+    const model = new URL(URL.canParse(first) && first.includes('://') ? first : 'redis://seed:6379');
+    const urls = parts.map((part) => {
+      if (part.includes('://')) return part;
+      const auth = model.password || model.username ? `${model.username}:${model.password}@` : '';
+      return `${model.protocol}//${auth}${part}`;
+    });
+    const usable = (given: string) =>
+      URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol) && new URL(given).hostname !== '';
+    if (!urls.every(usable)) {
+      ctx.addIssue({
+        code: 'custom',
+        message: 'host:port or redis:// or rediss:// URLs, separated by commas',
+      });
+      return z.NEVER;
+    }
+    return urls.map((given) => {
+      const url = new URL(given);
+      url.port ||= String(port);
+      return url.href;
+    });
+  });
+
+export const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, {
+  error: 'up to 64 letters, digits and hyphens',
+});
+
+export const flag = z
+  .enum(['0', '1', 'true', 'false'], { error: '0 or 1' })
+  .transform((text) => text === '1' || text === 'true');
+
+/** `id:base64,id:base64`, the first one encrypts, all decrypt. */
+export const keyRing = z.string().transform((text, ctx) => {
+  const keys = text.split(',').map((part) => {
+    const [id = '', base64 = ''] = part.trim().split(':');
+    return { id, key: Buffer.from(base64, 'base64') };
+  });
+  const malformed = keys.some(({ id, key }) => !/^[A-Za-z0-9]{1,16}$/.test(id) || key.length !== 32);
+  if (malformed || new Set(keys.map(({ id }) => id)).size < keys.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: 'id:base64 of 32 bytes, several of different ids separated by commas',
+    });
+    return z.NEVER;
+  }
+  return keys;
+});
+
+/** Several separated by commas: the first makes what is new, all are accepted. */
+export const peppers = z.string().transform((text, ctx) => {
+  const all = text.split(',').map((part) => part.trim());
+  if (all.some((pepper) => pepper.length < 32) || new Set(all).size < all.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: 'at least 32 characters, several different ones separated by commas',
+    });
+    return z.NEVER;
+  }
+  return all;
+});
+
+/** `10.0.0.0/8,fd00::/8`; a bare address is a range of one. */
+export const cidrs = z.string().transform((text, ctx) => {
+  const ranges = text.split(',').map((part) => {
+    const [, address = '', bits] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(part.trim()) ?? [];
+    const width = isIP(address) === 4 ? 32 : 128;
+    return isIP(address) !== 0 && Number(bits ?? 0) <= width ? `${address}/${bits ?? width}` : undefined;
+  });
+  if (ranges.includes(undefined)) {
+    ctx.addIssue({ code: 'custom', message: 'ranges of addresses like 10.0.0.0/8, separated by commas' });
+    return z.NEVER;
+  }
+  return ranges as string[];
+});
+
+/** `30/1`: up to 30 at once, which come back within a second. */
+export const rate = z.string().transform((text, ctx) => {
+  const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
+  if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
+    return { calls, seconds };
+  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day' });
+  return z.NEVER;
+});

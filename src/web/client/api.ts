@@ -1,0 +1,104 @@
+/** Calls of the application API, with the token of who is signed in. */
+import { signOut, token } from './session.js';
+
+export class ApiFailure extends Error {
+  readonly status: number;
+  /** seconds */
+  readonly retryAfter: number;
+
+  constructor(status: number, description: string, retryAfter = 0) {
+    super(description.replace(/^(Bad Request|Forbidden|Not Found|Conflict|Too Many Requests): /, ''));
+    this.status = status;
+    this.retryAfter = retryAfter;
+  }
+}
+
+export interface CallOptions {
+  /** A call that is repeated does nothing twice under the same key. */
+  key?: string;
+  /** Another token than the present one: a refusal of it signs nobody out. */
+  as?: string;
+  signal?: AbortSignal;
+}
+
+type Body = Record<string, unknown> | Blob | FormData | undefined;
+
+const tries_max = 3;
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function once(verb: string, path: string, body: Body, options: CallOptions): Promise<unknown> {
+  const headers: Record<string, string> = { Authorization: `Bearer ${options.as ?? token.value}` };
+  const plain = body !== undefined && !(body instanceof Blob) && !(body instanceof FormData);
+  if (plain) headers['Content-Type'] = 'application/json';
+  if (options.key) headers['Idempotency-Key'] = options.key;
+  const sent = plain ? JSON.stringify(body) : (body as Blob | FormData | undefined);
+  const answer = await fetch(path, {
+    method: verb,
+    headers,
+    body: sent,
+    signal: options.signal,
+    cache: 'no-store',
+  });
+  const told = (await answer.json().catch(() => ({}))) as {
+    ok?: boolean;
+    result?: unknown;
+    description?: string;
+    parameters?: { retry_after?: number };
+  };
+  if (answer.ok && told.ok) return 'result' in told ? told.result : told;
+  if (answer.status === 401 && options.as === undefined) signOut();
+  throw new ApiFailure(answer.status, told.description ?? answer.statusText, told.parameters?.retry_after);
+}
+
+/** Safe to repeat: reading, and what carries a key. */
+const repeats = (verb: string, options: CallOptions) => verb === 'GET' || options.key !== undefined;
+
+/** The `result` of a call, or the whole body where there is no envelope. Throws an ApiFailure, or what `fetch` throws. */
+export async function call<T>(
+  verb: string,
+  path: string,
+  body?: Body,
+  options: CallOptions = {},
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return (await once(verb, path, body, options)) as T;
+    } catch (error) {
+      if (options.signal?.aborted || attempt >= tries_max || !repeats(verb, options)) throw error;
+      if (error instanceof ApiFailure && error.status !== 429 && error.status !== 503) throw error;
+      const seconds = error instanceof ApiFailure ? Math.min(error.retryAfter || 1, 5) : attempt;
+      await wait(seconds * 1_000);
+    }
+  }
+}
+
+export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', path, undefined, { signal });
+
+/** What a failure says to a person. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+const blobs = new Map<string, Promise<string>>();
+const blobs_max = 300;
+
+/** An address of a stored file that this page alone can read; the same file is loaded once. */
+export function fileUrl(path: string): Promise<string> {
+  const known = blobs.get(path);
+  if (known) return known;
+  const loaded = (async () => {
+    const answer = await fetch(path, { headers: { Authorization: `Bearer ${token.value}` } });
+    if (!answer.ok) throw new ApiFailure(answer.status, answer.statusText);
+    return URL.createObjectURL(await answer.blob());
+  })();
+  blobs.set(path, loaded);
+  loaded.catch(() => blobs.delete(path));
+  if (blobs.size > blobs_max) {
+    const [oldest] = blobs;
+    if (oldest) {
+      blobs.delete(oldest[0]);
+      oldest[1].then((url) => URL.revokeObjectURL(url)).catch(() => {});
+    }
+  }
+  return loaded;
+}

@@ -1,0 +1,182 @@
+/** The whole window: who is signed in, the list of chats, and what is open beside it. */
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { ApiFailure, get, reasonOf } from './api.js';
+import { chats, startChats } from './model/chats.js';
+import { drop, notes } from './notes.js';
+import { go, route } from './route.js';
+import { me, signOut, token } from './session.js';
+import { useCell, useSignal } from './signal.js';
+import type { User } from './types.js';
+import { ChatView } from './view/chat.js';
+import { ChatList, openUsername } from './view/chat_list.js';
+import { Icon } from './view/icons.js';
+import { Settings } from './view/settings.js';
+import { SignIn } from './view/sign_in.js';
+import { StartScreen } from './view/start.js';
+import { Dialog, Spinner, Trouble } from './view/ui.js';
+import { language, setLanguage, t, wantedLanguage } from './words.js';
+
+const Bots = lazy(() => import('./bots/bots.js'));
+
+function Welcome() {
+  return (
+    <main className="main welcome">
+      <div className="card center-text">
+        <img src="/app/icon.svg" alt="" width="64" height="64" />
+        <h2>{t('welcome')}</h2>
+        <p className="muted">{t('welcome_hint')}</p>
+        <div className="row center-row">
+          <a className="button primary" href="#/bots/new">
+            <Icon name="bot" size={18} /> {t('create_bot')}
+          </a>
+          <a className="button" href="#/bots">
+            {t('my_bots')}
+          </a>
+        </div>
+      </div>
+    </main>
+  );
+}
+
+/** A link to a username, which may be that of a bot, a person or a chat. */
+function Opening({ username }: { username: string }) {
+  const [missing, setMissing] = useState(false);
+  useEffect(() => {
+    setMissing(false);
+    void openUsername(username).then((found) => {
+      if (!found) setMissing(true);
+    });
+  }, [username]);
+  return (
+    <main className="main center">
+      {missing ? (
+        <div className="card">
+          <p>{t('nobody_has', { name: username })}</p>
+          <button type="button" className="button" onClick={() => go('')}>
+            {t('back')}
+          </button>
+        </div>
+      ) : (
+        <Spinner />
+      )}
+    </main>
+  );
+}
+
+function Page() {
+  const { page, id, tab } = useCell(route);
+  switch (page) {
+    case 'chat':
+      return <ChatView key={id} id={Number(id)} tab={tab} />;
+    case 'bot':
+      return <StartScreen key={id} username={id} />;
+    case 'to':
+      return <Opening username={id} />;
+    case 'bots':
+      return (
+        <Suspense
+          fallback={
+            <main className="main center">
+              <Spinner />
+            </main>
+          }
+        >
+          <Bots id={id} tab={tab} />
+        </Suspense>
+      );
+    case 'settings':
+      return <Settings />;
+    default:
+      return <Welcome />;
+  }
+}
+
+function Notes() {
+  const list = useCell(notes);
+  const alert = list.find(({ kind }) => kind === 'alert');
+  return (
+    <>
+      <div className="notes" role="status" aria-live="polite">
+        {list
+          .filter(({ kind }) => kind === 'note')
+          .map(({ id, text }) => (
+            <div className="note" key={id}>
+              {text}
+            </div>
+          ))}
+      </div>
+      {alert && (
+        <Dialog key={alert.id} title="" close={() => drop(alert.id)}>
+          <p className="pre-line">{alert.text}</p>
+          <footer className="row end">
+            {alert.url && (
+              <a className="button" href={alert.url} target="_blank" rel="noopener noreferrer nofollow">
+                {t('open')}
+              </a>
+            )}
+            <button type="button" className="button primary" onClick={() => drop(alert.id)}>
+              {t('ok')}
+            </button>
+          </footer>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** The title tells how many messages wait. */
+function Title() {
+  useSignal(chats);
+  const unread = [...chats.byId.values()].reduce((sum, chat) => sum + (chat.unread_count ?? 0), 0);
+  useEffect(() => {
+    document.title = unread > 0 ? `(${unread > 99 ? '99+' : unread}) Petrel` : 'Petrel';
+  }, [unread]);
+  return null;
+}
+
+function SignedIn() {
+  const { page } = useCell(route);
+  useEffect(() => startChats(), []);
+  return (
+    <div className={page === '' ? 'app' : 'app open'}>
+      <Title />
+      <ChatList />
+      <Page />
+    </div>
+  );
+}
+
+export function App() {
+  const secret = useCell(token);
+  const user = useCell(me);
+  useCell(language);
+  const [failure, setFailure] = useState('');
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the person may have a language of their own
+  useEffect(() => void setLanguage(wantedLanguage(), false), [user]);
+  const load = () => {
+    setFailure('');
+    get<User>('/api/me').then(
+      (found) => me.set(found),
+      (error) => {
+        if (error instanceof ApiFailure && error.status === 401) signOut();
+        else setFailure(reasonOf(error));
+      },
+    );
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked once for each token
+  useEffect(() => {
+    if (secret !== '' && !me.value) load();
+  }, [secret]);
+  let shown = <SignedIn />;
+  if (secret === '') shown = <SignIn />;
+  else if (!user)
+    shown = (
+      <main className="sign-in">{failure ? <Trouble text={failure} retry={load} /> : <Spinner />}</main>
+    );
+  return (
+    <>
+      {shown}
+      <Notes />
+    </>
+  );
+}

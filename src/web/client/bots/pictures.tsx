@@ -1,0 +1,186 @@
+/** The avatar and the start picture of a bot: chosen, cropped under one's eyes, and sent as what they will be. */
+import { useEffect, useRef, useState } from 'react';
+import Cropper, { type Area } from 'react-easy-crop';
+import 'react-easy-crop/react-easy-crop.css';
+import { call, reasonOf } from '../api.js';
+import { profiles } from '../names.js';
+import { say } from '../notes.js';
+import { Confirm, Dialog, Face, useFile } from '../view/ui.js';
+import { t } from '../words.js';
+import type { BotProps } from './bot.js';
+
+const forms = {
+  avatar: { width: 640, height: 640, shape: 'round' },
+  start_picture: { width: 640, height: 360, shape: 'rect' },
+} as const;
+type Kind = keyof typeof forms;
+
+async function cut(url: string, area: Area, width: number, height: number): Promise<Blob> {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const canvas = document.createElement('canvas');
+  canvas.width = width;
+  canvas.height = height;
+  const drawing = canvas.getContext('2d');
+  if (!drawing) throw new Error(t('media_unavailable'));
+  drawing.imageSmoothingQuality = 'high';
+  drawing.drawImage(image, area.x, area.y, area.width, area.height, 0, 0, width, height);
+  return new Promise((resolve, reject) =>
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(t('media_unavailable')))), 'image/png'),
+  );
+}
+
+function Crop({
+  kind,
+  file,
+  close,
+  save,
+}: {
+  kind: Kind;
+  file: File;
+  close: () => void;
+  save: (picture: Blob) => void;
+}) {
+  const { width, height, shape } = forms[kind];
+  const [url, setUrl] = useState('');
+  const [crop, setCrop] = useState({ x: 0, y: 0 });
+  const [zoom, setZoom] = useState(1);
+  const [area, setArea] = useState<Area | null>(null);
+  useEffect(() => {
+    const made = URL.createObjectURL(file);
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [file]);
+  return (
+    <Dialog title={t(kind)} close={close} wide>
+      <div className="cropper">
+        {url && (
+          <Cropper
+            image={url}
+            crop={crop}
+            zoom={zoom}
+            aspect={width / height}
+            cropShape={shape}
+            showGrid={false}
+            disableAutomaticStylesInjection
+            onCropChange={setCrop}
+            onZoomChange={setZoom}
+            onCropComplete={(_, pixels) => setArea(pixels)}
+          />
+        )}
+      </div>
+      <label className="field">
+        {t('zoom')}
+        <input
+          type="range"
+          min={1}
+          max={4}
+          step={0.01}
+          value={zoom}
+          onChange={(event) => setZoom(Number(event.target.value))}
+        />
+      </label>
+      <footer className="row end">
+        <button type="button" className="button" onClick={close}>
+          {t('cancel')}
+        </button>
+        <button
+          type="button"
+          className="button primary"
+          disabled={!area}
+          onClick={() => {
+            if (area)
+              cut(url, area, width, height).then(save, (error) => {
+                say(reasonOf(error));
+                close();
+              });
+          }}
+        >
+          {t('save')}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function PictureCard({ kind, bot, changed }: BotProps & { kind: Kind }) {
+  const [file, setFile] = useState<File | null>(null);
+  const [removing, setRemoving] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  const present = bot[kind];
+  const { url } = useFile(kind === 'start_picture' ? present?.url : undefined);
+  const run = async (work: Promise<unknown>) => {
+    try {
+      await work;
+      say(t('saved'));
+      void profiles.load(bot.username, true);
+      changed();
+    } catch (error) {
+      say(reasonOf(error));
+    }
+    setFile(null);
+  };
+  const path = `/api/me/bots/${bot.id}/${kind}`;
+  return (
+    <section className="card stack">
+      <h3>{t(kind)}</h3>
+      <p className="muted">{t(`${kind}_hint`)}</p>
+      {kind === 'avatar' ? (
+        <Face id={bot.id} name={bot.name} picture={bot.avatar} size={128} />
+      ) : (
+        <div className="start-picture">
+          {url ? <img src={url} alt={t('start_picture')} /> : <span>640 × 360</span>}
+        </div>
+      )}
+      <div className="row wrap">
+        <button type="button" className="button primary" onClick={() => input.current?.click()}>
+          {t('choose_picture')}
+        </button>
+        {present && (
+          <button type="button" className="button danger" onClick={() => setRemoving(true)}>
+            {t('remove')}
+          </button>
+        )}
+        <input
+          ref={input}
+          type="file"
+          accept="image/png,image/jpeg,image/webp"
+          hidden
+          aria-label={t(kind)}
+          onChange={(event) => {
+            setFile(event.target.files?.[0] ?? null);
+            event.target.value = '';
+          }}
+        />
+      </div>
+      {file && (
+        <Crop
+          kind={kind}
+          file={file}
+          close={() => setFile(null)}
+          save={(blob) => void run(call('PUT', path, blob))}
+        />
+      )}
+      {removing && (
+        <Confirm
+          title={t('remove')}
+          text={t('remove_picture_hint')}
+          action={t('remove')}
+          danger
+          close={() => setRemoving(false)}
+          act={() => void run(call('DELETE', path))}
+        />
+      )}
+    </section>
+  );
+}
+
+export function Pictures(props: BotProps) {
+  return (
+    <>
+      <PictureCard {...props} kind="avatar" />
+      <PictureCard {...props} kind="start_picture" />
+    </>
+  );
+}

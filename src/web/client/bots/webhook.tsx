@@ -1,0 +1,240 @@
+/** How updates reach the bot: its webhook, each attempt, and what could not be delivered. */
+import { useCallback, useEffect, useState } from 'react';
+import { call, get, reasonOf } from '../api.js';
+import { say } from '../notes.js';
+import type { Page } from '../types.js';
+import { Icon } from '../view/icons.js';
+import { Confirm, Spinner, Trouble } from '../view/ui.js';
+import { fullDate, t } from '../words.js';
+import type { BotProps } from './bot.js';
+
+interface State {
+  url: string;
+  pending_update_count: number;
+  last_error_date: number | null;
+  last_error_message: string | null;
+  max_connections: number;
+  ip_address?: string;
+}
+
+interface Attempt {
+  update_id: number;
+  date: number;
+  delivered: boolean;
+  status: number | null;
+  error: string | null;
+  latency_ms: number;
+  answer: string;
+  tries: number;
+  next_try_date: number | null;
+  dead?: string;
+}
+
+interface DeadLetter {
+  update_id: number;
+  reason: string;
+  date: number;
+  update: unknown;
+}
+
+function StateCard({ state }: { state: State }) {
+  return (
+    <section className="card stack">
+      <h3>{t('webhook')}</h3>
+      <dl className="facts">
+        <dt>{t('address')}</dt>
+        <dd dir="ltr">{state.url || t('polls')}</dd>
+        {state.ip_address && (
+          <>
+            <dt>IP</dt>
+            <dd dir="ltr">{state.ip_address}</dd>
+          </>
+        )}
+        <dt>{t('waiting_updates')}</dt>
+        <dd>{state.pending_update_count}</dd>
+        <dt>{t('connections')}</dt>
+        <dd>{state.max_connections}</dd>
+        <dt>{t('last_error')}</dt>
+        <dd className={state.last_error_message ? 'bad' : ''}>
+          {state.last_error_message && state.last_error_date
+            ? `${state.last_error_message} · ${fullDate(state.last_error_date)}`
+            : t('none')}
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+function AttemptRow({ attempt }: { attempt: Attempt }) {
+  const { delivered, status, error, answer, dead } = attempt;
+  return (
+    <li>
+      <details>
+        <summary>
+          <span className={delivered ? 'dot good' : 'dot bad'} />
+          <span className="grow">
+            {delivered ? t('delivered') : (error ?? t('failed'))} {status !== null && <code>{status}</code>}
+            <small>
+              {fullDate(attempt.date)} · {attempt.latency_ms} ms · {t('try_number', { n: attempt.tries })}
+            </small>
+          </span>
+          <code>{attempt.update_id}</code>
+        </summary>
+        {attempt.next_try_date !== null && (
+          <p className="muted">{t('next_try', { date: fullDate(attempt.next_try_date) })}</p>
+        )}
+        {dead && <p className="bad">{t('given_up', { reason: dead })}</p>}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
+        <pre className="code" tabIndex={0} dir="ltr">
+          {answer || t('no_answer')}
+        </pre>
+      </details>
+    </li>
+  );
+}
+
+/** A list that grows by pages. */
+function usePages<T>(path: string) {
+  const [items, setItems] = useState<T[] | null>(null);
+  const [cursor, setCursor] = useState<string | undefined>();
+  const [failure, setFailure] = useState('');
+  const load = useCallback(
+    async (from?: string) => {
+      setFailure('');
+      try {
+        const page = await get<Page<T>>(
+          `${path}?limit=20${from ? `&cursor=${encodeURIComponent(from)}` : ''}`,
+        );
+        setItems((before) => (from && before ? [...before, ...page.items] : page.items));
+        setCursor(page.next_cursor);
+      } catch (error) {
+        setFailure(reasonOf(error));
+      }
+    },
+    [path],
+  );
+  useEffect(() => void load(), [load]);
+  return { items, cursor, failure, load };
+}
+
+export function WebhookPage({ bot }: BotProps) {
+  const base = `/api/me/bots/${bot.id}/webhook`;
+  const [state, setState] = useState<State | null>(null);
+  const [failure, setFailure] = useState('');
+  const [discarding, setDiscarding] = useState(false);
+  const attempts = usePages<Attempt>(`${base}/deliveries`);
+  const letters = usePages<DeadLetter>(`${base}/dead_letters`);
+  const load = useCallback(() => {
+    setFailure('');
+    get<State>(base).then(setState, (error) => setFailure(reasonOf(error)));
+  }, [base]);
+  useEffect(load, [load]);
+  const refresh = () => {
+    load();
+    void attempts.load();
+    void letters.load();
+  };
+  const replay = async (what: Record<string, unknown>) => {
+    try {
+      const { queued } = await call<{ queued: number }>('POST', `${base}/replay`, what);
+      say(t('replayed', { n: queued }));
+    } catch (error) {
+      say(reasonOf(error));
+    }
+    refresh();
+  };
+  const discard = async () => {
+    try {
+      const { discarded } = await call<{ discarded: number }>('DELETE', `${base}/dead_letters`);
+      say(t('discarded', { n: discarded }));
+    } catch (error) {
+      say(reasonOf(error));
+    }
+    refresh();
+  };
+  return (
+    <>
+      {failure && <Trouble text={failure} retry={load} />}
+      {state ? <StateCard state={state} /> : !failure && <Spinner />}
+      <section className="card stack">
+        <header className="row wrap">
+          <h3 className="grow">{t('dead_letters')}</h3>
+          {(letters.items?.length ?? 0) > 0 && (
+            <>
+              <button type="button" className="button" onClick={() => void replay({ dead_letters: true })}>
+                {t('replay_all')}
+              </button>
+              <button type="button" className="button danger" onClick={() => setDiscarding(true)}>
+                {t('discard_all')}
+              </button>
+            </>
+          )}
+        </header>
+        <p className="muted">{letters.items?.length === 0 ? t('no_dead_letters') : t('dead_letters_hint')}</p>
+        {letters.failure && <Trouble text={letters.failure} retry={() => void letters.load()} />}
+        <ul className="attempts">
+          {letters.items?.map(({ update_id, reason, date, update }) => (
+            <li key={update_id}>
+              <details>
+                <summary>
+                  <span className="dot bad" />
+                  <span className="grow">
+                    {reason}
+                    <small>{fullDate(date)}</small>
+                  </span>
+                  <code>{update_id}</code>
+                </summary>
+                {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
+                <pre className="code" tabIndex={0} dir="ltr">
+                  {JSON.stringify(update, null, 2)}
+                </pre>
+                <button
+                  type="button"
+                  className="button"
+                  onClick={() => void replay({ from_update_id: update_id, to_update_id: update_id })}
+                >
+                  {t('replay')}
+                </button>
+              </details>
+            </li>
+          ))}
+        </ul>
+        {letters.cursor && (
+          <button type="button" className="button" onClick={() => void letters.load(letters.cursor)}>
+            {t('more')}
+          </button>
+        )}
+      </section>
+      <section className="card stack">
+        <header className="row">
+          <h3 className="grow">{t('attempts')}</h3>
+          <button type="button" className="button" onClick={refresh}>
+            <Icon name="refresh" size={18} /> {t('refresh')}
+          </button>
+        </header>
+        {attempts.failure && <Trouble text={attempts.failure} retry={() => void attempts.load()} />}
+        {attempts.items?.length === 0 && <p className="muted">{t('no_attempts')}</p>}
+        <ul className="attempts">
+          {attempts.items?.map((attempt) => (
+            <AttemptRow key={`${attempt.update_id}/${attempt.tries}/${attempt.date}`} attempt={attempt} />
+          ))}
+        </ul>
+        {attempts.cursor && (
+          <button type="button" className="button" onClick={() => void attempts.load(attempts.cursor)}>
+            {t('more')}
+          </button>
+        )}
+      </section>
+      {discarding && (
+        <Confirm
+          title={t('discard_all')}
+          text={t('discard_hint')}
+          action={t('discard_all')}
+          danger
+          close={() => setDiscarding(false)}
+          act={() => void discard()}
+        />
+      )}
+    </>
+  );
+}

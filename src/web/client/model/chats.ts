@@ -1,0 +1,208 @@
+/** The chats of who is signed in, kept up to date by the event stream. */
+import { call, get } from '../api.js';
+import { openLive } from '../live.js';
+import { me } from '../session.js';
+import { Cell, Signal } from '../signal.js';
+import type { ChatSummary, Message } from '../types.js';
+import { History } from './history.js';
+import { noteAnswer } from './presses.js';
+
+export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
+
+class Chats extends Signal {
+  readonly byId = new Map<number, ChatSummary>();
+  loaded = false;
+  failed = '';
+
+  /** Those with the latest message first. */
+  get list(): ChatSummary[] {
+    return [...this.byId.values()].sort((a, b) => (b.last_message?.date ?? 0) - (a.last_message?.date ?? 0));
+  }
+
+  async load(): Promise<void> {
+    try {
+      const found = await get<ChatSummary[]>('/api/chats');
+      const ids = new Set(found.map(({ id }) => id));
+      for (const id of this.byId.keys()) if (!ids.has(id)) this.byId.delete(id);
+      for (const chat of found) this.#take(chat);
+      this.loaded = true;
+      this.failed = '';
+    } catch (error) {
+      this.failed = (error as Error).message;
+    }
+    this.changed();
+  }
+
+  /** A summary that was read may be older than what the stream has told meanwhile. */
+  #take(chat: ChatSummary): void {
+    const known = this.byId.get(chat.id);
+    const newer = (known?.last_message?.message_id ?? 0) > (chat.last_message?.message_id ?? 0);
+    this.byId.set(
+      chat.id,
+      newer && known ? { ...chat, last_message: known.last_message, unread_count: known.unread_count } : chat,
+    );
+  }
+
+  async refresh(id: number): Promise<void> {
+    try {
+      const chat = await get<ChatSummary>(`/api/chats/${id}`);
+      this.byId.set(id, chat);
+    } catch {
+      // Left, or not to be seen any more.
+      this.byId.delete(id);
+    }
+    this.changed();
+  }
+
+  update(id: number, change: Partial<ChatSummary>): void {
+    const chat = this.byId.get(id);
+    if (chat) this.byId.set(id, { ...chat, ...change });
+    this.changed();
+  }
+}
+
+export const chats = new Chats();
+
+const histories = new Map<number, History>();
+const histories_max = 30;
+
+export function historyOf(chat: number): History {
+  let history = histories.get(chat);
+  if (!history) {
+    history = new History(chat);
+    histories.set(chat, history);
+    const idle = [...histories].find(([id, one]) => id !== chat && one.outgoing.length === 0);
+    if (histories.size > histories_max && idle) histories.delete(idle[0]);
+  }
+  return history;
+}
+
+/** Who is typing where, by chat; what they do is told for some seconds. */
+export const typing = new Cell<ReadonlyMap<number, { readonly from: number; readonly action: string }>>(
+  new Map(),
+);
+const typing_ms = 5_500;
+const typingTimers = new Map<number, ReturnType<typeof setTimeout>>();
+
+function setTyping(chat: number, doing: { from: number; action: string } | null): void {
+  clearTimeout(typingTimers.get(chat));
+  const next = new Map(typing.value);
+  if (doing) {
+    next.set(chat, doing);
+    typingTimers.set(
+      chat,
+      setTimeout(() => setTyping(chat, null), typing_ms),
+    );
+  } else if (!next.delete(chat)) return;
+  typing.set(next);
+}
+
+/** The chat that is looked at, while it is: what comes there is read. */
+let looked = 0;
+const readUpTo = new Map<number, number>();
+
+/** The newest message of a chat has been seen. */
+export function markRead(chat: number): void {
+  const summary = chats.byId.get(chat);
+  const last = summary?.last_message?.message_id ?? 0;
+  if (!summary || last === 0) return;
+  if (summary.unread_count) chats.update(chat, { unread_count: 0 });
+  if ((readUpTo.get(chat) ?? 0) >= last) return;
+  readUpTo.set(chat, last);
+  // One call for all that comes in quick succession; what fails is told with the next message.
+  setTimeout(() => {
+    if (readUpTo.get(chat) === last)
+      call('POST', `/api/chats/${chat}/read`, { message_id: last }).catch(() => readUpTo.delete(chat));
+  }, 300);
+}
+
+export function setLooked(chat: number): void {
+  looked = chat;
+}
+
+/** Hears every message and change, for pages that show more of it. */
+export const heard = new Set<(event: string, message: Message) => void>();
+
+function onMessage(message: Message): void {
+  const { id } = message.chat;
+  const mine = message.from?.id === me.value?.id;
+  const history = histories.get(id);
+  if (mine) history?.settle(message);
+  else setTyping(id, null);
+  const chat = chats.byId.get(id);
+  const isNew = message.message_id > (chat?.last_message?.message_id ?? 0);
+  if (!chat) void chats.refresh(id);
+  else if (isNew) {
+    const seen = mine || (looked === id && document.visibilityState === 'visible' && document.hasFocus());
+    const unread = mine ? 0 : seen ? (chat.unread_count ?? 0) : (chat.unread_count ?? 0) + 1;
+    chats.update(id, { last_message: message, unread_count: unread });
+  }
+  history?.put(message, true);
+}
+
+function onEvent(event: string, data: unknown): void {
+  const told = data as { chat_id: number; message_id: number };
+  switch (event) {
+    case 'ready':
+      if (!chats.loaded) void chats.load();
+      return;
+    case 'message':
+      onMessage(data as Message);
+      break;
+    case 'edited_message': {
+      const message = data as Message;
+      const chat = chats.byId.get(message.chat.id);
+      if (chat?.last_message?.message_id === message.message_id)
+        chats.update(chat.id, { last_message: message });
+      if (chat?.pinned_message?.message_id === message.message_id)
+        chats.update(chat.id, { pinned_message: message });
+      histories.get(message.chat.id)?.put(message, false);
+      break;
+    }
+    case 'message_deleted': {
+      histories.get(told.chat_id)?.remove(told.message_id);
+      const chat = chats.byId.get(told.chat_id);
+      const shown = [chat?.last_message?.message_id, chat?.pinned_message?.message_id];
+      if (shown.includes(told.message_id)) void chats.refresh(told.chat_id);
+      return;
+    }
+    case 'pinned': {
+      const { pinned_message } = data as { pinned_message?: Message };
+      chats.update(told.chat_id, { pinned_message });
+      return;
+    }
+    case 'chat_action': {
+      const { from_id, action } = data as { from_id: number; action: string };
+      setTyping(told.chat_id, { from: from_id, action });
+      return;
+    }
+    case 'callback_answer':
+      noteAnswer(data as Parameters<typeof noteAnswer>[0]);
+      return;
+    case 'reset':
+      void chats.refresh(told.chat_id);
+      void histories.get(told.chat_id)?.reset();
+      return;
+  }
+  for (const listener of heard) listener(event, data as Message);
+}
+
+/** Begins to follow everything. The returned function ends it. */
+export function startChats(): () => void {
+  const close = openLive({
+    path: '/api/stream',
+    on: onEvent,
+    state(open) {
+      connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
+    },
+  });
+  // What one was added to elsewhere has no event of its own.
+  const onVisible = () => {
+    if (document.visibilityState === 'visible' && chats.loaded) void chats.load();
+  };
+  document.addEventListener('visibilitychange', onVisible);
+  return () => {
+    close();
+    document.removeEventListener('visibilitychange', onVisible);
+  };
+}

@@ -1,0 +1,259 @@
+/**
+ * The messages of one chat as far as they are loaded: an unbroken stretch of the history, with what is being sent behind it.
+ * Pages of history and events of the stream may come in any order and twice; what came later counts, and what was deleted
+ * stays deleted.
+ */
+import { ApiFailure, call, get } from '../api.js';
+import { Signal } from '../signal.js';
+import type { Message } from '../types.js';
+
+export interface Outgoing {
+  /** Names it for the service too: sent twice, it is there once. */
+  readonly key: string;
+  readonly text: string;
+  readonly photo?: File;
+  readonly preview?: string;
+  readonly replyTo?: Message;
+  readonly date: number;
+  failed?: string;
+}
+
+interface Told {
+  readonly at: number;
+  readonly message: Message;
+  readonly isNew: boolean;
+}
+
+const page = 50;
+const told_max = 2_000;
+/** Beyond this the far end is let go: what one scrolls back to is loaded again. */
+const loaded_max = 4_000;
+
+/** Grows with each event and each begun load, so that either knows whether it is older than the other. */
+let clock = 0;
+
+export class History extends Signal {
+  readonly chat: number;
+  /** In the order of their ids. */
+  messages: Message[] = [];
+  outgoing: Outgoing[] = [];
+  atStart = false;
+  atEnd = false;
+  loading: 'older' | 'newer' | 'newest' | 'around' | null = null;
+  failed = '';
+  /** What the stream told lately: a page that was asked for before may be older. */
+  readonly #told = new Map<number, Told>();
+  #again = false;
+  readonly #deletedAt = new Map<number, number>();
+  #sending: Promise<unknown> = Promise.resolve();
+
+  constructor(chat: number) {
+    super();
+    this.chat = chat;
+  }
+
+  get started(): boolean {
+    return this.messages.length > 0 || this.atEnd;
+  }
+
+  find(id: number): Message | undefined {
+    return this.messages[this.#indexOf(id)];
+  }
+
+  get first(): number {
+    return this.messages[0]?.message_id ?? 0;
+  }
+
+  get last(): number {
+    return this.messages.at(-1)?.message_id ?? 0;
+  }
+
+  /** Takes up a new or changed message. */
+  put(message: Message, isNew: boolean): void {
+    const id = message.message_id;
+    this.#note(id, message, isNew);
+    if (this.#deletedAt.has(id)) return;
+    const at = this.#indexOf(id);
+    if (at >= 0) this.messages = this.messages.with(at, message);
+    // Beside the stretch that is loaded there is a gap, which is filled when one gets there.
+    else if (isNew && this.atEnd) this.messages = sorted([...this.messages, message]);
+    this.changed();
+  }
+
+  remove(id: number): void {
+    this.#deletedAt.set(id, ++clock);
+    this.messages = this.messages.filter((message) => message.message_id !== id);
+    this.changed();
+  }
+
+  loadNewest(): Promise<void> {
+    return this.#load('newest', 0, (found) => {
+      const overlaps = this.messages.length > 0 && (found.at(-1)?.message_id ?? 0) <= this.last;
+      if (!overlaps) {
+        this.messages = [];
+        this.atStart = found.length < page;
+      }
+      this.atEnd = true;
+    });
+  }
+
+  loadOlder(): Promise<void> {
+    if (this.atStart || !this.started) return Promise.resolve();
+    return this.#load('older', this.first, (found) => {
+      this.atStart = found.length < page;
+    });
+  }
+
+  /** Ids have no holes but those of deleted messages and of a restarted service: a page that skips all means the newest. */
+  async loadNewer(): Promise<void> {
+    if (this.atEnd) return;
+    const last = this.last;
+    await this.#load('newer', last + page + 1, () => {});
+    if (this.last === last && !this.failed) await this.loadNewest();
+  }
+
+  /** Makes a message part of what is loaded. False when it is not there any more. */
+  async show(id: number): Promise<boolean> {
+    if (this.find(id)) return true;
+    await this.#load('around', id + page / 2, (found) => {
+      const newest = found[0]?.message_id ?? 0;
+      this.messages = [];
+      this.atStart = found.length < page;
+      this.atEnd = newest < id;
+    });
+    return this.find(id) !== undefined;
+  }
+
+  /** What was missed cannot be told: the newest page is read again, and what came between is loaded when one gets there. */
+  async reset(): Promise<void> {
+    this.messages = [];
+    this.atStart = false;
+    this.atEnd = false;
+    // One that is on its way may have been made before.
+    if (this.loading === 'newest') this.#again = true;
+    else await this.loadNewest();
+  }
+
+  async #load(what: NonNullable<History['loading']>, before: number, take: (found: Message[]) => void) {
+    if (this.loading === what) return;
+    this.loading = what;
+    this.failed = '';
+    const began = ++clock;
+    this.changed();
+    try {
+      const query = before > 0 ? `?limit=${page}&before=${before}` : `?limit=${page}`;
+      const found = await get<Message[]>(`/api/chats/${this.chat}/messages${query}`);
+      const last = this.last;
+      take(found);
+      this.#merge(found, began);
+      if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
+      if (what === 'older' && this.messages.length > loaded_max) {
+        this.messages = this.messages.slice(0, loaded_max);
+        this.atEnd = false;
+      }
+    } catch (error) {
+      // A direct chat that was not begun has no history.
+      if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
+      else this.failed = (error as Error).message;
+    } finally {
+      this.loading = null;
+      this.changed();
+    }
+    if (!this.#again) return;
+    this.#again = false;
+    await this.loadNewest();
+  }
+
+  #note(id: number, message: Message, isNew: boolean): void {
+    const known = this.#told.get(id);
+    this.#told.delete(id);
+    this.#told.set(id, { at: ++clock, message, isNew: isNew || known?.isNew === true });
+    const [oldest] = this.#told.keys();
+    if (this.#told.size > told_max && oldest !== undefined) this.#told.delete(oldest);
+  }
+
+  #merge(found: readonly Message[], began: number): void {
+    const byId = new Map(this.messages.map((message) => [message.message_id, message]));
+    for (const message of found) {
+      const told = this.#told.get(message.message_id);
+      byId.set(message.message_id, told && told.at > began ? told.message : message);
+    }
+    // What came while a page was on its way that ends with the newest stands behind it.
+    const newest = found[0]?.message_id ?? 0;
+    if (this.atEnd)
+      for (const [id, { at, message, isNew }] of this.#told)
+        if (isNew && at > began && id > newest) byId.set(id, message);
+    for (const id of this.#deletedAt.keys()) byId.delete(id);
+    this.messages = sorted([...byId.values()]);
+  }
+
+  #indexOf(id: number): number {
+    let [low, high] = [0, this.messages.length - 1];
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const found = this.messages[middle]?.message_id ?? 0;
+      if (found === id) return middle;
+      if (found < id) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+
+  /** Shows what is written at once and sends it behind what was written before. */
+  send(given: { text: string; photo?: File; replyTo?: Message }): void {
+    const outgoing: Outgoing = {
+      ...given,
+      key: crypto.randomUUID(),
+      date: Date.now() / 1_000,
+      preview: given.photo && URL.createObjectURL(given.photo),
+    };
+    this.outgoing = [...this.outgoing, outgoing];
+    this.changed();
+    this.retry(outgoing);
+  }
+
+  retry(outgoing: Outgoing): void {
+    outgoing.failed = undefined;
+    this.changed();
+    this.#sending = this.#sending.then(() => this.#deliver(outgoing));
+  }
+
+  discard(outgoing: Outgoing): void {
+    this.outgoing = this.outgoing.filter((one) => one !== outgoing);
+    if (outgoing.preview) URL.revokeObjectURL(outgoing.preview);
+    this.changed();
+  }
+
+  async #deliver(outgoing: Outgoing): Promise<void> {
+    const { text, photo, replyTo } = outgoing;
+    const reply = replyTo ? { reply_to_message_id: replyTo.message_id } : {};
+    let body: FormData | Record<string, unknown> = { text, ...reply };
+    if (photo) {
+      body = new FormData();
+      if (text !== '') body.append('caption', text);
+      if (replyTo) body.append('reply_to_message_id', String(replyTo.message_id));
+      body.append('photo', photo, photo.name);
+    }
+    try {
+      const path = `/api/chats/${this.chat}/messages`;
+      const sent = await call<Message>('POST', path, body, { key: outgoing.key });
+      this.discard(outgoing);
+      if (!this.find(sent.message_id)) this.put(sent, true);
+    } catch (error) {
+      outgoing.failed = (error as Error).message;
+      this.changed();
+    }
+  }
+
+  /** What the stream tells before the call has answered stands in place of what is being sent. */
+  settle(message: Message): void {
+    const text = message.text ?? message.caption ?? '';
+    const mine = this.outgoing.find((one) => one.failed === undefined && one.text.trim() === text.trim());
+    if (mine) this.discard(mine);
+  }
+}
+
+function sorted(messages: Message[]): Message[] {
+  const byId = new Map(messages.map((message) => [message.message_id, message]));
+  return [...byId.values()].sort((a, b) => a.message_id - b.message_id);
+}

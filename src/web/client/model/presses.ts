@@ -1,0 +1,91 @@
+/** Inline buttons between the press and the answer of the bot. */
+import { call, reasonOf } from '../api.js';
+import { say } from '../notes.js';
+import { Signal } from '../signal.js';
+import { t } from '../words.js';
+
+type State = 'pending' | 'answered';
+
+interface Press {
+  readonly place: string;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** A bot that has not answered by then may still do, unseen: the button is free again. */
+const answer_ms_max = 20_000;
+const answered_ms = 1_200;
+
+class Presses extends Signal {
+  readonly states = new Map<string, State>();
+  readonly byQuery = new Map<string, Press>();
+  /** Answers that came before the call which pressed. */
+  readonly early = new Map<string, Answer>();
+
+  set(place: string, state: State | null): void {
+    if (state === null) this.states.delete(place);
+    else this.states.set(place, state);
+    this.changed();
+  }
+}
+
+interface Answer {
+  callback_query_id?: string;
+  text?: string;
+  show_alert?: boolean;
+  url?: string;
+}
+
+export const presses = new Presses();
+
+export const placeOf = (chat: number, message: number, row: number, column: number) =>
+  `${chat}/${message}/${row}/${column}`;
+
+function show(place: string, { text, show_alert, url }: Answer): void {
+  presses.set(place, 'answered');
+  setTimeout(() => {
+    if (presses.states.get(place) === 'answered') presses.set(place, null);
+  }, answered_ms);
+  if (text) say(text, show_alert ? 'alert' : 'note');
+  if (url && /^https?:\/\//i.test(url)) say(t('bot_opens', { host: new URL(url).host }), 'alert', url);
+}
+
+export async function press(chat: number, message: number, data: string, place: string): Promise<void> {
+  if (presses.states.get(place) === 'pending') return;
+  presses.set(place, 'pending');
+  try {
+    const { callback_query_id: query } = await call<{ callback_query_id: string }>(
+      'POST',
+      `/api/chats/${chat}/messages/${message}/callback`,
+      { data },
+    );
+    const early = presses.early.get(query);
+    if (early) {
+      presses.early.delete(query);
+      show(place, early);
+      return;
+    }
+    const timer = setTimeout(() => {
+      presses.byQuery.delete(query);
+      presses.set(place, null);
+      say(t('bot_silent'));
+    }, answer_ms_max);
+    presses.byQuery.set(query, { place, timer });
+  } catch (error) {
+    presses.set(place, null);
+    say(reasonOf(error));
+  }
+}
+
+export function noteAnswer(answer: Answer & { chat_id: number; message_id?: number }): void {
+  const query = answer.callback_query_id ?? '';
+  const pressed = presses.byQuery.get(query);
+  if (!pressed) {
+    // Pressed in another window, or told before the call was answered.
+    presses.early.set(query, answer);
+    setTimeout(() => presses.early.delete(query), answer_ms_max);
+    return;
+  }
+  presses.byQuery.delete(query);
+  clearTimeout(pressed.timer);
+  show(pressed.place, answer);
+}

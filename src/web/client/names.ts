@@ -1,0 +1,49 @@
+/** What people, chats and messages are called where they are shown. */
+import { get } from './api.js';
+import { Signal } from './signal.js';
+import type { BotPage, ChatRef, Message, User } from './types.js';
+import { mediumName, mediumOf } from './view/media.js';
+import { t } from './words.js';
+
+export const personName = (user: User | undefined): string =>
+  user ? [user.first_name, user.last_name].filter(Boolean).join(' ') : t('somebody');
+
+export const chatName = (chat: ChatRef): string =>
+  chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ') ?? '';
+
+/** A message in one line. */
+export function summaryOf(message: Message): string {
+  if (message.pinned_message) return t('pinned_a_message', { name: personName(message.from) });
+  const medium = mediumOf(message);
+  const words = message.text ?? message.caption ?? '';
+  if (!medium) return words || t('message');
+  return words === '' ? mediumName(medium) : `${mediumName(medium)} · ${words}`;
+}
+
+class Profiles extends Signal {
+  readonly byName = new Map<string, BotPage | null>();
+  readonly #asked = new Map<string, Promise<BotPage | null>>();
+
+  /** The page of a bot as far as it is known; asks for it otherwise. Null when there is no such bot. */
+  read(username: string | undefined): BotPage | null | undefined {
+    if (!username) return null;
+    if (!this.byName.has(username)) void this.load(username);
+    return this.byName.get(username);
+  }
+
+  load(username: string, anew = false): Promise<BotPage | null> {
+    const asked = this.#asked.get(username);
+    if (asked && !anew) return asked;
+    const asking = get<BotPage>(`/api/bots/${encodeURIComponent(username)}`)
+      .catch(() => null)
+      .then((page) => {
+        this.byName.set(username, page);
+        this.changed();
+        return page;
+      });
+    this.#asked.set(username, asking);
+    return asking;
+  }
+}
+
+export const profiles = new Profiles();

@@ -1,0 +1,29 @@
+/** Where one is, in the fragment of the address: the service itself serves one page. */
+import { Cell } from './signal.js';
+
+export interface Route {
+  /** `chat`, `bot` (its page before it is started), `bots`, `settings`, or '' for none. */
+  readonly page: string;
+  readonly id: string;
+  readonly tab: string;
+}
+
+function read(): Route {
+  const [page = '', id = '', tab = ''] = location.hash.replace(/^#\/?/, '').split('/').map(decode);
+  return { page, id, tab };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return '';
+  }
+}
+
+export const route = new Cell<Route>(read());
+addEventListener('hashchange', () => route.set(read()));
+
+export function go(path: string): void {
+  location.hash = path === '' ? '' : `#/${path}`;
+}

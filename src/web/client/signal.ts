@@ -1,0 +1,45 @@
+/** A value outside of React that pages follow: whoever changes what it stands for says so with `changed`. */
+import { useSyncExternalStore } from 'react';
+
+export class Signal {
+  #version = 0;
+  readonly #listeners = new Set<() => void>();
+
+  changed = (): void => {
+    this.#version++;
+    for (const listener of this.#listeners) listener();
+  };
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  version = (): number => this.#version;
+}
+
+/** Draws the caller anew after each change. */
+export function useSignal(signal: Signal): number {
+  return useSyncExternalStore(signal.subscribe, signal.version);
+}
+
+/** A single value with its signal. */
+export class Cell<T> extends Signal {
+  value: T;
+
+  constructor(value: T) {
+    super();
+    this.value = value;
+  }
+
+  set(value: T): void {
+    if (Object.is(value, this.value)) return;
+    this.value = value;
+    this.changed();
+  }
+}
+
+export function useCell<T>(cell: Cell<T>): T {
+  useSignal(cell);
+  return cell.value;
+}

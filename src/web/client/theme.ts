@@ -1,0 +1,35 @@
+/** Light, dark, or as the system has it. */
+import { Cell } from './signal.js';
+
+export const themes = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
+
+const key = 'petrel.theme';
+
+function kept(): Theme {
+  try {
+    const found = localStorage.getItem(key);
+    return themes.find((theme) => theme === found) ?? 'system';
+  } catch {
+    return 'system';
+  }
+}
+
+export const theme = new Cell<Theme>(kept());
+
+function apply(): void {
+  if (theme.value === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme.value;
+}
+
+apply();
+
+export function setTheme(chosen: Theme): void {
+  theme.set(chosen);
+  apply();
+  try {
+    localStorage.setItem(key, chosen);
+  } catch {
+    // It holds until the page is left.
+  }
+}

@@ -1,0 +1,247 @@
+/** What there is to know of a chat: the page of a bot, or the members of a group or channel. */
+import { useCallback, useEffect, useState } from 'react';
+import { call, get, reasonOf } from '../api.js';
+import { chats } from '../model/chats.js';
+import { chatName, personName, profiles } from '../names.js';
+import { say } from '../notes.js';
+import { go } from '../route.js';
+import { me } from '../session.js';
+import { useSignal } from '../signal.js';
+import type { ChatSummary, Member, Page } from '../types.js';
+import { t } from '../words.js';
+import { Icon } from './icons.js';
+import { StartPicture, startBot } from './start.js';
+import { Confirm, Dialog, Face, Field } from './ui.js';
+
+function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
+  useSignal(profiles);
+  const bot = profiles.read(chat.username);
+  const name = chatName(chat);
+  const block = async () => {
+    try {
+      await call('POST', `/api/bots/${chat.username}/block`);
+      say(t('blocked'));
+      close();
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  };
+  return (
+    <div className="profile">
+      <Face id={chat.id} name={name} picture={bot?.avatar} size={112} />
+      <h3>
+        <bdi>{name}</bdi>
+      </h3>
+      {chat.username && <p className="muted">@{chat.username}</p>}
+      {bot?.short_description && (
+        <p className="pre-line" dir="auto">
+          {bot.short_description}
+        </p>
+      )}
+      {bot?.start_picture && <StartPicture bot={bot} />}
+      {bot?.description && (
+        <section>
+          <h4>{t('what_it_does')}</h4>
+          <p className="pre-line" dir="auto">
+            {bot.description}
+          </p>
+        </section>
+      )}
+      {(bot?.commands?.length ?? 0) > 0 && (
+        <section>
+          <h4>{t('commands')}</h4>
+          <dl className="commands">
+            {bot?.commands?.map(({ command, description }) => (
+              <div key={command}>
+                <dt>/{command}</dt>
+                <dd>{description}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {chat.username && (
+        <div className="row">
+          <button type="button" className="button" onClick={() => void block()}>
+            {t('block')}
+          </button>
+          {bot && (
+            <button
+              type="button"
+              className="button"
+              onClick={() => {
+                close();
+                startBot(bot).catch((error) => say(reasonOf(error)));
+              }}
+            >
+              {t('restart')}
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+const present = (status: string) => ['creator', 'administrator', 'member'].includes(status);
+
+function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
+  const [username, setUsername] = useState('');
+  const [asAdmin, setAsAdmin] = useState(false);
+  const [failure, setFailure] = useState('');
+  const add = async () => {
+    setFailure('');
+    try {
+      const name = encodeURIComponent(username.trim().replace(/^@/, ''));
+      const { id } = await get<{ id: number }>(`/api/names/${name}`);
+      const rights = {
+        can_pin_messages: true,
+        can_edit_messages: true,
+        can_post_messages: true,
+        can_delete_messages: true,
+        can_invite_users: false,
+      };
+      const role = asAdmin ? { status: 'administrator', rights } : { status: 'member' };
+      await call('PUT', `/api/chats/${chat.id}/members/${id}`, role);
+      setUsername('');
+      added();
+    } catch (error) {
+      setFailure(reasonOf(error));
+    }
+  };
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void add();
+      }}
+    >
+      <Field label={t('add_member')} value={username} set={setUsername} placeholder="alice" />
+      <label className="check">
+        <input type="checkbox" checked={asAdmin} onChange={(event) => setAsAdmin(event.target.checked)} />
+        {t('as_administrator')}
+      </label>
+      {failure && (
+        <p className="failure" role="alert">
+          {failure}
+        </p>
+      )}
+      <button type="submit" className="button" disabled={username.trim() === ''}>
+        {t('add')}
+      </button>
+    </form>
+  );
+}
+
+function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
+  const [members, setMembers] = useState<Member[]>([]);
+  const [cursor, setCursor] = useState<string | undefined>();
+  const [leaving, setLeaving] = useState(false);
+  const load = useCallback(
+    async (from?: string) => {
+      try {
+        const query = from ? `?cursor=${from}` : '';
+        const page = await get<Page<Member>>(`/api/chats/${chat.id}/members${query}`);
+        const here = page.items.filter(({ status }) => present(status));
+        setMembers((before) => (from ? [...before, ...here] : here));
+        setCursor(page.next_cursor);
+      } catch (error) {
+        say(reasonOf(error));
+      }
+    },
+    [chat.id],
+  );
+  useEffect(() => void load(), [load]);
+  const own = members.find(({ user }) => user?.id === me.value?.id);
+  const manages = own?.status === 'creator' || own?.rights.can_invite_users === true;
+  const remove = async (member: Member) => {
+    try {
+      await call('DELETE', `/api/chats/${chat.id}/members/${member.user?.id}`);
+      await load();
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  };
+  const leave = async () => {
+    try {
+      await call('POST', `/api/chats/${chat.id}/leave`);
+      await chats.refresh(chat.id);
+      close();
+      go('');
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  };
+  return (
+    <div className="profile">
+      <Face id={chat.id} name={chatName(chat)} size={112} />
+      <h3>
+        <bdi>{chatName(chat)}</bdi>
+      </h3>
+      <p className="muted">
+        {chat.username ? `@${chat.username} · ` : ''}
+        {t('members_count', { n: chat.member_count ?? members.length })}
+      </p>
+      <ul className="people">
+        {members.map((member) => (
+          <li key={member.user?.id}>
+            <Face id={member.user?.id ?? 0} name={personName(member.user ?? undefined)} size={36} />
+            <span className="grow">
+              <bdi>{personName(member.user ?? undefined)}</bdi>
+              <small>
+                {member.user?.is_bot ? `${t('bot')} · ` : ''}
+                {member.status === 'member'
+                  ? t('member')
+                  : t(member.status === 'creator' ? 'creator' : 'administrator')}
+              </small>
+            </span>
+            {manages && member.status !== 'creator' && member.user?.id !== me.value?.id && (
+              <button
+                type="button"
+                className="icon-button"
+                aria-label={t('remove_member', { name: personName(member.user ?? undefined) })}
+                onClick={() => void remove(member)}
+              >
+                <Icon name="close" size={18} />
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {cursor !== undefined && (
+        <button type="button" className="button" onClick={() => void load(cursor)}>
+          {t('more')}
+        </button>
+      )}
+      {manages && <AddMember chat={chat} added={() => void load()} />}
+      {own?.status !== 'creator' && (
+        <button type="button" className="button danger" onClick={() => setLeaving(true)}>
+          {t('leave')}
+        </button>
+      )}
+      {leaving && (
+        <Confirm
+          title={t('leave')}
+          text={t('leave_hint', { name: chatName(chat) })}
+          action={t('leave')}
+          danger
+          close={() => setLeaving(false)}
+          act={() => void leave()}
+        />
+      )}
+    </div>
+  );
+}
+
+export function ChatInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
+  return (
+    <Dialog title={t(chat.type === 'private' ? 'bot' : chat.type)} close={close}>
+      {chat.type === 'private' ? (
+        <BotInfo chat={chat} close={close} />
+      ) : (
+        <SharedInfo chat={chat} close={close} />
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,172 @@
+/** The list of chats with the last message of each, how many are unread, and what leads to new ones. */
+import { type KeyboardEvent, useRef, useState } from 'react';
+import { VList } from 'virtua';
+import { get } from '../api.js';
+import { chats, connected, typing } from '../model/chats.js';
+import { chatName, personName, summaryOf } from '../names.js';
+import { say } from '../notes.js';
+import { go, route } from '../route.js';
+import { me } from '../session.js';
+import { useCell, useSignal } from '../signal.js';
+import type { ChatSummary } from '../types.js';
+import { shortDate, t } from '../words.js';
+import { Icon } from './icons.js';
+import { NewChat } from './new_chat.js';
+import { Face, IconButton, Spinner, Trouble } from './ui.js';
+
+/** What a username stands for: opens it. False when nobody has it. */
+export async function openUsername(name: string): Promise<boolean> {
+  const username = name.replace(/^@/, '');
+  try {
+    const found = await get<{ type: string; id: number; username: string }>(
+      `/api/names/${encodeURIComponent(username)}`,
+    );
+    if (found.type === 'bot') go(chats.byId.has(found.id) ? `chat/${found.id}` : `bot/${found.username}`);
+    else if (found.type === 'user') say(t('is_person', { name: username }));
+    else go(`chat/${found.id}`);
+    return found.type !== 'user';
+  } catch {
+    return false;
+  }
+}
+
+function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
+  const doing = useCell(typing).get(chat.id);
+  const last = chat.last_message;
+  const name = chatName(chat);
+  const mine = last?.from?.id === me.value?.id;
+  const who =
+    last && chat.type === 'group' && !last.pinned_message ? (mine ? t('you') : personName(last.from)) : '';
+  const unread = chat.unread_count ?? 0;
+  const unreadText = unread > 99 ? '99+' : String(unread);
+  return (
+    <a
+      className={chosen ? 'chat-row chosen' : 'chat-row'}
+      href={`#/chat/${chat.id}`}
+      aria-current={chosen ? 'page' : undefined}
+    >
+      <Face id={chat.id} name={name} picture={chat.avatar} />
+      <span className="chat-row-text">
+        <span className="chat-row-top">
+          <span className="chat-name">
+            {chat.type === 'channel' && <Icon name="channel" size={16} />}
+            {chat.type === 'group' && <Icon name="people" size={16} />}
+            <bdi>{name}</bdi>
+          </span>
+          {last && <time>{shortDate(last.date)}</time>}
+        </span>
+        <span className="chat-row-top">
+          <span className="chat-last">
+            {doing ? (
+              <span className="accent">{t('typing')}</span>
+            ) : (
+              <>
+                {who && <span className="accent">{who}: </span>}
+                {last ? summaryOf(last) : t('no_messages')}
+              </>
+            )}
+          </span>
+          {unread > 0 && (
+            <span className="badge">
+              <span aria-hidden="true">{unreadText}</span>
+              <span className="sr-only">{t('unread', { n: unreadText })}</span>
+            </span>
+          )}
+        </span>
+      </span>
+    </a>
+  );
+}
+
+function Search() {
+  const [text, setText] = useState('');
+  const [missing, setMissing] = useState(false);
+  return (
+    <search>
+      <form
+        className="search"
+        onSubmit={async (event) => {
+          event.preventDefault();
+          const name = text.trim();
+          if (name === '') return;
+          const found = await openUsername(name);
+          setMissing(!found);
+          if (found) setText('');
+        }}
+      >
+        <Icon name="search" size={18} />
+        <input
+          type="search"
+          value={text}
+          placeholder={t('search')}
+          aria-label={t('search')}
+          aria-invalid={missing}
+          autoCapitalize="none"
+          spellCheck={false}
+          onChange={(event) => {
+            setText(event.target.value);
+            setMissing(false);
+          }}
+        />
+        {missing && (
+          <p className="search-none" role="alert">
+            {t('nobody_has', { name: text })}
+          </p>
+        )}
+      </form>
+    </search>
+  );
+}
+
+/** Up and down move between the rows, as in other messengers. */
+function onArrow(event: KeyboardEvent<HTMLElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  const rows = [...event.currentTarget.querySelectorAll<HTMLElement>('.chat-row')];
+  const next = rows[rows.indexOf(document.activeElement as HTMLElement) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+export function ChatList() {
+  useSignal(chats);
+  const { page, id } = useCell(route);
+  const state = useCell(connected);
+  const [making, setMaking] = useState(false);
+  const nav = useRef<HTMLElement>(null);
+  const list = chats.list;
+  return (
+    <aside className="sidebar" aria-label={t('chats')}>
+      <header className="bar">
+        <a className="brand" href="#/" aria-label="Petrel">
+          <img src="/app/icon.svg" alt="" width="30" height="30" />
+        </a>
+        <h1 className="bar-title" aria-live="polite">
+          {state === 'open' ? t('chats') : t('connecting')}
+        </h1>
+        <IconButton icon="plus" label={t('new_chat')} onClick={() => setMaking(true)} />
+        <a className="icon-button" href="#/bots" aria-label={t('my_bots')} title={t('my_bots')}>
+          <Icon name="bot" />
+        </a>
+        <a className="icon-button" href="#/settings" aria-label={t('settings')} title={t('settings')}>
+          <Icon name="gear" />
+        </a>
+      </header>
+      <Search />
+      {chats.failed !== '' && <Trouble text={chats.failed} retry={() => void chats.load()} />}
+      {!chats.loaded && chats.failed === '' && (
+        <div className="center">
+          <Spinner />
+        </div>
+      )}
+      {chats.loaded && list.length === 0 && <p className="empty">{t('no_chats')}</p>}
+      <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
+        <VList className="chat-rows" data={list} itemSize={72}>
+          {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}
+        </VList>
+      </nav>
+      {making && <NewChat close={() => setMaking(false)} />}
+    </aside>
+  );
+}

@@ -1,0 +1,216 @@
+/** Pictures, videos, sound and files of messages. What lies on another host is loaded only when the person asks. */
+import { type ReactNode, useState } from 'react';
+import { fileUrl, reasonOf } from '../api.js';
+import { say } from '../notes.js';
+import { Cell, useCell } from '../signal.js';
+import type { FileRef, MediaKind, Message, Post } from '../types.js';
+import { t } from '../words.js';
+import { Icon } from './icons.js';
+import { Spinner, useFile } from './ui.js';
+
+export interface Medium {
+  kind: MediaKind;
+  file: FileRef;
+  spoiler: boolean;
+}
+
+/** The medium of a message; undefined for one of text. */
+export function mediumOf(message: Message): Medium | undefined {
+  const spoiler = message.has_media_spoiler === true;
+  const photo = message.photo?.at(-1);
+  if (photo) return { kind: 'photo', file: photo, spoiler };
+  for (const kind of ['animation', 'video', 'audio', 'voice', 'document'] as const) {
+    const file = message[kind];
+    if (file) return { kind, file, spoiler };
+  }
+  return undefined;
+}
+
+export const mediumOfPost = ({ media }: Post): Medium | undefined =>
+  media && { kind: media.type, file: media, spoiler: false };
+
+/** What stands in place of a medium where there is no room for it. */
+export function mediumName({ kind, file }: Medium): string {
+  if (kind === 'document' && file.file_name) return file.file_name;
+  return t(`media_${kind}`);
+}
+
+export function sizeText(bytes: number): string {
+  if (bytes < 1_024) return `${bytes} B`;
+  const [size, unit] = bytes < 1_048_576 ? [bytes / 1_024, 'KB'] : [bytes / 1_048_576, 'MB'];
+  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${unit}`;
+}
+
+const lengthText = (seconds: number) =>
+  `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : '');
+const isSafe = (url: string) => URL.canParse(url) && ['https:', 'http:'].includes(new URL(url).protocol);
+
+/** Hosts from which the person has agreed to load, as long as the page is open. */
+const trusted = new Cell<ReadonlySet<string>>(new Set());
+
+function Foreign({
+  file,
+  kind,
+  children,
+}: {
+  file: FileRef;
+  kind: MediaKind;
+  children: (url: string) => ReactNode;
+}) {
+  const hosts = useCell(trusted);
+  const url = file.url ?? '';
+  const host = hostOf(url);
+  if (!isSafe(url)) return <p className="muted">{t('media_unavailable')}</p>;
+  if (hosts.has(host)) return <>{children(url)}</>;
+  return (
+    <button type="button" className="foreign" onClick={() => trusted.set(new Set([...hosts, host]))}>
+      <Icon name={kind === 'photo' ? 'photo' : 'play'} size={28} />
+      <strong>{t(`media_${kind}`)}</strong>
+      <small>{t('load_from', { host })}</small>
+    </button>
+  );
+}
+
+function Picture({
+  url,
+  file,
+  alt,
+  open,
+}: {
+  url: string;
+  file: FileRef;
+  alt: string;
+  open: (url: string) => void;
+}) {
+  const [broken, setBroken] = useState(false);
+  if (broken) return <p className="muted">{t('media_unavailable')}</p>;
+  return (
+    <button type="button" className="picture" aria-label={t('open_picture')} onClick={() => open(url)}>
+      <img
+        src={url}
+        alt={alt}
+        referrerPolicy="no-referrer"
+        width={file.width || undefined}
+        height={file.height || undefined}
+        onError={() => setBroken(true)}
+      />
+    </button>
+  );
+}
+
+/** The place that a picture will take, so that nothing jumps when it comes. */
+const room = ({ width, height }: FileRef) => ({
+  aspectRatio: width && height ? `${width} / ${height}` : '4 / 3',
+});
+
+function Stored({ file, children }: { file: FileRef; children: (url: string) => ReactNode }) {
+  const { url, failed } = useFile(`/api/files/${file.file_id}`);
+  if (failed) return <p className="muted">{t('media_unavailable')}</p>;
+  if (url === '')
+    return (
+      <span className="media-room" style={room(file)}>
+        <Spinner />
+      </span>
+    );
+  return <>{children(url)}</>;
+}
+
+/** Large ones are loaded when they are asked for. */
+function OnDemand({ medium, children }: { medium: Medium; children: (url: string) => ReactNode }) {
+  const [wanted, setWanted] = useState(false);
+  const { file, kind } = medium;
+  if (wanted) return <Stored file={file}>{children}</Stored>;
+  const details = [
+    file.duration ? lengthText(file.duration) : '',
+    file.file_size ? sizeText(file.file_size) : '',
+  ];
+  return (
+    <button type="button" className="foreign" onClick={() => setWanted(true)}>
+      <Icon name="play" size={28} />
+      <strong>{file.title ?? file.file_name ?? t(`media_${kind}`)}</strong>
+      <small>{details.filter(Boolean).join(' · ')}</small>
+    </button>
+  );
+}
+
+async function save(file: FileRef): Promise<void> {
+  try {
+    const link = document.createElement('a');
+    link.href = await fileUrl(`/api/files/${file.file_id}`);
+    link.download = file.file_name ?? 'file';
+    link.click();
+  } catch (error) {
+    say(reasonOf(error));
+  }
+}
+
+function FileCard({ file }: { file: FileRef }) {
+  const inner = (
+    <>
+      <span className="file-icon">
+        <Icon name="file" />
+      </span>
+      <span className="file-text">
+        <strong>{file.file_name ?? t('media_document')}</strong>
+        <small>{file.file_size ? sizeText(file.file_size) : hostOf(file.url ?? '')}</small>
+      </span>
+    </>
+  );
+  if (file.url === undefined)
+    return (
+      <button type="button" className="file" onClick={() => void save(file)}>
+        {inner}
+      </button>
+    );
+  return isSafe(file.url) ? (
+    <a className="file" href={file.url} target="_blank" rel="noopener noreferrer nofollow">
+      {inner}
+    </a>
+  ) : (
+    <span className="file">{inner}</span>
+  );
+}
+
+function Player({ url, kind }: { url: string; kind: MediaKind }) {
+  if (kind === 'animation')
+    return <video src={url} autoPlay loop muted playsInline aria-label={t('media_animation')} />;
+  if (kind === 'video')
+    // biome-ignore lint/a11y/useMediaCaption: what people send has none
+    return <video src={url} controls playsInline aria-label={t('media_video')} />;
+  // biome-ignore lint/a11y/useMediaCaption: what people send has none
+  return <audio src={url} controls aria-label={t(`media_${kind}`)} />;
+}
+
+interface MediaProps {
+  medium: Medium;
+  alt: string;
+  open: (url: string) => void;
+}
+
+export function Media({ medium, alt, open }: MediaProps) {
+  const [hidden, setHidden] = useState(medium.spoiler);
+  const { kind, file } = medium;
+  if (kind === 'document') return <FileCard file={file} />;
+  if (hidden)
+    return (
+      <button type="button" className="foreign" onClick={() => setHidden(false)}>
+        <Icon name="eye" size={28} />
+        <strong>{t('spoiler')}</strong>
+      </button>
+    );
+  const show = (url: string) =>
+    kind === 'photo' ? (
+      <Picture url={url} file={file} alt={alt} open={open} />
+    ) : (
+      <Player url={url} kind={kind} />
+    );
+  if (file.url !== undefined)
+    return (
+      <Foreign file={file} kind={kind}>
+        {show}
+      </Foreign>
+    );
+  const small = kind === 'photo' || kind === 'voice' || (kind === 'animation' && (file.file_size ?? 0) < 5e6);
+  return small ? <Stored file={file}>{show}</Stored> : <OnDemand medium={medium}>{show}</OnDemand>;
+}

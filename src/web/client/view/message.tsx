@@ -1,0 +1,149 @@
+/** One message, or an album of several, with its marks, keyboard and reactions. */
+import { type MouseEvent, memo, useState } from 'react';
+import { personName, summaryOf } from '../names.js';
+import { me } from '../session.js';
+import type { Message } from '../types.js';
+import { fullDate, t, timeText } from '../words.js';
+import { Icon } from './icons.js';
+import { Keyboard } from './keyboard.js';
+import { Media, mediumOf } from './media.js';
+import { PostReactions } from './reactions.js';
+import { type OnCommand, RichText } from './text.js';
+
+export interface MessageActions {
+  menu: (message: Message, at: { x: number; y: number }) => void;
+  jump: (id: number) => void;
+  open: (url: string) => void;
+  command: OnCommand;
+}
+
+interface BubbleProps {
+  /** Several for an album. */
+  messages: readonly Message[];
+  /** Follows one of the same person. */
+  joined: boolean;
+  showName: boolean;
+  marked: boolean;
+  actions: MessageActions;
+}
+
+function forwardedFrom(message: Message): string {
+  const origin = message.forward_origin;
+  if (!origin) return '';
+  return origin.type === 'channel' ? (origin.chat.title ?? '') : personName(origin.sender_user);
+}
+
+function Quote({ message, jump }: { message: Message; jump: (id: number) => void }) {
+  return (
+    <button type="button" className="quote" onClick={() => jump(message.message_id)}>
+      <strong>{personName(message.from)}</strong>
+      <span>{summaryOf(message)}</span>
+    </button>
+  );
+}
+
+function Meta({ message }: { message: Message }) {
+  return (
+    <span className="meta">
+      {message.has_protected_content && (
+        <span title={t('protected')}>
+          <Icon name="lock" size={13} />
+          <span className="sr-only">{t('protected')}</span>
+        </span>
+      )}
+      {message.edit_date !== undefined && <span>{t('edited')}</span>}
+      <time dateTime={new Date(message.date * 1_000).toISOString()} title={fullDate(message.date)}>
+        {timeText(message.date)}
+      </time>
+    </span>
+  );
+}
+
+/** The hue of a name, the same as of the face. */
+const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
+
+export const Bubble = memo(function Bubble({ messages, joined, showName, marked, actions }: BubbleProps) {
+  const [touched, setTouched] = useState(false);
+  const message = messages[0] as Message;
+  const last = messages.at(-1) as Message;
+  const worded = messages.find(({ caption, text }) => caption ?? text) ?? message;
+  const own = message.from?.id === me.value?.id && message.chat.type !== 'channel';
+  const media = messages.flatMap((one) => mediumOf(one) ?? []);
+  const words = worded.text ?? worded.caption;
+  const from = forwardedFrom(message);
+  const pictures =
+    media.length > 0 && media.every(({ kind }) => ['photo', 'video', 'animation'].includes(kind));
+  const menu = (event: MouseEvent) => {
+    // A selected text or a link has a menu of its own.
+    if (getSelection()?.toString() || (event.target as Element).closest('a')) return;
+    event.preventDefault();
+    actions.menu(last, { x: event.clientX, y: event.clientY });
+  };
+  const classes = [
+    'bubble',
+    own ? 'own' : '',
+    joined ? 'joined' : '',
+    marked ? 'marked' : '',
+    pictures ? 'pictures' : '',
+  ];
+  return (
+    <article
+      className={own ? 'message own' : 'message'}
+      aria-label={own ? t('you') : personName(message.from)}
+      data-id={message.message_id}
+      onContextMenu={menu}
+      onPointerEnter={() => setTouched(true)}
+    >
+      <div className={classes.filter(Boolean).join(' ')}>
+        {showName && <span className={hueOf(message.from?.id ?? 0)}>{personName(message.from)}</span>}
+        {from && (
+          <span className="forwarded">
+            <Icon name="reply" size={14} /> {t('forwarded_from', { name: from })}
+          </span>
+        )}
+        {message.reply_to_message && <Quote message={message.reply_to_message} jump={actions.jump} />}
+        {media.length > 0 && (
+          <div className={media.length > 1 && pictures ? `album of${Math.min(media.length, 4)}` : 'media'}>
+            {media.map((medium) => (
+              <Media
+                key={medium.file.file_unique_id}
+                medium={medium}
+                alt={words ?? t('media_photo')}
+                open={actions.open}
+              />
+            ))}
+          </div>
+        )}
+        <div className="words">
+          {words && (
+            <span className="text" dir="auto">
+              <RichText
+                text={words}
+                entities={worded.entities ?? worded.caption_entities}
+                onCommand={actions.command}
+              />
+            </span>
+          )}
+          <Meta message={last} />
+        </div>
+        {last.chat.type === 'channel' && (
+          <PostReactions chat={last.chat.id} message={messages.map((one) => one.message_id)} />
+        )}
+      </div>
+      <button
+        type="button"
+        className="icon-button message-more"
+        aria-label={t('actions')}
+        aria-haspopup="menu"
+        data-shown={touched}
+        onClick={(event) => {
+          const { left, bottom } = event.currentTarget.getBoundingClientRect();
+          actions.menu(last, { x: left, y: bottom });
+        }}
+      >
+        <Icon name="more" size={18} />
+      </button>
+      {last.reply_markup && <Keyboard chat={last.chat.id} message={last} />}
+    </article>
+  );
+});

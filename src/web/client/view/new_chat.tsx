@@ -1,0 +1,80 @@
+/** Makes a group or a channel. */
+import { useState } from 'react';
+import { call, reasonOf } from '../api.js';
+import { chats } from '../model/chats.js';
+import { go } from '../route.js';
+import type { ChatSummary } from '../types.js';
+import { t } from '../words.js';
+import { Dialog, Field } from './ui.js';
+
+export function NewChat({ close }: { close: () => void }) {
+  const [type, setType] = useState<'group' | 'channel'>('group');
+  const [title, setTitle] = useState('');
+  const [username, setUsername] = useState('');
+  const [hidden, setHidden] = useState(true);
+  const [failure, setFailure] = useState('');
+  const [busy, setBusy] = useState(false);
+
+  async function make() {
+    setBusy(true);
+    try {
+      const name = username.trim().replace(/^@/, '');
+      const chat = await call<ChatSummary>('POST', '/api/chats', {
+        type,
+        title,
+        ...(name === '' || hidden ? {} : { username: name }),
+        private: hidden,
+      });
+      await chats.refresh(chat.id);
+      close();
+      go(`chat/${chat.id}`);
+    } catch (error) {
+      setFailure(reasonOf(error));
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Dialog title={t('new_chat')} close={close}>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void make();
+        }}
+      >
+        <fieldset className="choices">
+          <legend className="sr-only">{t('kind')}</legend>
+          {(['group', 'channel'] as const).map((kind) => (
+            <label key={kind} className="choice">
+              <input type="radio" name="type" checked={type === kind} onChange={() => setType(kind)} />
+              <span>
+                <strong>{t(kind)}</strong>
+                <small>{t(`${kind}_hint`)}</small>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <Field label={t('title')} value={title} set={setTitle} max={128} required />
+        <label className="check">
+          <input type="checkbox" checked={!hidden} onChange={(event) => setHidden(!event.target.checked)} />
+          {t('public')}
+        </label>
+        {!hidden && <Field label={t('username')} value={username} set={setUsername} placeholder="news" />}
+        {failure && (
+          <p className="failure" role="alert">
+            {failure}
+          </p>
+        )}
+        <footer className="row end">
+          <button type="button" className="button" onClick={close}>
+            {t('cancel')}
+          </button>
+          <button type="submit" className="button primary" disabled={busy || title.trim() === ''}>
+            {t('create')}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,142 @@
+/** The reactions under a post: counters that one presses, one's own marked, any emoji, and who reacted. */
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { get, reasonOf } from '../api.js';
+import { heart, posts } from '../model/posts.js';
+import { useSignal } from '../signal.js';
+import type { Page, Post, User } from '../types.js';
+import { fullDate, t } from '../words.js';
+import { Icon } from './icons.js';
+import { Dialog, Face, Spinner, Trouble } from './ui.js';
+
+const EmojiPanel = lazy(() => import('./emoji.js'));
+
+interface Reactor {
+  user_id: string;
+  emoji: string;
+  date: number;
+  user?: User;
+}
+
+function Reactors({ post, close }: { post: Post; close: () => void }) {
+  const [items, setItems] = useState<Reactor[]>([]);
+  const [cursor, setCursor] = useState<string | null>('');
+  const [failure, setFailure] = useState('');
+  const load = async () => {
+    setFailure('');
+    try {
+      const query = cursor ? `?cursor=${encodeURIComponent(cursor)}` : '';
+      const page = await get<Page<Reactor>>(`/api/posts/${post.id}/reactions${query}`);
+      setItems([...items, ...page.items]);
+      setCursor(page.next_cursor ?? null);
+    } catch (error) {
+      setFailure(reasonOf(error));
+    }
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the first page is read once
+  useEffect(() => void load(), []);
+  return (
+    <Dialog title={t('who_reacted')} close={close}>
+      <ul className="people">
+        {items.map(({ user, user_id, emoji, date }) => {
+          const name = user ? [user.first_name, user.last_name].filter(Boolean).join(' ') : user_id;
+          return (
+            <li key={`${user_id}${emoji}`}>
+              <Face id={user?.id ?? 0} name={name} size={36} />
+              <span className="grow">
+                <bdi>{name}</bdi>
+                <small>{fullDate(date)}</small>
+              </span>
+              <span className="emoji">{emoji}</span>
+            </li>
+          );
+        })}
+      </ul>
+      {failure && <Trouble text={failure} retry={() => void load()} />}
+      {cursor !== null && !failure && items.length === 0 && <Spinner />}
+      {cursor === null && items.length === 0 && <p className="muted">{t('nobody_reacted')}</p>}
+      {cursor !== null && items.length > 0 && (
+        <button type="button" className="button" onClick={() => void load()}>
+          {t('more')}
+        </button>
+      )}
+    </Dialog>
+  );
+}
+
+export function ReactionBar({ post }: { post: Post }) {
+  useSignal(posts);
+  const [picking, setPicking] = useState<DOMRect | null>(null);
+  const [listing, setListing] = useState(false);
+  useEffect(() => posts.follow(post.id), [post.id]);
+  const current = posts.byId(post.id) ?? post;
+  const hasHeart = current.reactions.some(({ emoji }) => emoji.replaceAll('\ufe0f', '') === heart);
+  const counters = hasHeart
+    ? current.reactions
+    : [{ emoji: heart, count: 0, user_ids: [] }, ...current.reactions];
+  const total = current.reactions.reduce((sum, { count }) => sum + count, 0);
+  return (
+    <div className="reactions">
+      {counters.map(({ emoji, count }) => {
+        const own = posts.isOwn(post.id, emoji);
+        return (
+          <button
+            key={emoji}
+            type="button"
+            className={own ? 'reaction own' : 'reaction'}
+            aria-pressed={own}
+            aria-label={t('reaction', { emoji, n: count })}
+            onClick={() => void posts.toggle(post.id, emoji)}
+          >
+            <span className="emoji" aria-hidden="true">
+              {emoji === heart ? '❤️' : emoji}
+            </span>
+            {count > 0 && <span>{count}</span>}
+          </button>
+        );
+      })}
+      <span className="anchor">
+        <button
+          type="button"
+          className="reaction add"
+          aria-label={t('add_reaction')}
+          title={t('add_reaction')}
+          aria-expanded={picking !== null}
+          onClick={(event) => setPicking(picking ? null : event.currentTarget.getBoundingClientRect())}
+        >
+          <Icon name="smile" size={18} />
+        </button>
+        {picking && (
+          <Suspense fallback={null}>
+            <EmojiPanel
+              at={picking}
+              close={() => setPicking(null)}
+              choose={(emoji) => {
+                setPicking(null);
+                if (!posts.isOwn(post.id, emoji)) void posts.toggle(post.id, emoji);
+              }}
+            />
+          </Suspense>
+        )}
+      </span>
+      {total > 0 && (
+        <button
+          type="button"
+          className="reaction who"
+          aria-label={t('who_reacted')}
+          title={t('who_reacted')}
+          onClick={() => setListing(true)}
+        >
+          <Icon name="people" size={18} />
+        </button>
+      )}
+      {listing && <Reactors post={current} close={() => setListing(false)} />}
+    </div>
+  );
+}
+
+/** The same under the message of a chat; nothing while it is not known which post it is. */
+export function PostReactions({ chat, message }: { chat: number; message: readonly number[] }) {
+  useSignal(posts);
+  const post = posts.find(chat, message);
+  return post ? <ReactionBar post={post} /> : <div className="reactions" />;
+}

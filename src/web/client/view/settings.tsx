@@ -1,0 +1,67 @@
+/** Settings of this browser: language, look, and signing out. */
+import { personName } from '../names.js';
+import { me, signOut } from '../session.js';
+import { useCell } from '../signal.js';
+import { setTheme, theme, themes } from '../theme.js';
+import { type Language, language, languages, setLanguage, t } from '../words.js';
+import { Icon } from './icons.js';
+import { Face } from './ui.js';
+
+export function Settings() {
+  const chosen = useCell(language);
+  const look = useCell(theme);
+  const user = me.value;
+  return (
+    <main className="main page" lang={chosen}>
+      <header className="bar">
+        <a className="icon-button only-narrow" href="#/" aria-label={t('back')}>
+          <Icon name="back" />
+        </a>
+        <h2 className="bar-title">{t('settings')}</h2>
+      </header>
+      <div className="page-body">
+        <section className="card">
+          <div className="row">
+            <Face id={user?.id ?? 0} name={personName(user ?? undefined)} size={64} />
+            <span>
+              <strong>
+                <bdi>{personName(user ?? undefined)}</bdi>
+              </strong>
+              <p className="muted">{user?.username && `@${user.username}`}</p>
+            </span>
+          </div>
+        </section>
+        <section className="card stack">
+          <div className="field">
+            <label htmlFor="language">{t('language')}</label>
+            <select
+              id="language"
+              value={chosen}
+              onChange={(event) => void setLanguage(event.target.value as Language, true)}
+            >
+              {Object.entries(languages).map(([code, name]) => (
+                <option key={code} value={code} lang={code}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </div>
+          <fieldset className="choices across">
+            <legend>{t('look')}</legend>
+            {themes.map((one) => (
+              <label key={one} className="choice">
+                <input type="radio" name="theme" checked={look === one} onChange={() => setTheme(one)} />
+                <span>{t(`theme_${one}`)}</span>
+              </label>
+            ))}
+          </fieldset>
+        </section>
+        <section className="card">
+          <button type="button" className="button danger" onClick={signOut}>
+            <Icon name="out" size={18} /> {t('sign_out')}
+          </button>
+        </section>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,314 @@
+/** Small parts of every page: buttons, dialogs, menus, faces. */
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type MouseEvent,
+  type ReactNode,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react';
+import { fileUrl } from '../api.js';
+import type { Picture } from '../types.js';
+import { t } from '../words.js';
+import { Icon, type IconName } from './icons.js';
+
+interface IconButtonProps {
+  icon: IconName;
+  label: string;
+  onClick?: (event: MouseEvent<HTMLButtonElement>) => void;
+  disabled?: boolean;
+  className?: string;
+  expanded?: boolean;
+  submit?: boolean;
+}
+
+export function IconButton({
+  icon,
+  label,
+  onClick,
+  disabled,
+  className = '',
+  expanded,
+  submit,
+}: IconButtonProps) {
+  return (
+    <button
+      type={submit ? 'submit' : 'button'}
+      className={`icon-button ${className}`}
+      aria-label={label}
+      title={label}
+      aria-expanded={expanded}
+      disabled={disabled}
+      onClick={onClick}
+    >
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+export function Spinner({ label }: { label?: string }) {
+  return (
+    <span className="spinner" role="status">
+      <span className="sr-only">{label ?? t('loading')}</span>
+    </span>
+  );
+}
+
+/** Says that something cannot be shown, and offers to try again. */
+export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
+  return (
+    <div className="trouble" role="alert">
+      <p>{text}</p>
+      {retry && (
+        <button type="button" className="button" onClick={retry}>
+          {t('retry')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A stored picture as an address that an <img> can take; '' while it is loaded. */
+export function useFile(path: string | undefined): { url: string; failed: boolean } {
+  const [state, setState] = useState({ path: '', url: '', failed: false });
+  useEffect(() => {
+    if (!path) return;
+    let here = true;
+    fileUrl(path).then(
+      (url) => here && setState({ path, url, failed: false }),
+      () => here && setState({ path, url: '', failed: true }),
+    );
+    return () => {
+      here = false;
+    };
+  }, [path]);
+  return state.path === path ? state : { url: '', failed: false };
+}
+
+const hues = [205, 168, 262, 24, 338, 140, 46, 290];
+
+const segmenter = new Intl.Segmenter();
+const firstLetter = (word: string) => [...segmenter.segment(word)][0]?.segment ?? '';
+function initials(name: string): string {
+  const [first = '', second = ''] = name.trim().split(/\s+/);
+  return `${firstLetter(first)}${firstLetter(second)}`.toLocaleUpperCase();
+}
+
+interface FaceProps {
+  id: number;
+  name: string;
+  picture?: Picture;
+  size?: number;
+}
+
+/** Where there is no picture the first letters stand, in a colour of their own. */
+export function Face({ id, name, picture, size = 48 }: FaceProps) {
+  const { url } = useFile((size <= 64 ? picture?.small?.url : undefined) ?? picture?.url);
+  const style = {
+    '--hue': hues[Math.abs(id) % hues.length],
+    width: size,
+    height: size,
+    fontSize: size * 0.38,
+  } as CSSProperties;
+  return (
+    <span className="face" style={style} aria-hidden="true">
+      {url ? <img src={url} alt="" /> : initials(name)}
+    </span>
+  );
+}
+
+interface DialogProps {
+  title: string;
+  close: () => void;
+  children: ReactNode;
+  wide?: boolean;
+}
+
+export function Dialog({ title, close, children, wide }: DialogProps) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    if (dialog && !dialog.open) dialog.showModal();
+  }, []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself
+    <dialog
+      ref={ref}
+      className={wide ? 'dialog wide' : 'dialog'}
+      aria-labelledby={id}
+      onClose={close}
+      onClick={(event) => {
+        if (event.target === ref.current) close();
+      }}
+    >
+      <div className="dialog-body">
+        <header>
+          <h2 id={id}>{title}</h2>
+          <IconButton icon="close" label={t('close')} onClick={close} />
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  text: string;
+  action: string;
+  danger?: boolean;
+  act: () => void;
+  close: () => void;
+}
+
+export function Confirm({ title, text, action, danger, act, close }: ConfirmProps) {
+  return (
+    <Dialog title={title} close={close}>
+      <p>{text}</p>
+      <footer className="row end">
+        <button type="button" className="button" onClick={close}>
+          {t('cancel')}
+        </button>
+        <button
+          type="button"
+          className={danger ? 'button danger' : 'button primary'}
+          onClick={() => {
+            close();
+            act();
+          }}
+        >
+          {action}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+export interface MenuItem {
+  icon: IconName;
+  label: string;
+  act: () => void;
+  danger?: boolean;
+}
+
+interface MenuProps {
+  at: { x: number; y: number };
+  label: string;
+  items: readonly MenuItem[];
+  close: () => void;
+}
+
+/** A menu at a place of the window: arrows move, Escape closes, and the focus goes back where it was. */
+export function Menu({ at, label, items, close }: MenuProps) {
+  const ref = useRef<HTMLDivElement>(null);
+  const [place, setPlace] = useState({ left: at.x, top: at.y });
+  useLayoutEffect(() => {
+    const menu = ref.current;
+    if (!menu) return;
+    const { width, height } = menu.getBoundingClientRect();
+    setPlace({
+      left: Math.max(8, Math.min(at.x, innerWidth - width - 8)),
+      top: Math.max(8, Math.min(at.y, innerHeight - height - 8)),
+    });
+    const before = document.activeElement;
+    menu.querySelector('button')?.focus();
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+    };
+  }, [at.x, at.y]);
+  const onKey = (event: KeyboardEvent) => {
+    const buttons = [...(ref.current?.querySelectorAll('button') ?? [])];
+    const index = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) buttons[(index + step + buttons.length) % buttons.length]?.focus();
+    else if (event.key === 'Home') buttons[0]?.focus();
+    else if (event.key === 'End') buttons.at(-1)?.focus();
+    else if (event.key === 'Escape' || event.key === 'Tab') close();
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: takes clicks beside the menu */}
+      <div
+        className="backdrop"
+        onClick={close}
+        onContextMenu={(event) => {
+          event.preventDefault();
+          close();
+        }}
+      />
+      <div
+        className="menu"
+        role="menu"
+        aria-label={label}
+        tabIndex={-1}
+        ref={ref}
+        style={place}
+        onKeyDown={onKey}
+      >
+        {items.map((item) => (
+          <button
+            key={item.label}
+            type="button"
+            role="menuitem"
+            className={item.danger ? 'danger' : ''}
+            onClick={() => {
+              close();
+              item.act();
+            }}
+          >
+            <Icon name={item.icon} size={20} />
+            {item.label}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  set: (value: string) => void;
+  max?: number;
+  multiline?: boolean;
+  hint?: string;
+  placeholder?: string;
+  type?: string;
+  required?: boolean;
+  autoFocus?: boolean;
+}
+
+export const lengthOf = (text: string): number => [...text].length;
+
+/** A labelled field; with `max` it tells how many characters are left. */
+export function Field({ label, value, set, max, multiline, hint, ...rest }: FieldProps) {
+  const id = useId();
+  const left = max === undefined ? 0 : max - lengthOf(value);
+  const shared = {
+    id,
+    value,
+    onChange: (event: { target: { value: string } }) => set(event.target.value),
+    'aria-describedby': `${id}-hint`,
+    'aria-invalid': left < 0,
+    ...rest,
+  };
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {multiline ? <textarea rows={3} {...shared} /> : <input autoComplete="off" {...shared} />}
+      <div className="hint" id={`${id}-hint`}>
+        <span>{hint}</span>
+        {max !== undefined && (
+          <span className={left < 0 ? 'over' : ''}>{t('characters_left', { n: left })}</span>
+        )}
+      </div>
+    </div>
+  );
+}

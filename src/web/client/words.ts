@@ -1,0 +1,108 @@
+/** Words of the pages in the interface's seven languages; only the chosen one is loaded beside English. */
+import { me } from './session.js';
+import { Cell } from './signal.js';
+import { en } from './words/en.js';
+
+export type Words = Record<keyof typeof en, string>;
+export type WordKey = keyof Words;
+
+/** By code, each named in itself. */
+export const languages = {
+  en: 'English',
+  ru: 'Русский',
+  uz: 'Oʻzbekcha',
+  tg: 'Тоҷикӣ',
+  hy: 'Հայերեն',
+  tt: 'Татарча',
+  kk: 'Қазақша',
+} as const;
+export type Language = keyof typeof languages;
+
+const loaders: Record<Exclude<Language, 'en'>, () => Promise<{ words: Words }>> = {
+  ru: () => import('./words/ru.js'),
+  uz: () => import('./words/uz.js'),
+  tg: () => import('./words/tg.js'),
+  hy: () => import('./words/hy.js'),
+  tt: () => import('./words/tt.js'),
+  kk: () => import('./words/kk.js'),
+};
+
+const key = 'petrel.language';
+export const language = new Cell<Language>('en');
+let words: Words = en;
+
+const isLanguage = (text: string | null | undefined): text is Language =>
+  text !== null && text !== undefined && Object.hasOwn(languages, text);
+
+/** Chosen here, else the person's own, else the browser's. */
+export function wantedLanguage(): Language {
+  let kept: string | null = null;
+  try {
+    kept = localStorage.getItem(key);
+  } catch {
+    // Storage may be forbidden.
+  }
+  const own = [kept, me.value?.language_code, ...navigator.languages.map((code) => code.slice(0, 2))];
+  return own.find(isLanguage) ?? 'en';
+}
+
+export async function setLanguage(chosen: Language, keep: boolean): Promise<void> {
+  words = chosen === 'en' ? en : (await loaders[chosen]()).words;
+  document.documentElement.lang = chosen;
+  try {
+    if (keep) localStorage.setItem(key, chosen);
+  } catch {
+    // It holds until the page is left.
+  }
+  language.set(chosen);
+}
+
+/** The words of a key, with `{name}` replaced. */
+export function t(name: WordKey, values: Readonly<Record<string, string | number>> = {}): string {
+  return (words[name] ?? en[name]).replace(/\{(\w+)\}/g, (whole, value: string) =>
+    String(values[value] ?? whole),
+  );
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+function format(name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const place = `${language.value} ${name}`;
+  let made = formats.get(place);
+  if (!made) {
+    made = new Intl.DateTimeFormat(language.value === 'en' ? undefined : language.value, options);
+    formats.set(place, made);
+  }
+  return made;
+}
+
+const dayOf = (date: Date) => date.toDateString();
+
+/** Hour and minute; `seconds` is Unix time. */
+export const timeText = (seconds: number): string =>
+  format('time', { hour: '2-digit', minute: '2-digit' }).format(seconds * 1_000);
+
+/** Today, yesterday, or the date. */
+export function dayText(seconds: number): string {
+  const date = new Date(seconds * 1_000);
+  const now = new Date();
+  if (dayOf(date) === dayOf(now)) return t('today');
+  if (dayOf(date) === dayOf(new Date(now.getTime() - 86_400_000))) return t('yesterday');
+  const sameYear = date.getFullYear() === now.getFullYear();
+  return format(sameYear ? 'day' : 'date', {
+    day: 'numeric',
+    month: 'long',
+    ...(sameYear ? {} : { year: 'numeric' }),
+  }).format(date);
+}
+
+/** As short as it stands in a list. */
+export function shortDate(seconds: number): string {
+  const date = new Date(seconds * 1_000);
+  const age = Date.now() - date.getTime();
+  if (dayOf(date) === dayOf(new Date())) return timeText(seconds);
+  if (age < 6 * 86_400_000) return format('weekday', { weekday: 'short' }).format(date);
+  return format('short', { day: 'numeric', month: 'numeric', year: '2-digit' }).format(date);
+}
+
+export const fullDate = (seconds: number): string =>
+  format('full', { dateStyle: 'medium', timeStyle: 'short' }).format(seconds * 1_000);

@@ -1,0 +1,133 @@
+/** The web application at `/app`: files of the build, held in memory in three encodings, under a strict policy. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { Readable } from 'node:stream';
+import type { ApiRequest } from '../api/request.js';
+import { fail } from '../errors.js';
+
+export type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.webmanifest': 'application/manifest+json',
+};
+
+/**
+ * Nothing runs or is styled but what this origin serves. Pictures and sound of other hosts are what people send each other
+ * by address: the application asks before it loads one. `trusted-types`: no text becomes markup or script.
+ */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob: data: https:",
+  'media-src blob: https:',
+  "connect-src 'self'",
+  "manifest-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types petrel',
+].join('; ');
+
+const safe = [
+  ['Content-Security-Policy', policy],
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Referrer-Policy', 'no-referrer'],
+  ['Cross-Origin-Opener-Policy', 'same-origin'],
+] as const;
+
+interface Asset {
+  readonly headers: ReadonlyArray<readonly [string, string]>;
+  readonly tag: string;
+  readonly plain: Buffer;
+  /** By name of the encoding. */
+  readonly encoded: ReadonlyMap<string, Buffer>;
+}
+
+/** What the client takes, by preference; a weight of 0 forbids. */
+export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
+  const takes = new Set(
+    accepted
+      .toLowerCase()
+      .split(',')
+      .map((part) => part.trim())
+      .filter((part) => !/;\s*q=0(?:\.0*)?$/.test(part))
+      .map((part) => part.replace(/\s*;.*$/, '')),
+  );
+  for (const name of offered) if (takes.has(name)) return name;
+  return undefined;
+}
+
+/** Files whose names hold a hash of their content never change; the page itself is asked for each time. */
+function readAsset(folder: URL, name: string): Asset {
+  const plain = readFileSync(new URL(name, folder));
+  const encoded = new Map<string, Buffer>();
+  for (const [encoding, suffix] of [
+    ['br', '.br'],
+    ['gzip', '.gz'],
+  ] as const) {
+    const place = new URL(`${name}${suffix}`, folder);
+    if (existsSync(place)) encoded.set(encoding, readFileSync(place));
+  }
+  const hashed = /-[A-Z0-9]{8}\.\w+$/.test(name);
+  const tag = `"${readFileSync(new URL(`${name}.tag`, folder), 'latin1')}"`;
+  return {
+    plain,
+    encoded,
+    tag,
+    headers: [
+      ['Content-Type', types[extname(name)] ?? 'application/octet-stream'],
+      ['Cache-Control', hashed ? 'public, max-age=31536000, immutable' : 'no-cache'],
+      ['Vary', 'Accept-Encoding'],
+      ...safe,
+    ],
+  };
+}
+
+function send(request: ApiRequest, asset: Asset): void {
+  if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+  const encoding = chosenEncoding(request.acceptEncoding, asset.encoded.keys());
+  const body = (encoding === undefined ? undefined : asset.encoded.get(encoding)) ?? asset.plain;
+  // Each encoding is a representation of its own (RFC 9110 §8.8.3).
+  const tag = encoding === undefined ? asset.tag : `${asset.tag.slice(0, -1)}-${encoding}"`;
+  const headers: Array<readonly [string, string]> = [...asset.headers, ['ETag', tag]];
+  const same = request.ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);
+  if (same) {
+    request.replyStream({ status: 304, headers, length: body.length, body: null });
+    return;
+  }
+  if (encoding !== undefined) headers.push(['Content-Encoding', encoding]);
+  request.replyStream({
+    status: 200,
+    headers,
+    length: body.length,
+    body: Readable.from([body], { objectMode: false }),
+  });
+}
+
+/** What a front serves of the application, by path; nothing where the build has none. Read when first asked for. */
+export function applicationPages(folder = new URL('client/', import.meta.url)): Pages {
+  const pages: Record<string, (request: ApiRequest) => void> = {};
+  if (!existsSync(folder)) return pages;
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => name.replaceAll('\\', '/'))
+    .filter((name) => existsSync(new URL(`${name}.tag`, folder)));
+  for (const name of names) {
+    let asset: Asset | undefined;
+    const page = (request: ApiRequest) => {
+      asset ??= readAsset(folder, name);
+      send(request, asset);
+    };
+    if (name === 'page.html') pages['/app'] = page;
+    pages[name === 'page.html' ? '/app/' : `/app/${name}`] = page;
+  }
+  return pages;
+}

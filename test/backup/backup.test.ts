@@ -1,0 +1,200 @@
+/** A backup is made while the service runs, restored into an empty installation, compared row for row, and then Redis is lost. */
+import { randomBytes } from 'node:crypto';
+import { appendFileSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openMasters } from '../support/cluster.js';
+import { petrel, type Ran } from '../support/command.js';
+import { redisSettings } from '../support/environment.js';
+import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
+let service: Service;
+let restored: Service | undefined;
+let owner: TestUser;
+let bot: TestBot;
+let pushed: TestBot;
+let group: number;
+
+/** Every row of every table as text, and where sequences stand. */
+async function contentOf(url: string): Promise<Map<string, string[]>> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const { rows: tables } = await client.query(
+      "select tablename as name from pg_tables where schemaname = 'public'",
+    );
+    const content = new Map<string, string[]>();
+    for (const { name } of tables) {
+      if (name === 'schema_migrations') continue;
+      const { rows } = await client.query(`select t::text as row from "${name}" t order by 1`);
+      content.set(
+        name,
+        rows.map(({ row }) => row),
+      );
+    }
+    const { rows } = await client.query(
+      'select sequencename as name, last_value::text as last from pg_sequences',
+    );
+    content.set('sequences', rows.map(({ name, last }) => `${name} ${last}`).sort());
+    return content;
+  } finally {
+    await client.end();
+  }
+}
+
+const quiet = async () => {
+  for (const end = performance.now() + 20_000; performance.now() < end; ) {
+    const [waiting] = /(\d+) entries wait/.exec((await petrel(service.env, 'doctor')).out)?.slice(1) ?? [];
+    if (waiting === '0') return;
+  }
+  throw new Error('the journal did not drain');
+};
+
+const history = async (of: Service, chat: number) =>
+  (await resultOf(of.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`))).map(
+    ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
+  );
+const waitingFor = async (of: Service, each: TestBot) =>
+  (await resultOf(of.bot(each, 'getUpdates', { timeout: 0 }))).map(
+    ({ update_id, message }: { update_id: number; message?: { text?: string } }) =>
+      `${update_id} ${message?.text}`,
+  );
+
+let before: { group: string[]; direct: string[]; waiting: string[]; rows: Map<string, string[]> };
+
+beforeAll(async () => {
+  service = await startService({ extraEnv: { PARTITIONS: '8' } });
+  owner = await service.newUser('olga');
+  [bot, pushed] = [await service.newBot(owner, 'b'), await service.newBot(owner, 'p')];
+  for (const each of [bot, pushed]) await service.openChat(owner, each);
+  group = await service.newGroup(owner, 'g', [bot]);
+  for (let i = 0; i < 20; i++) {
+    await resultOf(
+      service.app(owner, 'POST', `/api/chats/${group}/messages`, { text: `/to_all ${i} ' \\ \t 🙂` }),
+    );
+    await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: `direct ${i}` }));
+  }
+  await resultOf(service.app(owner, 'PUT', `/api/me/bots/${pushed.id}/write_access`, { policy: 'owner' }));
+  await quiet();
+}, 90_000);
+afterAll(async () => {
+  await Promise.all([service?.stop(), restored?.stop()]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('a backup of a running installation is a folder for its owner alone, and holds no token', async () => {
+  const ran = await petrel(service.env, 'backup', at('one'));
+  expect(ran, ran.log).toMatchObject({ code: 0 });
+  expect(ran.out).toMatch(/redis {8}\w+[\s\S]*tables, \d+ rows/);
+  expect(statSync(at('one')).mode & 0o777).toBe(0o700);
+  before = {
+    group: await history(service, group),
+    direct: await history(service, bot.id),
+    rows: await contentOf(service.databaseUrl),
+    // Not confirmed: what was answered waits on.
+    waiting: await waitingFor(service, bot),
+  };
+  expect(before.waiting.length).toBeGreaterThan(20);
+  const manifest = readFileSync(join(at('one'), 'manifest.json'), 'utf8');
+  expect(manifest).not.toContain('TOKEN_ROOT');
+  expect((await petrel(service.env, 'backup', at('one'))).log).toMatch(/is not empty/);
+});
+
+test('keys are kept under a passphrase, and open to it alone', async () => {
+  const env = { ...service.env, BACKUP_PASSPHRASE: 'a passphrase of some length' };
+  expect((await petrel(env, 'keys', 'seal', at('keys'))).code).toBe(0);
+  const { out } = await petrel(
+    { PATH: '', BACKUP_PASSPHRASE: env.BACKUP_PASSPHRASE },
+    'keys',
+    'open',
+    at('keys'),
+  );
+  const opened = Object.fromEntries(
+    out
+      .trim()
+      .split('\n')
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  );
+  const { TOKEN_PEPPER, TOKEN_KEYS, ADMIN_TOKEN, PARTITIONS } = service.env;
+  expect(opened).toEqual({ TOKEN_PEPPER, TOKEN_KEYS, ADMIN_TOKEN, PARTITIONS });
+  expect(readFileSync(at('keys'), 'latin1')).not.toContain(TOKEN_PEPPER);
+  const wrong = await petrel({ BACKUP_PASSPHRASE: 'another one of some length' }, 'keys', 'open', at('keys'));
+  expect(wrong.code).toBe(1);
+  expect(wrong.log).toMatch(/does not open with this passphrase/);
+});
+
+test('restored into an empty installation, every row is the same, and bots go on where they were', async () => {
+  const [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
+  const env = { ...service.env, ...redisSettings(redis), DATABASE_URL: database.url };
+  const refusals: Array<[string, Ran]> = [
+    [
+      'differs from what this installation',
+      await petrel({ ...env, TOKEN_PEPPER: randomBytes(32).toString('hex') }, 'restore', at('one')),
+    ],
+    ['holds no backup', await petrel(env, 'restore', folder)],
+  ];
+  for (const [why, { code, log }] of refusals) {
+    expect(code).toBe(1);
+    expect(log).toContain(why);
+  }
+  const ran = await petrel(env, 'restore', at('one'));
+  expect(ran, ran.log).toMatchObject({ code: 0 });
+  const rows = await contentOf(database.url);
+  for (const [table, expected] of before.rows) expect(rows.get(table), table).toEqual(expected);
+  expect([...before.rows.values()].flat().length).toBeGreaterThan(80);
+  expect((await petrel(env, 'restore', at('one'))).log).toMatch(/is not empty/);
+
+  const { TOKEN_PEPPER, TOKEN_KEYS } = service.env;
+  restored = await startService({
+    redis,
+    database,
+    extraEnv: { PARTITIONS: '8', TOKEN_PEPPER: TOKEN_PEPPER as string, TOKEN_KEYS: TOKEN_KEYS as string },
+  });
+  expect(await resultOf(restored.bot(bot, 'getMe'))).toMatchObject({ id: bot.id });
+  expect(await history(restored, group)).toEqual(before.group);
+  expect(await history(restored, bot.id)).toEqual(before.direct);
+  expect(await waitingFor(restored, bot)).toEqual(before.waiting);
+  const sent = await resultOf(restored.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'on' }));
+  expect(sent.message_id).toBeGreaterThan(10_000);
+}, 60_000);
+
+test('after Redis lost everything, what Postgres has is served, and the loss is told', async () => {
+  const of = restored as Service;
+  // What was sent last is behind the journal when the flusher has ended in order.
+  await of.flush.stop();
+  for (const client of openMasters(of.redis)) {
+    await client.flushall();
+    client.disconnect();
+  }
+  await of.flush.start();
+  const ran = await petrel(of.env, 'redis', 'rebuild');
+  expect(ran, ran.log).toMatchObject({ code: 0 });
+  expect(ran.out).toMatch(/partitions {3}8 on 1 of Redis, all open/);
+  expect(ran.out).toMatch(
+    /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write before was 2[\s\S]*updates that waited/,
+  );
+  expect(await history(of, group)).toEqual(before.group);
+  const direct = await history(of, bot.id);
+  expect(direct.slice(-before.direct.length)).toEqual(before.direct);
+  const again = await resultOf(of.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'after' }));
+  const ids = direct.map((line: string) => Number.parseInt(line, 10));
+  expect(again.message_id).toBeGreaterThan(Math.max(...ids));
+  expect(await waitingFor(of, bot)).toEqual([]);
+  await resultOf(of.app(owner, 'POST', `/api/chats/${group}/messages`, { text: '/heard' }));
+  // It is handed over from the group's partition.
+  let heard: string[] = [];
+  for (const end = performance.now() + 20_000; heard.length === 0 && performance.now() < end; )
+    heard = await waitingFor(of, bot);
+  expect(heard.at(-1)).toMatch(/\/heard$/);
+}, 60_000);
+
+test('a backup that was changed is refused', async () => {
+  appendFileSync(join(at('one'), 'users.copy.gz'), 'x');
+  const { code, log } = await petrel(service.env, 'restore', at('one'));
+  expect(code).toBe(1);
+  expect(log).toMatch(/users\.copy\.gz is not what was saved/);
+});

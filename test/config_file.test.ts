@@ -1,0 +1,57 @@
+/** Settings and secrets from files. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readConfig, settings } from '../src/config.js';
+import { secretSettings } from '../src/config_file.js';
+
+let dir: string;
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'petrel-config-'));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const file = (name: string, text: string) => {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  return path;
+};
+
+test('a secret is the content of its file, without the line break at its end', () => {
+  const ADMIN_TOKEN_FILE = file('admin', 'a secret of an operator\n');
+  expect(readConfig({ ADMIN_TOKEN_FILE }).ADMIN_TOKEN).toBe('a secret of an operator');
+});
+
+test('every secret may come from a file, and every one of them is a setting', () => {
+  expect(secretSettings.filter((name) => !(name in settings))).toEqual([]);
+  const secret = /token|secret|pepper|keys?\b|_URL$/i;
+  const others = ['BASE_URL', 'JWT_JWKS_URL', 'FILES_S3_URL', 'OTLP_TRACES_URL', 'LEAK_REPORT_KEYS'];
+  const named = Object.keys(settings).filter((name) => secret.test(name.replace('GUESSES', '')));
+  expect(named.filter((name) => !(secretSettings as readonly string[]).includes(name)).sort()).toEqual(
+    others.filter((name) => name in settings).sort(),
+  );
+});
+
+test('a file of settings stands behind the environment', () => {
+  const PETREL_CONFIG = file(
+    'all',
+    `# what all roles share\nPORT=9000\nexport HOST='127.0.0.1'\n\n TOKEN_PEPPER_FILE = "${file('pepper', 'p'.repeat(40))}"\n`,
+  );
+  const config = readConfig({ PETREL_CONFIG, PORT: '9001' });
+  expect([config.PORT, config.HOST, config.TOKEN_PEPPER]).toEqual([9001, '127.0.0.1', ['p'.repeat(40)]]);
+});
+
+test('what cannot be used is refused in a sentence that shows no secret', () => {
+  expect(() => readConfig({ TOKEN_KEYS_FILE: join(dir, 'none') })).toThrow(
+    `TOKEN_KEYS_FILE names a file that cannot be read (ENOENT): ${join(dir, 'none')}`,
+  );
+  expect(() => readConfig({ PETREL_CONFIG: file('wrong', 'PORT=1\nTOKEN_PEPER=hidden\n') })).toThrow(
+    `line 2 of ${join(dir, 'wrong')} is no setting`,
+  );
+  expect(() => readConfig({ PETREL_CONFIG: file('other', 'PORT=x\n') })).toThrow('PORT must be');
+  const ADMIN_TOKEN_FILE = file('admin', 'a secret of an operator');
+  expect(() => readConfig({ ADMIN_TOKEN_FILE, ADMIN_TOKEN: 'another one of them' })).toThrow(
+    'ADMIN_TOKEN and ADMIN_TOKEN_FILE exclude each other',
+  );
+});

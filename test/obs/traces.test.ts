@@ -1,0 +1,91 @@
+/** Traces from request to delivery over real processes, as a collector gets them. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepBooks } from '../delivery/world.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+
+interface Seen {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly role: string;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a collector is sent
+const plain = (list: any[]) =>
+  Object.fromEntries(list.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
+
+const spans: Seen[] = [];
+let bodies = '';
+const collector = createServer(async (request, response) => {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  const text = Buffer.concat(parts).toString();
+  bodies += text;
+  for (const { resource, scopeSpans } of JSON.parse(text).resourceSpans)
+    for (const { spans: sent } of scopeSpans)
+      for (const span of sent)
+        spans.push({
+          ...span,
+          role: plain(resource.attributes)['petrel.role'],
+          attributes: plain(span.attributes),
+        });
+  response.end('{}');
+});
+
+let service: Service;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+  const { port } = collector.address() as AddressInfo;
+  service = await startService({
+    extraEnv: {
+      OTLP_TRACES_URL: `http://127.0.0.1:${port}/v1/traces`,
+      OTLP_TRACES_RATIO: '1',
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
+    },
+  });
+});
+afterAll(async () => {
+  await service?.stop();
+  collector.close();
+});
+
+test('one trace leads from a request over its script and the event to the delivery, in two processes', async () => {
+  let refusals = 1;
+  const books = await keepBooks(({ text }) => (text === 'traced' && refusals-- > 0 ? 500 : 200));
+  const owner = await service.newUser('owner');
+  const bot = await service.newBot(owner, 'traced');
+  const { url, certificate } = books;
+  await service.openChat(owner, bot);
+  await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
+  await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'traced' }));
+  const named = (name: string, traceId?: string) =>
+    spans.filter((span) => span.name === name && (traceId === undefined || span.traceId === traceId));
+  const path = 'request /api/chats/{chat_id}/messages';
+  await expect.poll(() => named(path), { timeout: 10_000 }).toHaveLength(1);
+  const [root] = named(path) as [Seen];
+  await expect.poll(() => named('delivery', root.traceId), { timeout: 10_000 }).toHaveLength(2);
+  const [script] = named('script messages/send_direct', root.traceId) as [Seen];
+  const [event] = named('event message', root.traceId) as [Seen];
+  const [first, second] = named('delivery', root.traceId) as [Seen, Seen];
+  expect([root.role, script.role, event.role, first.role]).toEqual(['front', 'front', 'deliver', 'deliver']);
+  expect([script.parentSpanId, event.parentSpanId]).toEqual([root.spanId, root.spanId]);
+  expect([first.parentSpanId, second.parentSpanId]).toEqual([event.spanId, event.spanId]);
+  expect(first.attributes).toMatchObject({ 'petrel.outcome': '500', 'petrel.tries': '1' });
+  expect(second.attributes).toMatchObject({ 'petrel.outcome': '200', 'petrel.tries': '2' });
+  for (const { startTimeUnixNano, endTimeUnixNano } of [root, script, event, first, second]) {
+    expect(Number(endTimeUnixNano)).toBeGreaterThanOrEqual(Number(startTimeUnixNano));
+    expect(Math.abs(Number(startTimeUnixNano) / 1e6 - Date.now())).toBeLessThan(60_000);
+  }
+  // What a bot sends is traced by the same names, and no trace holds a token.
+  await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'back' }));
+  await expect.poll(() => named('request sendMessage'), { timeout: 10_000 }).toHaveLength(1);
+  expect(bodies).not.toContain(bot.token.split(':')[1]);
+  expect(bodies).not.toContain(owner.token);
+  await books.close();
+});

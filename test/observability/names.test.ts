@@ -1,0 +1,54 @@
+/** Rules, dashboard and runbooks speak of what is there, and all that is there is spoken of. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { createMetrics } from '../../src/obs/metrics.js';
+import { alertsIn, readShipped, shippedQueries } from './shipped.js';
+
+const src = fileURLToPath(new URL('../../src', import.meta.url));
+const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('local'))
+  .map((path) => readFileSync(join(src, path), 'utf8'));
+/** Names of our own metrics are spelled as literals. */
+const own = new Set(sources.flatMap((text) => text.match(/(?<=')petrel_[a-z_]+(?=')/g) ?? []));
+
+const namesIn = (query: string) =>
+  [...query.matchAll(/\b((?:petrel|nodejs|process)_[a-z0-9_]+)/g)].map(([, name = '']) =>
+    own.has(name) ? name : name.replace(/_(bucket|sum|count)$/, ''),
+  );
+const asked = new Set([...shippedQueries(), ...alertsIn().map(({ expr }) => expr)].flatMap(namesIn));
+
+test('every metric that a rule or a panel names is exported', async () => {
+  const told = await createMetrics({ version: '', engine: '', engineVersion: '', native: true }).text();
+  const byDefault = new Set([...told.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+  expect(asked.size).toBeGreaterThan(40);
+  expect([...asked].filter((name) => !own.has(name) && !byDefault.has(name))).toEqual([]);
+});
+
+test('every metric of ours is on the dashboard or in a rule', () => {
+  expect([...own].filter((name) => !asked.has(name))).toEqual([]);
+});
+
+test('every alert has its part in the runbooks, and every part its alert', () => {
+  const parts = [...readShipped('runbooks.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+  const alerts = alertsIn();
+  expect(alerts.length).toBeGreaterThan(15);
+  expect(parts.sort()).toEqual(alerts.map(({ name }) => name).sort());
+  for (const { name, runbook } of alerts) expect(runbook).toBe(`runbooks.md#${name.toLowerCase()}`);
+});
+
+test('durations go into buckets by their upper bounds, and come out in seconds', async () => {
+  const { Distribution } = await import('../../src/obs/distribution.js');
+  const times = new Distribution();
+  for (const ms of [0.5, 0.6, 70_000]) times.observe(ms);
+  const metrics = createMetrics({ version: '', engine: '', engineVersion: '', native: true });
+  metrics.tell({ kind: 'histogram', name: 'took', help: 'x', labels: ['of'], read: () => [[['it'], times]] });
+  const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith('took'));
+  expect(lines).toContain('took_bucket{of="it",le="0.0005"} 1');
+  expect(lines).toContain('took_bucket{of="it",le="0.001"} 2');
+  expect(lines).toContain('took_bucket{of="it",le="60"} 2');
+  expect(lines).toContain('took_bucket{of="it",le="+Inf"} 3');
+  expect(lines).toContain('took_count{of="it"} 3');
+  expect(Number(/took_sum\S* (\S+)/.exec(lines.join('\n'))?.[1])).toBeCloseTo(70.0011);
+});

@@ -1,0 +1,295 @@
+/** A real Prometheus over a running installation: each alert fires when it is provoked, and each query of the dashboard has data. */
+import { spawn, spawnSync } from 'node:child_process';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { exitOf, freePort } from '../../src/local/processes.js';
+import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { makeKeys } from '../../src/store/keys.js';
+import { openEvents } from '../clients/event_source.js';
+import { keepBooks } from '../delivery/world.js';
+import { findProgram } from '../support/proxies.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { temporaryFolder } from '../support/servers.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { alertsIn, readShipped, shippedQueries } from './shipped.js';
+
+/** What a machine's speed decides. */
+const ofTheMachine = ['PetrelEventLoopBlocked', 'PetrelSlowRequests', 'PetrelSlowScripts'];
+const partitions = 4;
+const keys = makeKeys(partitions);
+const dir = temporaryFolder();
+
+let service: Service;
+let deliver: RoleProcess;
+let flush: RoleProcess;
+let pool: Pool;
+let redis: RedisConnection;
+let prometheus: string;
+let stopPrometheus: () => Promise<void>;
+let user: TestUser;
+let bot: TestBot;
+const seen = new Set<string>();
+
+/** The shipped rules, with times that a test can wait for. */
+function quick(rules: string): string {
+  return rules
+    .replace(/for: \S+/g, 'for: 1s')
+    .replaceAll('[5m]', '[15s]')
+    .replaceAll('[15m]', '[15s]')
+    .replaceAll('> 60', '> 2')
+    .replace('> 10000', '> 20');
+}
+
+async function startPrometheus(targets: Readonly<Record<string, readonly number[]>>): Promise<void> {
+  const port = await freePort();
+  writeFileSync(join(dir, 'alerts.yml'), quick(readShipped('alerts.yml')));
+  const shipped = readShipped('prometheus.yml').replaceAll('15s', '1s');
+  const groups = Object.entries(targets).map(
+    ([role, ports]) =>
+      `      - targets: [${ports.map((at) => `127.0.0.1:${at}`).join(', ')}]\n        labels: { role: ${role} }\n`,
+  );
+  const config = shipped.replace(/static_configs:\n[\s\S]*$/, `static_configs:\n${groups.join('')}`);
+  writeFileSync(join(dir, 'prometheus.yml'), config);
+  const args = [`--config.file=${join(dir, 'prometheus.yml')}`, `--storage.tsdb.path=${join(dir, 'data')}`];
+  const child = spawn(
+    findProgram('prometheus') as string,
+    [...args, `--web.listen-address=127.0.0.1:${port}`, '--log.level=warn'],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  const exited = exitOf(child);
+  stopPrometheus = async () => {
+    child.kill('SIGTERM');
+    await exited;
+  };
+  prometheus = `http://127.0.0.1:${port}`;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+async function ask(path: string): Promise<any> {
+  const { body } = await request(`${prometheus}${path}`);
+  return body.json();
+}
+const query = async (expr: string): Promise<readonly { readonly value: readonly [number, string] }[]> => {
+  const told = await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`);
+  if (told.status !== 'success') throw new Error(`${expr}: ${told.error}`);
+  return told.data.result;
+};
+async function firing(): Promise<string[]> {
+  const { data } = await ask('/api/v1/alerts');
+  return data.alerts
+    .filter(({ state }: { state: string }) => state === 'firing')
+    .map(({ labels }: { labels: { alertname: string } }) => labels.alertname);
+}
+
+/** Does something again and again until these alerts fire. */
+async function provoke(names: readonly string[], act: () => Promise<unknown> = async () => undefined) {
+  const end = performance.now() + 90_000;
+  const missing = () => names.filter((name) => !seen.has(name));
+  while (missing().length > 0) {
+    await act().catch(() => undefined);
+    for (const name of await firing()) seen.add(name);
+    if (performance.now() > end) throw new Error(`these did not fire: ${missing().join(', ')}`);
+    await sleep(300);
+  }
+}
+
+const send = (text: string, front = 0) => service.bot(bot, 'sendMessage', { chat_id: user.id, text }, front);
+
+beforeAll(async () => {
+  const ports = { deliver: await freePort(), flush: await freePort() };
+  service = await startService({
+    fronts: 2,
+    extraEnv: {
+      PARTITIONS: `${partitions}`,
+      JOURNAL_HIGH_WATER: '100',
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
+      RATE_PER_BOT: '100000/1',
+      GUESSES_BURST: '2',
+      GUESSES_PER_MINUTE: '1',
+    },
+  });
+  await Promise.all([service.deliver.stop(), service.flush.stop()]);
+  const role = (name: 'deliver' | 'flush') =>
+    createRole(name, async () => ({ ...service.env, METRICS_PORT: `${ports[name]}` }));
+  [deliver, flush] = [role('deliver'), role('flush')];
+  await Promise.all([deliver.start(), flush.start()]);
+  pool = createPool({ url: service.databaseUrl, max: 4, name: 'test' });
+  redis = connectRedis({ url: service.redis.url, name: 'test' });
+  await redis.ready(10_000);
+  await startPrometheus({
+    front: service.fronts.map(({ port }) => port),
+    deliver: [ports.deliver],
+    flush: [ports.flush],
+  });
+  user = await service.newUser('user');
+  bot = await service.newBot(user, 'watched');
+  await service.openChat(user, bot);
+}, 120_000);
+afterAll(async () => {
+  await stopPrometheus?.();
+  await Promise.all([deliver?.stop(), flush?.stop()]);
+  await pool?.close();
+  await redis?.close();
+  await service?.stop();
+  rmSync(dir, { recursive: true, force: true });
+}, 60_000);
+
+const long = 120_000;
+
+test('promtool takes the shipped rules and configuration', () => {
+  const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
+  const promtool = findProgram('promtool') as string;
+  for (const args of [
+    ['rules', 'alerts.yml'],
+    ['config', 'prometheus.yml'],
+  ]) {
+    const told = spawnSync(promtool, ['check', ...args], { cwd: shipped, encoding: 'utf8' });
+    expect([told.status, told.stdout + told.stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
+  }
+});
+
+test(
+  'an installation that is well fires nothing',
+  async () => {
+    const stream = await openEvents(service.fronts[0].url, user.token);
+    await resultOf(service.bot(bot, 'getUpdates'));
+    await send('hello', 1);
+    await service.bot(bot, 'nothing');
+    await expect.poll(() => query('up == 1'), { timeout: 30_000 }).toHaveLength(4);
+    await expect
+      .poll(async () => Number((await query('sum(petrel_open_streams)'))[0]?.value[1]), { timeout: 30_000 })
+      .toBe(1);
+    stream.cut();
+    await sleep(4_000);
+    expect((await firing()).filter((name) => !ofTheMachine.includes(name))).toEqual([]);
+  },
+  long,
+);
+
+test(
+  'bad entries, guesses, receivers that fail, updates that are given up',
+  async () => {
+    await provoke(['PetrelQuarantine'], async () => {
+      const version = await redis.client.hincrby(keys.meta(0), 'ver', 1);
+      await redis.client.xadd(keys.journal(0), `${version}-0`, 'what', 'is this');
+    });
+    await provoke(['PetrelGuessing'], async () => {
+      for (let i = 0; i < 20; i++) await request(`${service.fronts[0].url}/bot1:made_up${i}/getMe`);
+    });
+    const books = await keepBooks(({ text }) => (text === 'taken' ? 200 : 500));
+    const { url, certificate } = books;
+    const hooked = await service.newBot(user, 'hooked');
+    await service.openChat(user, hooked);
+    // What waits was made a day ago.
+    const [[id, fields] = []] = (await redis.client.xrangeBuffer(
+      keys.queue(hooked.id),
+      '-',
+      '+',
+    )) as unknown as [[Buffer, Buffer[]]];
+    const old = [...(fields as Buffer[])];
+    old[3] = Buffer.from(`${Date.now() - 24 * 3_600_000 - 1_000}`);
+    await redis.client.del(keys.queue(hooked.id));
+    await redis.client.xadd(keys.queue(hooked.id), String(id), ...(old as never[]));
+    await resultOf(service.bot(hooked, 'setWebhook', { url, certificate }));
+    const tell = (text: string) => service.app(user, 'POST', `/api/chats/${hooked.id}/messages`, { text });
+    await tell('taken');
+    await provoke(['PetrelDeadLetters']);
+    await provoke(['PetrelDeliveriesFail'], () => tell('refused'));
+    await deliver.stop();
+    await redis.client.xadd(keys.outbox(1), '*', 'a', 'b');
+    for (let i = 0; i < 30; i++) await redis.client.xadd(keys.outbox(1), '*', 'a', 'b');
+    await tell('late');
+    await provoke(['PetrelWebhooksLate', 'PetrelOutboxStuck', 'PetrelNodeDown']);
+    await redis.client.del(keys.outbox(1));
+    await deliver.start();
+    await books.close();
+  },
+  3 * long,
+);
+
+test(
+  'Postgres is held up: the journal waits, fills, and is full',
+  async () => {
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const locking = pool.transaction(async (tx) => {
+      await tx.query(statement('lock', 'lock table messages, users in access exclusive mode'));
+      await held;
+    });
+    await provoke(['PetrelFlushLag', 'PetrelJournalFilling', 'PetrelJournalFull'], () =>
+      Promise.all(Array.from({ length: 30 }, (_, i) => send(`waits ${i}`))),
+    );
+    await provoke(['PetrelPostgresPoolFull'], async () => {
+      const many = Array.from({ length: 12 }, () => service.newUser('waits').catch(() => null));
+      await Promise.race([Promise.all(many), sleep(1_000)]);
+    });
+    letGo();
+    await locking.catch(() => undefined);
+    await flush.stop();
+    await provoke(['PetrelNotFlushed']);
+    await flush.start();
+  },
+  3 * long,
+);
+
+test(
+  'Redis is full, cannot write its file, is slow; a front is held up',
+  async () => {
+    const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
+    await redis.client.config('SET', 'maxmemory', `${Math.round(used * 1.1)}`);
+    await provoke(['PetrelRedisMemory']);
+    await redis.client.config('SET', 'maxmemory', '0');
+    const files = join(service.redis.dir as string, 'appendonlydir');
+    renameSync(files, `${files}.away`);
+    await provoke(['PetrelRedisNotAppending'], () => redis.client.bgrewriteaof());
+    renameSync(`${files}.away`, files);
+    await provoke(['PetrelSlowRequests', 'PetrelSlowScripts'], async () => {
+      process.kill(service.redis.pid, 'SIGSTOP');
+      const sent = Promise.all(Array.from({ length: 5 }, () => send('slow').catch(() => null)));
+      await sleep(900);
+      process.kill(service.redis.pid, 'SIGCONT');
+      await sent;
+    });
+    await provoke(['PetrelEventLoopBlocked'], async () => {
+      service.fronts[1]?.pause();
+      await sleep(700);
+      service.fronts[1]?.resume();
+      await sleep(500);
+    });
+  },
+  3 * long,
+);
+
+test(
+  'Redis is gone',
+  async () => {
+    process.kill(service.redis.pid, 'SIGKILL');
+    await provoke(['PetrelRedisAway', 'PetrelAuthLeaseLost', 'PetrelServerErrors'], () => send('lost'));
+  },
+  long,
+);
+
+test(
+  'every alert was provoked, and every query of the dashboard has data',
+  async () => {
+    expect(
+      alertsIn()
+        .map(({ name }) => name)
+        .filter((name) => !seen.has(name)),
+    ).toEqual([]);
+    const empty: string[] = [];
+    for (const expr of shippedQueries()) {
+      // Over all that has happened here.
+      const found = await query(`last_over_time((${expr.replaceAll('[5m]', '[10m]')})[10m:5s])`);
+      if (found.length === 0) empty.push(expr);
+    }
+    expect(empty).toEqual([]);
+  },
+  long,
+);

@@ -1,0 +1,35 @@
+/** The files of infra/observability/ as tests read them. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export const readShipped = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../infra/observability/${name}`, import.meta.url)), 'utf8');
+
+export interface Alert {
+  readonly name: string;
+  readonly expr: string;
+  readonly runbook: string;
+}
+
+/** The rules, which are written one field a line. */
+export function alertsIn(): Alert[] {
+  return readShipped('alerts.yml')
+    .split(/^ *- alert: /m)
+    .slice(1)
+    .map((rule) => ({
+      name: rule.slice(0, rule.indexOf('\n')),
+      expr: /^ *expr: (.*)$/m.exec(rule)?.[1] ?? '',
+      runbook: /^ *runbook: (.*)$/m.exec(rule)?.[1] ?? '',
+    }));
+}
+
+interface Panel {
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+
+/** Every query of the dashboard. */
+export function shippedQueries(): string[] {
+  const { panels } = JSON.parse(readShipped('petrel.dashboard.json')) as { panels: readonly Panel[] };
+  return panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+}

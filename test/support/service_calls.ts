@@ -1,0 +1,71 @@
+/** How tests call a service: as its people, its bots and its operator. */
+import { type Agent, request } from 'undici';
+import { holdEndpoint, holdMethod } from './results.js';
+import type { Front } from './role_process.js';
+import { type Answer, resultOf, type Service } from './service.js';
+
+type Calls = Pick<Service, 'app' | 'bot' | 'newUser' | 'newBot' | 'openChat' | 'newGroup'>;
+
+/** Calls to fronts over HTTP; what they answer is held against the documents, and tokens in it are added to `issued`. */
+export function createCalls(
+  fronts: readonly Front[],
+  admin: string,
+  dispatcher: Agent,
+  issued: Set<string>,
+): Calls {
+  let named = 0;
+  async function call(
+    url: string,
+    method: string,
+    body: unknown,
+    headers: Record<string, string>,
+  ): Promise<Answer> {
+    const given = body === undefined ? {} : { body: JSON.stringify(body) };
+    const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
+    const answer = await request(url, {
+      method: method as 'GET',
+      dispatcher,
+      headers: { ...headers, ...type },
+      ...given,
+    });
+    const text = await answer.body.text();
+    const parsed = text === '' ? null : JSON.parse(text);
+    if (typeof parsed?.result?.token === 'string') issued.add(parsed.result.token);
+    return { status: answer.statusCode, headers: answer.headers, body: parsed };
+  }
+
+  const urlOf = (front: number) => (fronts[front] as Front).url;
+  const app: Service['app'] = async (user, verb, path, body, front = 0) => {
+    const headers = { authorization: `Bearer ${user.token}` };
+    return holdEndpoint(verb, path, await call(urlOf(front) + path, verb, body, headers));
+  };
+
+  return {
+    app,
+    async bot(bot, method, params, front = 0) {
+      const token = typeof bot === 'string' ? bot : bot.token;
+      const url = `${urlOf(front)}/bot${token}/${method}`;
+      return holdMethod(method, await call(url, 'POST', params ?? {}, {}));
+    },
+    async newUser(name) {
+      const username = `${name}_${++named}`;
+      const body = { username, first_name: name };
+      const { user, token } = await resultOf(app({ token: admin }, 'POST', '/api/admin/users', body));
+      return { id: user.id, username, first_name: name, token };
+    },
+    async newBot(owner, name) {
+      const body = { username: `${name}_${++named}_bot`, name };
+      return resultOf(app(owner, 'POST', '/api/me/bots', body));
+    },
+    openChat: (user, bot, payload) =>
+      resultOf(
+        app(user, 'POST', `/api/bots/${bot.username}/start`, payload === undefined ? {} : { payload }),
+      ),
+    async newGroup(owner, title, members = []) {
+      const { id } = await resultOf(app(owner, 'POST', '/api/chats', { type: 'group', title }));
+      for (const member of members)
+        await resultOf(app(owner, 'PUT', `/api/chats/${id}/members/${member.id}`, {}));
+      return id;
+    },
+  };
+}

@@ -1,0 +1,259 @@
+/** What goes beyond the short form: hostile content, the policy, a stream that is cut, one's own bots, axe on each page. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { shownMessages, startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 180_000 });
+
+const cut_ms = 10_000;
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let world: World;
+let alice: TestUser;
+let bob: TestUser;
+let bot: TestBot;
+
+beforeAll(async () => {
+  world = await startWorld();
+  const { service } = world;
+  [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
+  bot = await service.newBot(alice, 'helper');
+  await service.openChat(alice, bot);
+});
+afterAll(() => world?.stop());
+
+const send = (text: string, more: object = {}) =>
+  resultOf(world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text, ...more }));
+
+test('markup in names, texts, entities, addresses and file names is text', async () => {
+  const { service } = world;
+  const evil = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>';
+  await resultOf(service.app(alice, 'PATCH', `/api/me/bots/${bot.id}`, { name: { '': '<b>bold</b><i>x' } }));
+  await send(evil);
+  await send('look here', {
+    entities: [
+      { type: 'text_link', offset: 0, length: 4, url: 'https://example.com/"onmouseover="window.hit=1' },
+    ],
+  });
+  await send('press', {
+    reply_markup: { inline_keyboard: [[{ text: '<u>key</u>', callback_data: '1' }]] },
+  });
+  const form = new FormData();
+  form.set('chat_id', String(alice.id));
+  form.set('document', new Blob(['x']), '<svg onload=hit()>.html');
+  await fetch(`${service.fronts[0].url}/bot${bot.token}/sendDocument`, { method: 'POST', body: form });
+  const page = await world.open(alice, `#/chat/${bot.id}`);
+  const log = page.getByRole('log');
+  await log.getByText(evil, { exact: true }).waitFor();
+  await log.getByRole('button', { name: '<u>key</u>' }).waitFor();
+  await log.getByText('<svg onload=hit()>.html').waitFor();
+  await page
+    .getByRole('button', { name: /About <b>bold<\/b><i>x/ })
+    .first()
+    .waitFor();
+  expect(await log.getByRole('link', { name: 'look' }).getAttribute('href')).not.toContain('"');
+  expect(await page.evaluate(() => (window as { hit?: number }).hit)).toBeUndefined();
+  expect(await log.locator('img[src="x"], script').count()).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the policy blocks injected scripts, markup and other origins', async () => {
+  const page = await world.open(alice);
+  world.faults();
+  const did = await page.evaluate(async () => {
+    const outcome: Record<string, string> = {};
+    // In the page itself: what a test evaluates is not held by the policy.
+    const blocked: string[] = [];
+    document.addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective));
+    try {
+      const script = document.createElement('script');
+      script.textContent = 'window.hit = 1';
+      document.body.append(script);
+    } catch (error) {
+      outcome.script = (error as Error).name;
+    }
+    try {
+      const box = document.createElement('div');
+      box.innerHTML = '<img src=x onerror="window.hit=1">';
+      document.body.append(box);
+    } catch (error) {
+      outcome.markup = (error as Error).name;
+    }
+    await fetch('https://example.com/').catch((error: Error) => {
+      outcome.fetch = error.name;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return { outcome, blocked, hit: (window as { hit?: number }).hit };
+  });
+  expect(did.hit).toBeUndefined();
+  expect(did.outcome).toMatchObject({ markup: 'TypeError', fetch: 'TypeError' });
+  expect(did.blocked.join(' ')).toMatch(/trusted-types|script-src/);
+  expect(did.blocked).toContain('connect-src');
+  world.faults();
+  await page.context().close();
+});
+
+test(`a stream that is cut for ${cut_ms / 1000} s under traffic ends equal to the history of the service`, async () => {
+  const { service, wire } = world;
+  const other = await service.newBot(alice, 'busy');
+  await service.openChat(alice, other);
+  const page = await world.open(alice, `#/chat/${other.id}`);
+  await page.getByRole('log').getByText('/start').waitFor();
+  const ids: number[] = [];
+  let sending = true;
+  const traffic = (async () => {
+    for (let i = 0; sending; i++) {
+      const { message_id } = await resultOf(
+        service.bot(other, 'sendMessage', { chat_id: alice.id, text: `number ${i}` }),
+      );
+      ids.push(message_id);
+      const earlier = ids[i - 15];
+      if (earlier && i % 3 === 0)
+        await service.bot(other, 'editMessageText', {
+          chat_id: alice.id,
+          message_id: earlier,
+          text: `edited ${i}`,
+        });
+      if (earlier && i % 7 === 0)
+        await service.bot(other, 'deleteMessage', { chat_id: alice.id, message_id: earlier });
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    }
+  })();
+  await page.getByRole('log').getByText('number 5', { exact: true }).waitFor();
+  wire.cut();
+  await new Promise((resolve) => setTimeout(resolve, cut_ms));
+  wire.restore();
+  await page.getByRole('heading', { name: 'Chats' }).waitFor();
+  sending = false;
+  await traffic;
+  const last = await send1(other);
+  await page.getByRole('log').getByText(last, { exact: true }).waitFor();
+  const truth = new Map<number, string>();
+  for (let before = 0; ; ) {
+    const query = before > 0 ? `?limit=100&before=${before}` : '?limit=100';
+    const messages: Array<{ message_id: number; text: string }> = await resultOf(
+      service.app(alice, 'GET', `/api/chats/${other.id}/messages${query}`),
+    );
+    for (const { message_id, text } of messages) truth.set(message_id, text);
+    before = messages.at(-1)?.message_id ?? 0;
+    if (messages.length < 100) break;
+  }
+  const shown = await shownMessages(page);
+  expect(truth.size).toBeGreaterThan(40);
+  expect([...shown].sort(([a], [b]) => a - b)).toEqual([...truth].sort(([a], [b]) => a - b));
+  await page.context().close();
+});
+
+async function send1(from: TestBot): Promise<string> {
+  const text = 'the very last';
+  await resultOf(world.service.bot(from, 'sendMessage', { chat_id: alice.id, text }));
+  return text;
+}
+
+test('one makes a bot, writes its texts, renews its token and hands it over', async () => {
+  const { service } = world;
+  const page = await world.open(alice, '#/bots');
+  const username = `made_${alice.id}_bot`;
+  await page.getByRole('button', { name: 'New bot' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name', { exact: true }).fill('Maker');
+  await dialog.getByLabel('Username').fill(username);
+  await dialog.getByRole('button', { name: 'Create' }).click();
+  await page.getByText(`@${username}`).waitFor();
+  const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
+  await page.getByRole('button', { name: 'Copy token' }).click();
+  await page.getByText('The token is in your clipboard.').waitFor();
+  const first = await clipboard();
+  expect((await service.bot(first, 'getMe')).status).toBe(200);
+  expect(await page.content()).not.toContain(first);
+  await page.getByRole('button', { name: 'Issue a new token' }).click();
+  await dialog.getByRole('button', { name: 'Issue a new token' }).click();
+  await page.getByText('The old token is dead.').waitFor();
+  const second = await clipboard();
+  expect((await service.bot(first, 'getMe')).status).toBe(401);
+  expect((await service.bot(second, 'getMe')).body.result.username).toBe(username);
+  await page.getByRole('link', { name: 'Texts' }).click();
+  await page.getByText('Русский').click();
+  await page.getByLabel('Description', { exact: true }).fill('ы'.repeat(513));
+  await page.getByText('-1 left').waitFor();
+  expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+  await page.getByLabel('Description', { exact: true }).fill('Делает');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved').waitFor();
+  expect((await service.bot(second, 'getMyDescription', { language_code: 'ru' })).body.result).toEqual({
+    description: 'Делает',
+  });
+  await page.getByRole('link', { name: 'Webhook' }).click();
+  await page.getByText('None: the bot asks for updates itself').waitFor();
+  await page.getByRole('link', { name: 'Transfer' }).click();
+  await page.getByLabel('Username of the new owner').fill(bob.username);
+  await page.getByRole('button', { name: 'Transfer' }).click();
+  await dialog.getByLabel(/to confirm/).fill(username);
+  await dialog.getByRole('button', { name: 'Transfer' }).click();
+  await page.getByText('Done').waitFor();
+  expect((await service.bot(second, 'getMe')).status).toBe(401);
+  const his = await world.open(bob, '#/bots');
+  await his.getByRole('link', { name: /Maker/ }).waitFor();
+  expect(world.faults()).toEqual([]);
+  await Promise.all([page.context().close(), his.context().close()]);
+});
+
+describe('axe finds nothing serious', () => {
+  async function serious(page: Page): Promise<string[]> {
+    await page.evaluate(axe);
+    const found = await page.evaluate(async () => {
+      const { axe: run } = window as unknown as {
+        axe: {
+          run: () => Promise<{
+            violations: Array<{ id: string; impact: string; nodes: Array<{ html: string }> }>;
+          }>;
+        };
+      };
+      return (await run.run()).violations;
+    });
+    return found
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+  }
+
+  test.each(['light', 'dark'] as const)('in the %s look, desktop and phone', async (colorScheme) => {
+    await send('<b>one</b> <a href="https://example.com">two</a>', {
+      parse_mode: 'HTML',
+      reply_markup: { inline_keyboard: [[{ text: 'key', callback_data: '1' }]] },
+    });
+    const out = await world.open(null, '', { colorScheme });
+    expect(await serious(out)).toEqual([]);
+    await out.context().close();
+    const own = `#/bots/${bot.id}`;
+    const paths = [
+      '',
+      `#/chat/${bot.id}`,
+      '#/bots',
+      own,
+      `${own}/texts`,
+      `${own}/pictures`,
+      `${own}/writers`,
+    ];
+    paths.push(`${own}/webhook`, `${own}/transfer`, '#/settings', '#/bot/petrelbot');
+    const page = await world.open(alice, '', { colorScheme, bypassCSP: true });
+    for (const viewport of [
+      { width: 1200, height: 800 },
+      { width: 390, height: 780 },
+    ]) {
+      await page.setViewportSize(viewport);
+      for (const path of paths) {
+        await page.goto(`${world.wire.url}/app${path}`);
+        await page
+          .locator('.app .main')
+          .waitFor({ state: path === '' && viewport.width < 700 ? 'attached' : 'visible' });
+        await page.locator('.spinner').first().waitFor({ state: 'detached' });
+        expect(await serious(page), `${path} at ${viewport.width}`).toEqual([]);
+      }
+    }
+    await page.context().close();
+  });
+});

@@ -1,0 +1,133 @@
+/** Two people and a grammY bot, each seen live in the other's window: the short form of the browser tests. */
+import { Bot, InlineKeyboard } from 'grammy';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+// A machine that does other work draws slowly.
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: World;
+let alice: TestUser;
+let bob: TestUser;
+let made: TestBot;
+let bot: Bot;
+
+beforeAll(async () => {
+  world = await startWorld();
+  const { service } = world;
+  [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
+  made = await service.newBot(alice, 'echo');
+  bot = new Bot(made.token, { client: { apiRoot: service.fronts[0].url } });
+  bot.command('start', (ctx) =>
+    ctx.reply('Welcome', { reply_markup: new InlineKeyboard().text('Press', 'pressed') }),
+  );
+  bot.callbackQuery('pressed', async (ctx) => {
+    await ctx.answerCallbackQuery({ text: 'Well done' });
+    await ctx.editMessageText('You pressed it');
+  });
+  bot.hears('pin it', async (ctx) => {
+    const { message_id } = await ctx.reply('To be kept');
+    await ctx.api.pinChatMessage(ctx.chat.id, message_id);
+  });
+  void bot.start();
+});
+
+afterAll(async () => {
+  await bot?.stop();
+  await world?.stop();
+});
+
+test('a direct chat with a bot: start screen, button, edit, pin', async () => {
+  const page = await world.open(alice);
+  await page.getByRole('searchbox').fill(`@${made.username}`);
+  await page.getByRole('searchbox').press('Enter');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await page.getByRole('button', { name: 'Press' }).click();
+  await page.getByText('Well done').waitFor();
+  await page.getByRole('log').getByText('You pressed it').waitFor();
+  await page.getByRole('combobox', { name: 'Message' }).fill('pin it');
+  await page.keyboard.press('Enter');
+  await page.locator('.pinned').getByText('To be kept').waitFor();
+  expect(await page.getByRole('log').getByText('pin it', { exact: true }).count()).toBe(1);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a group: what one writes, answers, edits and deletes is seen by the other', async () => {
+  const { service } = world;
+  const group = await service.newGroup(alice, 'Hike', [bob]);
+  const [a, b] = await Promise.all([
+    world.open(alice, `#/chat/${group}`),
+    world.open(bob, `#/chat/${group}`),
+  ]);
+  const write = async (page: typeof a, text: string) => {
+    await page.getByRole('combobox', { name: 'Message' }).fill(text);
+    await page.keyboard.press('Enter');
+  };
+  const menu = async (page: typeof a, text: string, item: string) => {
+    await page.getByRole('log').getByText(text, { exact: true }).last().click({ button: 'right' });
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+  await write(a, 'Who comes?');
+  await menu(b, 'Who comes?', 'Reply');
+  await write(b, 'I do');
+  await a.locator('.quote', { hasText: 'Who comes?' }).waitFor();
+  await menu(b, 'I do', 'Edit');
+  await write(b, 'I do, with tea');
+  const bubble = a.locator('article', { hasText: 'I do, with tea' });
+  await bubble.getByText('edited').waitFor();
+  await menu(b, 'I do, with tea', 'Delete');
+  await b.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await bubble.waitFor({ state: 'detached' });
+  await menu(a, 'Who comes?', 'Pin');
+  await b.locator('.pinned').getByText('Who comes?').waitFor();
+  // What is not looked at counts as unread, here and after a reload, until it is read.
+  await b.goto(`${world.wire.url}/app#/settings`);
+  await write(a, 'one');
+  await write(a, 'two');
+  await b.getByText('2 unread', { exact: true }).waitFor({ state: 'attached' });
+  await b.reload();
+  await b.getByText('2 unread', { exact: true }).waitFor({ state: 'attached' });
+  await b.getByRole('link', { name: /Hike/ }).click();
+  await b.getByText('2 unread', { exact: true }).waitFor({ state: 'detached' });
+  await expect
+    .poll(async () => (await resultOf(service.app(bob, 'GET', `/api/chats/${group}`))).unread_count)
+    .toBeUndefined();
+  expect(world.faults()).toEqual([]);
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test('a post shows the same numbers on the page of one and in the chat of the other', async () => {
+  const { service } = world;
+  const about = { type: 'channel', title: 'News', username: `news_${Date.now()}` };
+  const channel = await resultOf(service.app(alice, 'POST', '/api/chats', about));
+  await resultOf(service.app(bob, 'POST', `/api/chats/${channel.id}/join`));
+  await resultOf(service.app(alice, 'POST', `/api/chats/${channel.id}/messages`, { text: 'First snow' }));
+  const [a, b] = await Promise.all([
+    world.open(alice, `#/chat/${channel.id}/posts`),
+    world.open(bob, `#/chat/${channel.id}`),
+  ]);
+  const heart = (page: typeof a, n: number) => page.getByRole('button', { name: `❤, ${n}`, exact: true });
+  await heart(a, 0).click();
+  await heart(b, 1).click();
+  await heart(a, 2).waitFor();
+  await heart(b, 2).waitFor();
+  expect(await heart(a, 2).getAttribute('aria-pressed')).toBe('true');
+  await heart(a, 2).click();
+  await heart(b, 1).waitFor();
+  await b.getByRole('button', { name: 'Add a reaction' }).click();
+  await b.getByRole('searchbox', { name: 'Search emoji' }).fill('fire');
+  await b.getByRole('gridcell', { name: /^fire$/i }).click();
+  await a.getByRole('button', { name: '🔥, 1', exact: true }).waitFor();
+  await expect
+    .poll(async () => {
+      await a.getByRole('button', { name: 'Who reacted' }).click();
+      const names = await a.getByRole('dialog').getByText('bob').count();
+      await a.keyboard.press('Escape');
+      return names;
+    })
+    .toBeGreaterThan(0);
+  expect(world.faults()).toEqual([]);
+  await Promise.all([a.context().close(), b.context().close()]);
+});

@@ -1,0 +1,137 @@
+/** A browser, the real service behind a connection that can be cut, and people who look at it through windows. */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Service, startService, type TestUser } from '../support/service.js';
+
+const flags = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  // Chromium refuses its sandbox to root.
+  ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
+];
+
+/** Passes connections on to a front, or none while it is cut. */
+async function startWire(port: number) {
+  const sockets = new Set<Socket>();
+  let cut = false;
+  const server = createServer((client) => {
+    if (cut) {
+      client.destroy();
+      return;
+    }
+    const front = connect(port, '127.0.0.1');
+    for (const [one, other] of [
+      [client, front],
+      [front, client],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut() {
+      cut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    restore() {
+      cut = false;
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+export interface World {
+  readonly service: Service;
+  readonly browser: Browser;
+  readonly wire: Awaited<ReturnType<typeof startWire>>;
+  /** A window of its own in which the person is signed in. What goes wrong in it is told by `faults`. */
+  open(user: TestUser | null, path?: string, options?: Parameters<Browser['newContext']>[0]): Promise<Page>;
+  /** Faults of pages, and what the policy blocked, since the last call. */
+  faults(): string[];
+  stop(): Promise<void>;
+}
+
+export async function startWorld(frontEnv: Record<string, string> = {}): Promise<World> {
+  const service = await startService({ frontEnv });
+  const wire = await startWire(service.fronts[0].port);
+  const browser = await chromium.launch({
+    executablePath: process.env.PETREL_CHROMIUM as string,
+    args: flags,
+  });
+  const contexts: BrowserContext[] = [];
+  let faults: string[] = [];
+  return {
+    service,
+    browser,
+    wire,
+    async open(user, path = '', options = {}) {
+      const context = await browser.newContext({
+        viewport: { width: 1200, height: 800 },
+        locale: 'en-GB',
+        permissions: ['clipboard-read', 'clipboard-write'],
+        ...options,
+      });
+      contexts.push(context);
+      const page = await context.newPage();
+      page.setDefaultTimeout(30_000);
+      page.on('pageerror', (error) => faults.push(error.message));
+      page.on('console', (message) => {
+        if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text()))
+          faults.push(message.text());
+      });
+      await page.goto(`${wire.url}/app${path}`);
+      if (user) {
+        await page.getByLabel('Your token').fill(user.token);
+        await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+        await page.getByRole('heading', { name: 'Chats' }).waitFor();
+      }
+      return page;
+    },
+    faults() {
+      const told = faults;
+      faults = [];
+      return told;
+    },
+    async stop() {
+      await browser.close();
+      wire.close();
+      await service.stop();
+    },
+  };
+}
+
+/** Every message of the open chat by its id, read by scrolling from the newest to the oldest. */
+export async function shownMessages(page: Page): Promise<ReadonlyMap<number, string>> {
+  const found = new Map<number, string>();
+  const list = page.getByRole('log');
+  let before = -1;
+  for (let still = 0; still < 4; ) {
+    const { rows, top } = await list.evaluate((box) => ({
+      rows: [...box.querySelectorAll('article[data-id]')].map((row) => [
+        Number(row.getAttribute('data-id')),
+        row.querySelector('.text')?.textContent ?? '',
+      ]),
+      top: box.scrollTop,
+    }));
+    for (const [id, text] of rows as Array<[number, string]>) found.set(id, text);
+    still = top === before && top === 0 ? still + 1 : 0;
+    before = top;
+    await list.evaluate((box) => box.scrollBy(0, -box.clientHeight * 0.7));
+    await page.waitForTimeout(60);
+  }
+  return found;
+}
