@@ -28,8 +28,18 @@ export const names: readonly string[] = [...scenarios, ...surveys]
   .map(({ name }) => name)
   .concat(scalingName);
 
+/** What the costs of the capacity model need besides. */
+const of_costs: readonly string[] = ['forwardMessages', 'mix'];
+
 /** What the goals do not need. */
-const beside_goals = ['reaction_full', 'forwardMessages', 'idle_polls', 'mix', 'reactions_cold', scalingName];
+const beside_goals: readonly string[] = [
+  'reaction_full',
+  'forwardMessages',
+  'idle_polls',
+  'mix',
+  'reactions_cold',
+  scalingName,
+];
 
 export type Found = Pick<Results, 'scenarios' | 'latencies' | 'scaling' | 'findings' | 'soak' | 'machine'> & {
   ended: string;
@@ -79,7 +89,11 @@ async function runScenario(run: Run, scenario: Scenario, peer: Peer | undefined)
 /** One name after another. What would begin too late is left out, and the results say so. */
 async function runChosen(run: Run): Promise<void> {
   const { site, watch, options, found } = run;
-  const wanted = options.only ?? names.filter((name) => !options.goals || !beside_goals.includes(name));
+  const needed = (name: string) =>
+    !options.goals ||
+    !beside_goals.includes(name) ||
+    (options.costs !== undefined && of_costs.includes(name));
+  const wanted = options.only ?? names.filter(needed);
   const began = performance.now();
   const left: string[] = [];
   const peer = options.peers ? await startPeer(site, options.progress) : undefined;

@@ -17,7 +17,6 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
-import { bundleClient } from './web.mjs';
 
 const source = join(root, 'src');
 /** The program, and the bench. */
@@ -43,7 +42,7 @@ function filesBelow(folder) {
 /** The content decides, not the times: a checkout or an image copies files with times of its own. */
 function fingerprint(files) {
   const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
-  for (const file of [fileURLToPath(import.meta.url), join(root, 'infra', 'web.mjs'), ...files])
+  for (const file of [fileURLToPath(import.meta.url), ...files])
     sum.update(`\0${relative(root, file)}\0`).update(readFileSync(file));
   return sum.digest('hex');
 }
@@ -129,12 +128,22 @@ function bundle(compiler, target) {
 
 /** The part of the web application that browsers run: bundled by itself. */
 const client = join(source, 'web', 'client');
+const clientBuild = join(root, 'infra', 'web.mjs');
 const isClient = (file) => file.startsWith(client + sep);
 
 async function compileClient(compiler, files, target) {
+  if (files.length === 0) return;
+  const { bundleClient } = await import('./web.mjs');
   const esbuild = await import(pathToFileURL(compiler).href).then((module) => module.default ?? module);
   const [to, former] = [target, dist].map((folder) => join(folder, 'web', 'client'));
-  const made = { esbuild, source: client, target: to, former, fingerprint: fingerprint(files), modules };
+  const made = {
+    esbuild,
+    source: client,
+    target: to,
+    former,
+    fingerprint: fingerprint([clientBuild, ...files]),
+    modules,
+  };
   await bundleClient(made).catch((error) => {
     throw new Refusal(`the web application was not built: ${error.message}`);
   });
@@ -144,7 +153,8 @@ async function compileClient(compiler, files, target) {
 async function compile(compiler, all, target) {
   const files = all.filter((file) => !isClient(file));
   await transpile(compiler, files, target, { bundle: false, outbase: source });
-  await compileClient(compiler, all.filter(isClient), target);
+  const pages = all.filter(isClient);
+  if (pages.length > 0) await compileClient(compiler, pages, target);
   await bundle(compiler, target);
   // What the program reads beside its code: SQL migrations, pages.
   for (const file of files.filter((file) => !file.endsWith('.ts'))) {
@@ -181,7 +191,7 @@ async function ensureBuilt({ from, to, make, program }) {
     if (existsSync(program)) return;
     throw new Refusal('there is no build, and no compiler to make one: run npm ci with development packages');
   }
-  const files = filesBelow(from);
+  const files = [...filesBelow(from), ...[clientBuild].filter((file) => existsSync(file))];
   const wanted = fingerprint(files);
   const isBuilt = () => readIfThere(join(to, '.fingerprint')) === wanted;
   if (isBuilt()) return;
@@ -189,7 +199,7 @@ async function ensureBuilt({ from, to, make, program }) {
   const aside = join(root, `.launch-build-${process.pid}`);
   try {
     rmSync(aside, { recursive: true, force: true });
-    await make(compiler, files, aside);
+    await make(compiler, filesBelow(from), aside);
     writeFileSync(join(aside, '.fingerprint'), wanted);
     await alone(join(root, '.launch-build.lock'), () => {
       if (isBuilt()) return;

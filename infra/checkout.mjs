@@ -1,4 +1,5 @@
 /** What launching and building share: where things lie, how a person is told, and how two launches keep out of each other's way. */
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,4 +45,13 @@ export async function alone(lock, work) {
   } finally {
     rmSync(lock, { force: true });
   }
+}
+
+/** Resolves with the exit code of a program that shares this terminal. */
+export function run(command, args, options = {}) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, stdio: 'inherit', ...options });
+    child.once('error', () => resolve(127));
+    child.once('close', (code, signal) => resolve(signal ? 1 : (code ?? 1)));
+  });
 }

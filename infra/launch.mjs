@@ -6,23 +6,22 @@
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
  *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
- *   launch.mjs test-ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
+ *   launch.mjs test:ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
  *   launch.mjs test:proxy           HAProxy and nginx in front, and rolling restarts behind them; installs both if absent
  *   launch.mjs test:observability   alerts and dashboard under a real Prometheus, which is installed if absent
- *   launch.mjs topologies [...]     tests of the whole service on one Redis, with Sentinels, on a Redis Cluster
+ *   launch.mjs test:cluster [...]   tests of the whole service on one Redis, with Sentinels, on a Redis Cluster
  *   launch.mjs measure [arguments]  `npm run bench`: measures the service against its floors
  *   launch.mjs compare <ref>        `npm run bench:compare`: measures two commits side by side
  *   launch.mjs capacity [arguments] what a traffic needs, from measured costs
  */
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { benchPrograms, ensureBench, ensureBuild, main } from './build.mjs';
-import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
+import { alone, modules, Refusal, readIfThere, root, run, say } from './checkout.mjs';
+import { suites } from './suites.mjs';
 
 const hash = (text) => createHash('sha256').update(text).digest('hex');
 
@@ -31,14 +30,6 @@ function checkNode() {
   if (major < 20 || (major === 20 && minor < 11)) {
     throw new Refusal(`Node ${process.versions.node} is too old: version 20.11 or newer is needed`);
   }
-}
-
-function run(command, args, options = {}) {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, stdio: 'inherit', ...options });
-    child.once('error', () => resolve(127));
-    child.once('close', (code, signal) => resolve(signal ? 1 : (code ?? 1)));
-  });
 }
 
 /** npm, preferably the one that started us. */
@@ -100,28 +91,6 @@ async function ensurePackages() {
   });
 }
 
-async function runTests(args, env = {}) {
-  const { ensureRedis } = await import(pathToFileURL(join(dist, 'local', 'redis_install.js')).href);
-  await ensureRedis(say);
-  const runner = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs');
-  // A Ctrl-C reaches the runner through the terminal; we wait for it to clean up.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
-  return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
-}
-
-/** Browser tests are among all others, in a short form, where a browser is there already. */
-async function runAll(args) {
-  const { findChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
-  const found = findChromium();
-  return runTests(args, found ? { PETREL_CHROMIUM: found } : {});
-}
-
-async function runInBrowser(args) {
-  const { ensureChromium } = await import(pathToFileURL(join(dist, 'local', 'chromium.js')).href);
-  const env = { PETREL_CHROMIUM: await ensureChromium(say), PETREL_UI: 'long' };
-  return runTests(['--project', 'ui', ...args], env);
-}
-
 /** npm that is killed cannot tell us; that our parent has changed does. */
 function endWithNpm() {
   if (!process.env.npm_lifecycle_event) return;
@@ -141,44 +110,16 @@ async function takeOver(program, args) {
   await import(pathToFileURL(program).href);
 }
 
-const developing = [
-  ...['dev', 'test', 'build', 'faults', 'topologies', 'test-ui', 'test:proxy', 'test:observability'],
-  ...Object.keys(benchPrograms),
-];
-
-/** Tests that need programs which not every machine has. */
-async function runAsked(role, args) {
-  const { balancers, ensurePrograms, watchers } = await import('./programs.mjs');
-  if (role === 'test:observability') {
-    ensurePrograms(watchers, say);
-    return runTests(['test/observability', ...args], { PETREL_TEST_OBSERVABILITY: '1' });
-  }
-  const rows = args.filter((arg) => /R\d/.test(arg)).join();
-  const rolls = role === 'test:proxy' || ((rows === '' || /\bR19\b/.test(rows)) && !args.includes('--help'));
-  if (rolls) ensurePrograms(balancers, say);
-  if (role === 'test:proxy')
-    return runTests(['test/proxy', 'test/faults/rolling', ...args], { PETREL_TEST_PROXY: '1' });
-  return (await import('./faults.mjs')).runFaults(runTests, say)(args);
-}
-
 async function launch([role, ...args]) {
   checkNode();
   // A server's role never changes the packages it was deployed with.
-  if (!existsSync(modules) || developing.includes(role)) await ensurePackages();
+  const develops =
+    ['dev', 'build'].includes(role) || [suites, benchPrograms].some((all) => Object.hasOwn(all, role ?? ''));
+  if (!existsSync(modules) || develops) await ensurePackages();
   await ensureBuild();
   if (role === 'build') return;
-  if (role?.startsWith('test:')) {
-    process.exitCode = await runAsked(role, args);
-    return;
-  }
-  const suites = {
-    test: () => runAll,
-    'test-ui': () => runInBrowser,
-    faults: () => (given) => runAsked('faults', given),
-    topologies: async () => (await import('./topologies.mjs')).runTopologies(runTests, say),
-  };
   if (Object.hasOwn(suites, role ?? '')) {
-    process.exitCode = await (await suites[role]())(args);
+    process.exitCode = await suites[role](args);
     return;
   }
   const program = Object.hasOwn(benchPrograms, role ?? '') ? benchPrograms[role] : undefined;

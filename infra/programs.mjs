@@ -2,9 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-
-/** An ordinary refusal: shown without a stack. */
-class Refusal extends Error {}
+import { Refusal } from './checkout.mjs';
 
 function isThere(program) {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/bin'];

@@ -135,13 +135,15 @@ program
   );
 program
   .command('doctor')
-  .description('prints versions, the HTTP engine, partitions and how far write-behind has come')
+  .description(
+    'tells whether everything is as it should be, and if not, what to do; ends with 1 when something is wrong',
+  )
   .addHelpText('after', `\n${settings}`)
   .action(() =>
     task('doctor', async (config, log) => {
       log.level = 'warn';
       const backends = await openBackends(config, 'doctor', log);
-      await runDoctor(backends).finally(() => backends.close());
+      if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
     }),
   );
 
@@ -283,6 +285,11 @@ tokens
     }),
   );
 
+const numeral = (min: number, max: number) => (text: string) => {
+  const value = Number(text);
+  if (text !== '' && value >= min && value <= max) return value;
+  throw new InvalidArgumentError(`A number from ${min} to ${max} is needed.`);
+};
 const whole = (min: number, max: number) => (text: string) => {
   const value = Number(text);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
@@ -308,7 +315,7 @@ program
     (text) => text.split(',').map(whole(1, bench_rate_max)),
     [20, 50, 100],
   )
-  .option('--seconds <s>', 'length of each load', whole(1, bench_seconds_max), 10)
+  .option('--seconds <s>', 'length of each load', numeral(0.1, bench_seconds_max), 10)
   .option('--connections <n>', 'connections at most', whole(1, bench_connections_max), 32)
   .option('--p99 <ms>', 'ends with 1 when the p99 of a load is above', Number)
   .option('--json <file>', 'writes the results to a file, for machines')

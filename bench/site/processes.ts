@@ -91,6 +91,18 @@ export function cpuSecondsOfTree(pid: number): number {
 /** The same of all children of this process that have ended. */
 export const cpuSecondsOfEnded = (): number => (onLinux ? seconds(ofEnded(statOf('self'))) : Number.NaN);
 
+/** CPU time that all processes of the machine have used so far, in seconds. NaN where /proc is missing. */
+export function cpuSecondsOfMachine(): number {
+  if (!onLinux) return Number.NaN;
+  // user, nice, system, idle, waiting for disks, interrupts of two kinds, and what the host took.
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = (
+    /^cpu +([\d ]+)/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''
+  )
+    .split(' ')
+    .map(Number);
+  return seconds(user + nice + system + irq + softirq + stolen);
+}
+
 /** Bytes of memory that a process and its children have for themselves, without what they share with files. */
 export function residentBytes(pid: number): number {
   if (!onLinux) return Number.NaN;

@@ -12,12 +12,13 @@ import { costsBetween, drain, known, median, readCosts } from '../measure.js';
 import { highestRate } from '../model/model.js';
 import { ask } from '../scenarios/scenario.js';
 import { type Message, text } from '../site/population.js';
-import { unpin } from '../site/processes.js';
+import { cpuSecondsOfMachine, unpin } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site, Target } from '../site/site.js';
 
 const warmup_s = 1;
 const off_max = 0.2;
+const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
 export interface ScalingOptions extends LoadOptions {
   readonly rounds: number;
@@ -31,6 +32,8 @@ interface Turn {
   readonly rate: number;
   readonly cpu: ReturnType<typeof costsBetween>;
   readonly p99_ms: number;
+  /** Cores that no other process of the machine used meanwhile. */
+  readonly cores: number;
 }
 
 /** One turn on these fronts at once, each with its share of the connections. */
@@ -48,7 +51,12 @@ async function turn(
   }
   await drain(options);
   const pids = fronts.map(({ pid }) => pid);
-  const reading = async () => ({ ...(await readCosts(site, watch, pids)), versions: await watch.versions() });
+  const reading = async () => ({
+    ...(await readCosts(site, watch, pids)),
+    versions: await watch.versions(),
+    machine: cpuSecondsOfMachine(),
+    at: performance.now(),
+  });
   const before = await reading();
   const own = { ...options, connections: Math.max(1, Math.floor(connections / fronts.length)) };
   const series = fronts.map(({ baseUrl }) => ({
@@ -64,10 +72,14 @@ async function turn(
     applied >= requests && applied <= requests + connections,
     `${requests} calls were acknowledged and ${applied} applied`,
   );
+  const cpu = costsBetween(before, after, requests);
+  const ours = (names.reduce((sum, name) => sum + cpu[name], 0) * requests) / 1e6;
+  const others = Math.max(0, after.machine - before.machine - ours);
   return {
     rate: results.reduce((sum, result) => sum + result.requests / result.seconds, 0),
-    cpu: costsBetween(before, after, requests),
+    cpu,
     p99_ms: Math.max(...results.map(({ p99 }) => p99)),
+    cores: availableParallelism() - others / ((after.at - before.at) / 1_000),
   };
 }
 
@@ -106,27 +118,27 @@ export async function scaling(
   }
 }
 
-const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
-
 function judge(turns: readonly (readonly Turn[])[]) {
   const costs = turns.map((each) =>
     Object.fromEntries(names.map((name) => [name, median(each.map(({ cpu }) => cpu[name]))])),
   ) as Array<Turn['cpu']>;
-  const cores = availableParallelism();
-  const results = turns.map((each, i) => ({
-    fronts: i + 1,
-    rate: median(each.map(({ rate }) => rate)),
-    predicted: known(highestRate(costs[0] as Turn['cpu'], i + 1, cores)),
-    cpu: costs[i] as Turn['cpu'],
-    p99_ms: median(each.map(({ p99_ms }) => p99_ms)),
-  }));
-  const findings = results.map(({ fronts, rate, predicted }): Finding => {
+  const results = turns.map(
+    (each, i): ScalingResult => ({
+      fronts: i + 1,
+      rate: median(each.map(({ rate }) => rate)),
+      predicted: known(highestRate(costs[0] as Turn['cpu'], i + 1, median(each.map(({ cores }) => cores)))),
+      cpu: costs[i] as Turn['cpu'],
+      p99_ms: median(each.map(({ p99_ms }) => p99_ms)),
+      cores: median(each.map(({ cores }) => cores)),
+    }),
+  );
+  const findings = results.map(({ fronts, rate, predicted, cores }): Finding => {
     const off = predicted === null ? Number.NaN : Math.abs(predicted / rate - 1);
     return {
       key: `model at ${fronts} fronts`,
       proof: '',
-      what: `highest rate over ${fronts} ${fronts === 1 ? 'front' : 'fronts'} on ${cores} cores beside the capacity model`,
-      measured: `${Math.round(rate).toLocaleString('en')}/s, predicted ${Math.round(predicted ?? 0).toLocaleString('en')}/s, off by ${(off * 100).toFixed(0)} %`,
+      what: `highest rate over ${fronts} ${fronts === 1 ? 'front' : 'fronts'} on ${availableParallelism()} cores beside the capacity model`,
+      measured: `${Math.round(rate).toLocaleString('en')}/s, predicted ${Math.round(predicted ?? 0).toLocaleString('en')}/s, off by ${(off * 100).toFixed(0)} %; others left ${cores.toFixed(1)} cores`,
       value: known(off),
       goal: `within ${off_max * 100} %`,
       met: off <= off_max,

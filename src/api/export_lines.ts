@@ -24,7 +24,6 @@ export const exportForm: StreamForm = {
   contentType: 'application/x-ndjson',
   headers: [['Content-Disposition', 'attachment; filename="petrel-export.ndjson"']],
   filler: `${JSON.stringify(waiting)}\n`,
-  closes: false,
 };
 
 const mediaLine = (chat_id: number, message_id: number, media: Media): Line => ({

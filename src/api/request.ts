@@ -65,9 +65,6 @@ export interface StreamForm {
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>;
   /** Text that readers pass over: an engine gets rid of what it holds only as part of a write. */
   readonly filler: string;
-  /** Its end ends the connection too: so a reader that comes again is not kept on a node that leaves. The older engine then
-   * spoils the end of the body, which readers of events never wait for. */
-  readonly closes: boolean;
 }
 
 export interface StreamedReply {

@@ -22,7 +22,8 @@ export interface RemoteOptions {
   readonly html?: string;
 }
 
-const warmup_s = 1;
+/** At most, and at most a quarter of a load. */
+const warmup_s_max = 1;
 /** An installation that refuses so many calls is not loaded further. */
 const failed_share_max = 0.01;
 
@@ -41,7 +42,7 @@ async function loadOnce(
   const { seconds, connections } = options;
   await scenario.verify();
   const result: FixedRateResult = await loadAtRate(scenario.series, {
-    ...{ rate, seconds, connections, signal, warmup_s },
+    ...{ rate, seconds, connections, signal, warmup_s: Math.min(warmup_s_max, seconds / 4) },
     salt: `${Date.now()}`,
     failedShareMax: failed_share_max,
   });

@@ -92,6 +92,7 @@ const scaling = z.object({
   predicted: z.number().nullable().describe('by the model, from the costs at one front'),
   cpu,
   p99_ms: z.number(),
+  cores: z.number().describe('that no other process of the machine used meanwhile'),
 });
 
 const finding = z.object({

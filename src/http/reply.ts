@@ -76,7 +76,6 @@ export const eventForm: StreamForm = {
   contentType: 'text/event-stream',
   headers: [['X-Accel-Buffering', 'no']],
   filler: ':\n\n',
-  closes: true,
 };
 
 /** The head of a stream, and a filler so that it goes out at once. */

@@ -1,6 +1,12 @@
-/** Brings a database to the schema of this program: numbered SQL files, each applied once and in one transaction. */
+/**
+ * Brings a database to the schema of this program: numbered SQL files, each applied once and in one transaction.
+ *
+ * A file that begins with `-- serves 0014` leaves programs of schema 14 and later working: they go on, and start, on a database that
+ * has it. Without the line only programs that know the file do.
+ */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 
@@ -15,6 +21,8 @@ interface Migration {
   readonly file: string;
   readonly sql: string;
   readonly checksum: string;
+  /** The oldest schema whose programs work on with this one. */
+  readonly serves: number;
 }
 
 /** A database that this program must not touch: newer than it, or changed under its feet. */
@@ -27,7 +35,8 @@ function readMigrations(folder: string): Migration[] {
     .map((file) => {
       const version = Number(/^(\d{4})_\w+\.sql$/.exec(file)?.[1]);
       const sql = readFileSync(`${folder}/${file}`, 'utf8');
-      return { version, file, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+      const serves = Number(/^-- serves (\d{4})$/m.exec(sql)?.[1] ?? version);
+      return { version, file, sql, checksum: createHash('sha256').update(sql).digest('hex'), serves };
     });
   migrations.forEach(({ version, file }, i) => {
     if (version !== i + 1) throw new SchemaError(`${file}: expected number ${i + 1} of four digits`);
@@ -63,15 +72,32 @@ function pending(migrations: readonly Migration[], applied: readonly Applied[]):
   return migrations.filter(({ version }) => !done.has(version));
 }
 
+/** Whoever waits for a table makes all who come later wait too: it is given up soon, and tried again. */
+const lockTimeout = '1s';
+const lockTriesMax = 60;
+const lockPauseMs = 500;
+
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await applyOnce(client, migration);
+    } catch (error) {
+      const { code } = (error as Error).cause as { code?: string };
+      if (code !== '55P03' || tries >= lockTriesMax) throw error;
+      await sleep(lockPauseMs);
+    }
+  }
+}
+
+async function applyOnce(client: pg.Client, migration: Migration): Promise<void> {
   await client.query('begin');
   try {
+    await client.query(`set local lock_timeout = '${lockTimeout}'`);
     await client.query(migration.sql);
-    await client.query('insert into schema_migrations (version, file, checksum) values ($1, $2, $3)', [
-      migration.version,
-      migration.file,
-      migration.checksum,
-    ]);
+    await client.query(
+      'insert into schema_migrations (version, file, checksum, serves) values ($1, $2, $3, $4)',
+      [migration.version, migration.file, migration.checksum, migration.serves],
+    );
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => {});
@@ -112,6 +138,7 @@ export async function migrate(
       checksum text not null,
       applied_at timestamptz not null default now()
     )`);
+    await client.query('alter table schema_migrations add column if not exists serves int');
     const { rows } = await client.query<Applied>(
       'select version, file, checksum from schema_migrations order by 1',
     );
@@ -129,15 +156,35 @@ export async function migrate(
   }
 }
 
-/** The schema version of a database, 0 before the first migration. Throws when it cannot be asked. */
-export async function appliedVersion(url: string): Promise<number> {
+interface SchemaState {
+  /** 0 before the first migration. */
+  readonly applied: number;
+  /** The oldest schema whose programs work on it. */
+  readonly serves: number;
+}
+
+async function schemaState(url: string): Promise<SchemaState> {
   const client = await connect(url);
   try {
     const known = await client.query("select to_regclass('schema_migrations') is not null as known");
-    if (!known.rows[0].known) return 0;
-    const { rows } = await client.query('select coalesce(max(version), 0) as version from schema_migrations');
-    return rows[0].version;
+    if (!known.rows[0].known) return { applied: 0, serves: 0 };
+    // What was applied before the column came serves programs that know it.
+    const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
+      coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
+    return rows[0];
   } finally {
     await client.end();
   }
+}
+
+/** The schema version of a database, 0 before the first migration. Throws when it cannot be asked. */
+export const appliedVersion = async (url: string): Promise<number> => (await schemaState(url)).applied;
+
+/** Why a program of this schema cannot work on the database; null when it can. Throws when it cannot be asked. */
+export async function schemaProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
+  const { applied, serves } = await schemaState(url);
+  if (applied < wanted)
+    return `the database has schema ${applied}, this program needs ${wanted}: run "petrel migrate"`;
+  if (applied === wanted || serves <= wanted) return null;
+  return `the database has schema ${applied}, this program needs ${wanted}: use the version that brought it there`;
 }

@@ -13,7 +13,7 @@ import type { Logger } from '../obs/log.js';
 import type { Figure } from '../obs/metrics.js';
 import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
-import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
+import { schemaProblem } from '../postgres/migrate.js';
 import { createPool, type Pool } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
@@ -96,12 +96,8 @@ function createPatience(log: Logger, msMax: number): Patience {
 }
 
 async function checkSchema(url: string): Promise<void> {
-  const [applied, wanted] = [await appliedVersion(url), schemaVersion()];
-  if (applied !== wanted) {
-    throw new StartError(
-      `the database has schema ${applied}, this program needs ${wanted}: run "petrel migrate"`,
-    );
-  }
+  const problem = await schemaProblem(url);
+  if (problem !== null) throw new StartError(problem);
 }
 
 /** The servers of a target, and the channels on them. */

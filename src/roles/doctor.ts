@@ -1,12 +1,107 @@
-/** The task `doctor`: prints what runs, on which versions, and how far write-behind has come. */
+/** The task `doctor`: prints what runs, on which versions, how far write-behind has come, and what is not as it should be. */
+
+import { redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
-import { journalState } from '../journal/state.js';
+import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
+import type { Pool } from '../postgres/pool.js';
+import { checkRedis } from '../redis/check.js';
+import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
 import { version } from '../version.js';
 import type { Backends } from './backends.js';
+import { type Facts, findingsOf, type ServerFacts } from './findings.js';
 
-export async function runDoctor({ config, connection, runner, pool, keys }: Backends): Promise<void> {
+const flusher_age_ms_max = 30_000;
+
+async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
+  const info = await client.info();
+  const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  return {
+    server: `Redis at ${shownUrl(url)}`,
+    usedBytes: number('used_memory'),
+    maxBytes: number('maxmemory'),
+    replicas: number('connected_slaves'),
+    appending: !/^(aof_last_write_status|aof_last_bgrewrite_status):err/m.test(info),
+  };
+}
+
+async function overdueWebhooks({ connection, keys }: Backends): Promise<number> {
+  const counts = await Promise.all(
+    Array.from({ length: keys.partitions.count }, (_, partition) =>
+      // Due this second is in time.
+      connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', Date.now() - 10_000),
+    ),
+  );
+  return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
+}
+
+async function runningFlushers({ connection, keys }: Backends): Promise<number> {
+  const client = connection.at(0)?.client;
+  if (!client) return 0;
+  const [seconds] = await client.time();
+  const seen = Object.values(await client.hgetall(keys.flushers()));
+  return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
+}
+
+async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
+  const { rows } = await pool.query<{ connections: number; max: number }>({
+    name: 'doctor_connections',
+    text: `select (select count(*) from pg_stat_activity where backend_type = 'client backend')::int as connections,
+      current_setting('max_connections')::int as max`,
+  });
+  return { connections: rows[0]?.connections ?? 0, connectionsMax: rows[0]?.max ?? 0 };
+}
+
+async function gather(
+  backends: Backends,
+  state: readonly PartitionState[],
+  quarantined: number,
+): Promise<Facts> {
+  const { native, note } = loadEngine();
+  const { config, connection, pool, ring } = backends;
+  const [check, servers, overdue, flushers, others, postgres, loss] = await Promise.all([
+    checkRedis(redisOf(config)),
+    Promise.all(connection.nodes().map(factsOf)),
+    overdueWebhooks(backends),
+    runningFlushers(backends),
+    ring.others(),
+    connectionsOf(pool),
+    lastLoss(pool),
+  ]);
+  const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
+  return {
+    engine: { native, note },
+    warnings: check.warnings,
+    servers,
+    journal: {
+      waiting: state.reduce((sum, { length }) => sum + length, 0),
+      fullest: Math.max(...state.map(({ length, highWater }) => (highWater > 0 ? length / highWater : 0))),
+      flushedAgo: flushed.length > 0 ? Date.now() - Math.max(...flushed) : null,
+    },
+    quarantined,
+    overdueWebhooks: overdue,
+    flushers,
+    nodes: others.length,
+    postgres,
+    lostAgo: loss === null ? null : Date.now() - new Date(loss.at).getTime(),
+  };
+}
+
+/** Prints findings; returns whether any is bad. */
+function tell(facts: Facts, say: (line: string) => void): boolean {
+  const found = findingsOf(facts);
+  for (const { bad, what, todo } of found) {
+    say(`${bad ? 'WRONG' : 'advice'}${' '.repeat(bad ? 8 : 7)}${what}`);
+    if (todo !== '') say(`             → ${todo}`);
+  }
+  if (found.length === 0) say('well         everything is as it should be');
+  return found.some(({ bad }) => bad);
+}
+
+/** Returns whether all is well: what is merely not advised counts for nothing. Errors: what Redis or Postgres is unavailable with. */
+export async function runDoctor(backends: Backends): Promise<boolean> {
+  const { config, connection, runner, pool, keys } = backends;
   const say = (line: string) => process.stdout.write(`${line}\n`);
   const engine = loadEngine();
   const state = await journalState({ runner, pool, keys });
@@ -46,4 +141,5 @@ export async function runDoctor({ config, connection, runner, pool, keys }: Back
     text: 'select count(*) as count from quarantine',
   });
   say(`quarantine   ${rows[0]?.count ?? 0} entries`);
+  return !tell(await gather(backends, state, rows[0]?.count ?? 0), say);
 }

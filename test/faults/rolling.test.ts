@@ -2,12 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type EventSource, openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { nothingWrong } from '../support/ledger.js';
 import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/proxies.js';
-import { createRole, type RoleProcess } from '../support/role_process.js';
+import { createRole, type RoleProcess, startPatiently } from '../support/role_process.js';
 import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 import { amount, atLeast, atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld } from './world.js';
@@ -127,9 +127,15 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
       const streams = await Promise.all(world.users.map((each) => keepOpen(balancer, each, fail)));
 
       const ended = new AbortController();
+      onTestFinished(async () => {
+        ended.abort();
+        for (const stream of streams) stream.close();
+        await world.stop();
+        await Promise.all([client.close(), balancer.stop(), books.close()]);
+      });
       world.poll(() => 0);
       const loading = world.load({
-        ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 25 },
+        ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 60 },
       });
       let pushed = 0;
       const pushing = (async () => {
@@ -146,7 +152,7 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
         for (const role of [...service.fronts, service.deliver, service.flush, ...more]) {
           await sleep(1_500);
           expect(await role.stop()).toBe('exit code 0');
-          await role.start();
+          await startPatiently(role);
           restarts++;
         }
       }
@@ -182,9 +188,10 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
         atLeast('restarts', restarts, amount(7, 21)),
       ]);
       const log = balancer.log();
-      await Promise.all([client.close(), balancer.stop(), books.close()]);
       if (process.env.PETREL_FAULTS_SHOW) {
-        console.log(JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }));
+        console.log(
+          JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }),
+        );
         writeFileSync(`${process.env.PETREL_FAULTS_SHOW}-${kind}.log`, log);
       }
       expect(failures).toEqual([]);

@@ -9,7 +9,6 @@ const lines: StreamForm = {
   contentType: 'application/x-ndjson',
   headers: [['X-More', '1']],
   filler: '{"n":-1}\n',
-  closes: false,
 };
 let fixture: Fixture;
 let stream: EventStream | undefined;

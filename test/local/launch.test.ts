@@ -23,8 +23,8 @@ let root: string;
 beforeEach(() => {
   root = temporaryFolder();
   for (const folder of ['infra', 'src/deep', 'lua']) mkdirSync(join(root, folder), { recursive: true });
-  for (const part of ['launch', 'build', 'checkout'])
-    copyFileSync(join(project, `infra/${part}.mjs`), join(root, `infra/${part}.mjs`));
+  for (const part of readdirSync(join(project, 'infra')).filter((name) => name.endsWith('.mjs')))
+    copyFileSync(join(project, 'infra', part), join(root, 'infra', part));
   writeFileSync(join(root, 'package.json'), '{"type": "module"}');
   symlinkSync(join(project, 'node_modules'), join(root, 'node_modules'));
   writeFileSync(join(root, 'lua/a.lua'), 'return 1');

@@ -244,7 +244,7 @@ test('nobody can be the bot, or own it, and it leaves groups', async () => {
   frank.close();
 });
 
-test('a worker that dies leaves each conversation where it was', async () => {
+test('a worker that dies leaves each conversation where it was', { timeout: 90_000 }, async () => {
   const gina = await newTalker(service, 'gina', 'en');
   await gina.say('/newbot');
   await service.deliver.kill();

@@ -12,7 +12,7 @@ import { makeKeys } from '../../src/store/keys.js';
 import { openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { findProgram } from '../support/proxies.js';
-import { createRole, type RoleProcess } from '../support/role_process.js';
+import { createRole, type RoleProcess, startPatiently } from '../support/role_process.js';
 import { temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { alertsIn, readShipped, shippedQueries } from './shipped.js';
@@ -205,7 +205,7 @@ test(
     await tell('late');
     await provoke(['PetrelWebhooksLate', 'PetrelOutboxStuck', 'PetrelNodeDown']);
     await redis.client.del(keys.outbox(1));
-    await deliver.start();
+    await startPatiently(deliver);
     await books.close();
   },
   3 * long,
@@ -214,13 +214,11 @@ test(
 test(
   'Postgres is held up: the journal waits, fills, and is full',
   async () => {
-    let letGo = () => {};
-    const held = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
+    let held = true;
     const locking = pool.transaction(async (tx) => {
       await tx.query(statement('lock', 'lock table messages, users in access exclusive mode'));
-      await held;
+      // A transaction that rests is ended by Postgres.
+      for (; held; await sleep(500)) await tx.query(statement('still_here', 'select 1'));
     });
     await provoke(['PetrelFlushLag', 'PetrelJournalFilling', 'PetrelJournalFull'], () =>
       Promise.all(Array.from({ length: 30 }, (_, i) => send(`waits ${i}`))),
@@ -229,11 +227,11 @@ test(
       const many = Array.from({ length: 12 }, () => service.newUser('waits').catch(() => null));
       await Promise.race([Promise.all(many), sleep(1_000)]);
     });
-    letGo();
+    held = false;
     await locking.catch(() => undefined);
     await flush.stop();
     await provoke(['PetrelNotFlushed']);
-    await flush.start();
+    await startPatiently(flush);
   },
   3 * long,
 );
@@ -247,7 +245,9 @@ test(
     await redis.client.config('SET', 'maxmemory', '0');
     const files = join(service.redis.dir as string, 'appendonlydir');
     renameSync(files, `${files}.away`);
+    writeFileSync(files, 'in the way');
     await provoke(['PetrelRedisNotAppending'], () => redis.client.bgrewriteaof());
+    rmSync(files);
     renameSync(`${files}.away`, files);
     await provoke(['PetrelSlowRequests', 'PetrelSlowScripts'], async () => {
       process.kill(service.redis.pid, 'SIGSTOP');

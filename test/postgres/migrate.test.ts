@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { appliedVersion, migrate, SchemaError, schemaVersion } from '../../src/postgres/migrate.js';
+import {
+  appliedVersion,
+  migrate,
+  SchemaError,
+  schemaProblem,
+  schemaVersion,
+} from '../../src/postgres/migrate.js';
 import { createPool, statement } from '../../src/postgres/pool.js';
 import { type PostgresServer, startPostgres } from '../journal/support.js';
 
@@ -51,6 +57,54 @@ describe('migrate', () => {
     const again: string[] = [];
     await migrate(url, (line) => again.push(line));
     expect(again).toEqual([`schema ${schemaVersion()} is up to date`]);
+  });
+
+  it('tells which programs go on with what it applied', async () => {
+    await migrate(url);
+    const now = schemaVersion();
+    expect(await schemaProblem(url, now)).toBeNull();
+    expect(await schemaProblem(url, now + 1)).toMatch(/run "petrel migrate"/);
+    expect(await schemaProblem(url, now - 1)).toMatch(/use the version that brought it there/);
+    const served = String(now).padStart(4, '0');
+    writeFileSync(
+      join(folder, `${next}_wider.sql`),
+      `-- serves ${served}\nalter table bots add column extra text;`,
+    );
+    await migrate(url, undefined, folder);
+    expect(await schemaProblem(url, now + 1)).toBeNull();
+    expect(await schemaProblem(url, now)).toBeNull();
+    expect(await schemaProblem(url, now - 1)).toMatch(/schema \d+/);
+  });
+
+  it('waits for a table a moment at a time, and lets others pass meanwhile', async () => {
+    await migrate(url);
+    writeFileSync(join(folder, `${next}_wider.sql`), 'alter table bots add column extra text;');
+    const pool = createPool({ url, max: 2, name: 'test' });
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let held = () => {};
+    const holding = new Promise<void>((resolve) => {
+      held = resolve;
+    });
+    const reader = pool.transaction(async (tx) => {
+      await tx.query(statement('read', 'select count(*) from bots'));
+      held();
+      await released;
+    });
+    await holding;
+    const migrated = migrate(url, undefined, folder);
+    // It gives way: who reads afterwards is answered although the first reader is not done.
+    const other = createPool({ url, max: 1, name: 'other' });
+    for (let i = 0; i < 30; i++) {
+      await other.query(statement('again', 'select count(*) from bots'));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    release();
+    await reader;
+    expect(await migrated).toBe(schemaVersion() + 1);
+    await Promise.all([pool.close(), other.close()]);
   });
 
   it('lets one of several programs apply while the others wait', async () => {

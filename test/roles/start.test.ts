@@ -15,12 +15,14 @@ beforeAll(async () => {
 afterAll(() => database?.drop());
 
 test('Redis comes late: the role is ready soon after', async () => {
-  const port = await freePort();
-  const redis = { url: `redis://127.0.0.1:${port}`, port, pid: 0, stop: async () => undefined };
+  const options = { dir: temporaryFolder(), appendfsync: 'no', detached: false } as const;
+  const first = await startRedis(options);
+  const redis = { ...first, pid: 0 };
+  await first.stop();
   const role = createRole('flush', async () => environment(redis, database.url, 'x'.repeat(20)));
   const starting = role.start();
   await expect.poll(() => role.log(), { timeout: 30_000 }).toContain('waiting for Redis');
-  const server = await startRedis({ dir: temporaryFolder(), port, appendfsync: 'no', detached: false });
+  const server = await startRedis({ ...options, port: first.port });
   try {
     await starting;
     expect(await role.stop()).toBe('exit code 0');

@@ -43,7 +43,7 @@ export async function findPlainTokens(
   databaseUrl: string,
   folder: string | undefined,
   roles: ReadonlyArray<{ readonly role: string; readonly leaked: readonly string[] }>,
-  issued: ReadonlySet<string>,
+  issued: Pick<ReadonlySet<string>, 'has'>,
 ): Promise<string[]> {
   const found: Array<readonly [place: string, token: string]> = [];
   for (const { role, leaked } of roles) for (const token of leaked) found.push([`log of ${role}`, token]);

@@ -146,7 +146,7 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
     },
     async close() {
       await Promise.all(nodes.map((each) => each.close()));
-      const plain = await findPlainTokens(database.url, redis.dir, [], issued);
+      const plain = await findPlainTokens(database.url, redis.dir, [], anyToken);
       await redis.remove();
       await database.drop();
       expect(plain, 'places where tokens lie in plain text').toEqual([]);
@@ -154,8 +154,8 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
   };
 }
 
-/** Tokens of all that was made here: no store writes one. */
-const issued = new Set<string>();
+/** No store writes a token: whatever has the form and the checksum of one was issued. */
+const anyToken = { has: () => true };
 let names = 0;
 export const uniqueName = (): string => `name_${++names}_${randomBytes(3).toString('hex')}`;
 
@@ -167,14 +167,12 @@ export interface Person {
 
 export async function makeUser({ store }: TestNode): Promise<Person> {
   const { user, token } = await store.users.create({ username: uniqueName(), first_name: 'Ann' });
-  issued.add(token);
   const profile: Profile = { id: user.id, n: user.firstName };
   return { id: user.id, token, sender: { id: user.id, isBot: false, profile } };
 }
 
 export async function makeBot({ store }: TestNode, owner: Person): Promise<Person> {
   const { bot, token } = await store.bots.create(owner.id, uniqueName(), 'Bot');
-  issued.add(token);
   const profile: Profile = { id: bot.id, bot: 1, n: bot.name, u: bot.username };
   return { id: bot.id, token, sender: { id: bot.id, isBot: true, profile } };
 }

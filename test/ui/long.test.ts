@@ -202,6 +202,31 @@ test('one makes a bot, writes its texts, renews its token and hands it over', as
   await Promise.all([page.context().close(), his.context().close()]);
 });
 
+test("pictures are cropped under one's eyes and sent as what they will be", async () => {
+  const { service } = world;
+  const page = await world.open(alice, `#/bots/${bot.id}/pictures`);
+  const bytes = await page.screenshot({ type: 'jpeg' });
+  const dialog = page.getByRole('dialog');
+  for (const [label, width, height] of [
+    ['Avatar', 512, 512],
+    ['Start picture', 640, 360],
+  ] as const) {
+    await page
+      .getByLabel(label, { exact: true })
+      .setInputFiles({ name: 'p.jpg', mimeType: 'image/jpeg', buffer: bytes });
+    await dialog.locator('img').waitFor();
+    await dialog.getByLabel('Zoom').fill('2');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved').last().waitFor();
+    await dialog.waitFor({ state: 'detached' });
+    const settings = await resultOf(service.app(alice, 'GET', `/api/me/bots/${bot.id}`));
+    const picture = label === 'Avatar' ? settings.avatar : settings.start_picture;
+    expect(picture).toMatchObject({ width, height });
+  }
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
 describe('axe finds nothing serious', () => {
   async function serious(page: Page): Promise<string[]> {
     await page.evaluate(axe);

@@ -1,6 +1,8 @@
 /** Starts the application in its page. */
 import { createRoot } from 'react-dom/client';
 import { App } from './app.js';
+// Of a part that is loaded later: styles come with the page.
+import 'react-easy-crop/react-easy-crop.css';
 import './style/base.css';
 import './style/chat.css';
 import './style/pages.css';

@@ -1,5 +1,5 @@
 /** One bot of the person's: pages side by side, so that each stays small. */
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, get, reasonOf } from '../api.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
@@ -206,6 +206,11 @@ export function BotPages({ id, tab }: { id: number; tab: string }) {
   useEffect(load, [load]);
   const chosen = tabs.find((one) => one === tab) ?? '';
   const Shown = pages[chosen];
+  const nav = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: on a narrow screen the chosen one may be out of sight
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+  }, [chosen]);
   return (
     <main className="main page">
       <header className="bar">
@@ -217,7 +222,7 @@ export function BotPages({ id, tab }: { id: number; tab: string }) {
           <bdi>{bot?.name ?? ''}</bdi> {bot && <small className="muted">@{bot.username}</small>}
         </h2>
       </header>
-      <nav className="tabs scroll" aria-label={bot?.name ?? t('my_bots')}>
+      <nav ref={nav} className="tabs scroll" aria-label={bot?.name ?? t('my_bots')}>
         {tabs.map((one) => (
           <a
             key={one}

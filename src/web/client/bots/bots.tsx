@@ -1,8 +1,10 @@
 /** My bots: the list, making one, and the pages of one. */
 import { useCallback, useEffect, useState } from 'react';
 import { call, get, reasonOf } from '../api.js';
+import { profiles } from '../names.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
+import { useSignal } from '../signal.js';
 import type { OwnBot } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Dialog, Face, Field, Spinner, Trouble } from '../view/ui.js';
@@ -108,6 +110,7 @@ function Offers({ changed }: { changed: () => void }) {
 }
 
 function BotList({ making: begun }: { making: boolean }) {
+  useSignal(profiles);
   const [bots, setBots] = useState<OwnBot[] | null>(null);
   const [failure, setFailure] = useState('');
   const [making, setMaking] = useState(begun);
@@ -136,7 +139,7 @@ function BotList({ making: begun }: { making: boolean }) {
           {bots?.map((bot) => (
             <li key={bot.id}>
               <a className="card row" href={`#/bots/${bot.id}`}>
-                <Face id={bot.id} name={bot.name} size={48} />
+                <Face id={bot.id} name={bot.name} picture={profiles.read(bot.username)?.avatar} size={48} />
                 <span className="grow">
                   <strong>
                     <bdi>{bot.name}</bdi>

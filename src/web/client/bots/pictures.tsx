@@ -1,7 +1,6 @@
 /** The avatar and the start picture of a bot: chosen, cropped under one's eyes, and sent as what they will be. */
 import { useEffect, useRef, useState } from 'react';
 import Cropper, { type Area } from 'react-easy-crop';
-import 'react-easy-crop/react-easy-crop.css';
 import { call, reasonOf } from '../api.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';
@@ -10,7 +9,7 @@ import { t } from '../words.js';
 import type { BotProps } from './bot.js';
 
 const forms = {
-  avatar: { width: 640, height: 640, shape: 'round' },
+  avatar: { width: 512, height: 512, shape: 'round' },
   start_picture: { width: 640, height: 360, shape: 'rect' },
 } as const;
 type Kind = keyof typeof forms;

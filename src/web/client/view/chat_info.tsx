@@ -236,7 +236,7 @@ function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
 
 export function ChatInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   return (
-    <Dialog title={t(chat.type === 'private' ? 'bot' : chat.type)} close={close}>
+    <Dialog title={t('about', { name: chatName(chat) })} close={close}>
       {chat.type === 'private' ? (
         <BotInfo chat={chat} close={close} />
       ) : (

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
 import { get, reasonOf } from '../api.js';
-import { heard } from '../model/chats.js';
+import { heard, markRead } from '../model/chats.js';
 import { posts } from '../model/posts.js';
 import { personName } from '../names.js';
 import type { ChatSummary, Message, Post } from '../types.js';
@@ -89,6 +89,12 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
     heard.add(listener);
     return () => void heard.delete(listener);
   }, [chat.id]);
+
+  const last = chat.last_message?.message_id;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: who looks at the page has read what is on it
+  useEffect(() => {
+    if (document.hasFocus()) markRead(chat.id);
+  }, [last, chat.id]);
 
   const onScroll = () => {
     const box = scroller.current;

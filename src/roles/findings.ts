@@ -1,0 +1,148 @@
+/** What is not as it should be, and what to do about it: pure, from facts that `petrel doctor` gathered. */
+
+export interface ServerFacts {
+  readonly server: string;
+  readonly usedBytes: number;
+  /** 0: no bound */
+  readonly maxBytes: number;
+  readonly replicas: number;
+  readonly appending: boolean;
+}
+
+export interface Facts {
+  readonly engine: { readonly native: boolean; readonly note: string | undefined };
+  /** What Redis was warned of before it was used. */
+  readonly warnings: readonly string[];
+  readonly servers: readonly ServerFacts[];
+  readonly journal: {
+    readonly waiting: number;
+    /** Share of its bound that the fullest one has come to. */
+    readonly fullest: number;
+    /** Age of the last write-behind, in ms; null for never. */
+    readonly flushedAgo: number | null;
+  };
+  readonly quarantined: number;
+  readonly overdueWebhooks: number;
+  /** Flushers that were seen lately, and nodes of all roles. */
+  readonly flushers: number;
+  readonly nodes: number;
+  readonly postgres: { readonly connections: number; readonly connectionsMax: number };
+  /** When Redis was last found to have lost changes, in ms ago; null for never. */
+  readonly lostAgo: number | null;
+}
+
+export interface Finding {
+  /** Something fails, or will: as opposed to what is merely not advised. */
+  readonly bad: boolean;
+  readonly what: string;
+  readonly todo: string;
+}
+
+const day_ms = 86_400_000;
+const flushed_ms_max = 30_000;
+const percent = (share: number) => `${Math.round(share * 100)} %`;
+
+function ofServer({ server, usedBytes, maxBytes, replicas, appending }: ServerFacts): Finding[] {
+  const found: Finding[] = [];
+  const add = (bad: boolean, what: string, todo: string) =>
+    found.push({ bad, what: `${server} ${what}`, todo });
+  if (!appending)
+    add(true, 'cannot write its append-only file', 'look at its disk and its log: it refuses changes by now');
+  if (maxBytes === 0)
+    add(
+      false,
+      'has no bound for its memory',
+      'set maxmemory below what the machine has: past it the machine ends it',
+    );
+  else if (usedBytes > 0.8 * maxBytes)
+    add(
+      usedBytes > 0.95 * maxBytes,
+      `has used ${percent(usedBytes / maxBytes)} of its memory`,
+      'give it more, lower HOT_TTL_MS, or add masters and move slots to them',
+    );
+  if (replicas === 0)
+    add(
+      false,
+      'has no replica',
+      'add one, or be ready to restore: its loss takes what is not written behind with it',
+    );
+  return found;
+}
+
+function ofJournal({ journal, quarantined, flushers }: Facts): Finding[] {
+  const found: Finding[] = [];
+  const stuck = journal.waiting > 0 && (journal.flushedAgo ?? Number.POSITIVE_INFINITY) > flushed_ms_max;
+  if (flushers === 0)
+    found.push({
+      bad: true,
+      what: 'no flusher runs',
+      todo: 'start "petrel flush" (or "petrel all"): journals grow until changes are refused',
+    });
+  else if (stuck)
+    found.push({
+      bad: true,
+      what: 'journals wait and nothing was written for 30 s',
+      todo: 'look at the log of the flushers and at Postgres',
+    });
+  if (journal.fullest > 0.5)
+    found.push({
+      bad: journal.fullest > 0.9,
+      what: `the fullest journal is at ${percent(journal.fullest)} of its bound`,
+      todo: 'add flushers, or look for what holds Postgres up; at the bound changes answer 429',
+    });
+  if (quarantined > 0)
+    found.push({
+      bad: true,
+      what: `${quarantined} entries are in quarantine`,
+      todo: 'Postgres refused them: the table quarantine says why, and keeps what they hold',
+    });
+  return found;
+}
+
+/** What is bad first. Empty where everything is as it should be. */
+export function findingsOf(facts: Facts): Finding[] {
+  const { engine, warnings, servers, overdueWebhooks, nodes, postgres, lostAgo } = facts;
+  const found: Finding[] = [];
+  if (!engine.native)
+    found.push({
+      bad: true,
+      what: 'the HTTP engine runs without its native binary',
+      todo: 'use Node 20, 22 or 24 on a system with glibc 2.38 or newer, or the image',
+    });
+  else if (engine.note)
+    found.push({
+      bad: false,
+      what: 'the current HTTP engine does not run here, the older one does',
+      todo: 'use a system with glibc 2.38 or newer, or the image',
+    });
+  for (const warning of warnings) {
+    const [what = warning, todo = ''] = warning.split(/ \((?=set )/);
+    found.push({ bad: false, what, todo: todo.replace(/\)$/, '') });
+  }
+  found.push(...servers.flatMap(ofServer), ...ofJournal(facts));
+  if (nodes === 0)
+    found.push({
+      bad: true,
+      what: 'no node runs',
+      todo: 'start "petrel front", "petrel deliver" and "petrel flush"',
+    });
+  if (overdueWebhooks > 0)
+    found.push({
+      bad: true,
+      what: `${overdueWebhooks} webhooks have updates that nobody delivers`,
+      todo: 'start "petrel deliver", or more of them',
+    });
+  if (postgres.connections > 0.9 * postgres.connectionsMax)
+    found.push({
+      bad: true,
+      what: `${postgres.connections} of ${postgres.connectionsMax} connections to Postgres are open`,
+      todo: 'lower POSTGRES_POOL, raise max_connections, or put a pooler between',
+    });
+  if (lostAgo !== null && lostAgo < 7 * day_ms)
+    found.push({
+      bad: false,
+      what: 'Redis lost changes within a week',
+      todo: '"petrel redis rebuild" says when and what; set appendfsync always, and give each master a replica',
+    });
+  return found.sort((a, b) => Number(b.bad) - Number(a.bad));
+}

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { type Facts, findingsOf } from '../../src/roles/findings.js';
+
+const server = { server: 'Redis at a', usedBytes: 10, maxBytes: 100, replicas: 1, appending: true };
+const well: Facts = {
+  engine: { native: true, note: undefined },
+  warnings: [],
+  servers: [server],
+  journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
+  ...{ quarantined: 0, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
+  postgres: { connections: 10, connectionsMax: 100 },
+};
+
+test('nothing is found where all is well', () => {
+  expect(findingsOf(well)).toEqual([]);
+});
+
+test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
+  ['no binary', { engine: { native: false, note: undefined } }, true, /native binary/, /glibc 2\.38/],
+  ['the older engine', { engine: { native: true, note: 'GLIBC_2.38' } }, false, /older one/, /image/],
+  [
+    'a warning',
+    { warnings: ['the file is off (set appendonly yes)'] },
+    false,
+    /^the file is off$/,
+    /^set appendonly yes$/,
+  ],
+  ['memory', { servers: [{ ...server, usedBytes: 85 }] }, false, /Redis at a has used 85 %/, /HOT_TTL_MS/],
+  ['nearly no memory', { servers: [{ ...server, usedBytes: 96 }] }, true, /96 %/, /HOT_TTL_MS/],
+  ['no bound', { servers: [{ ...server, maxBytes: 0 }] }, false, /no bound/, /maxmemory/],
+  ['no replica', { servers: [{ ...server, replicas: 0 }] }, false, /no replica/, /restore/],
+  ['no disk', { servers: [{ ...server, appending: false }] }, true, /append-only/, /disk/],
+  ['no flusher', { flushers: 0 }, true, /no flusher/, /petrel flush/],
+  [
+    'nothing flushed',
+    { journal: { ...well.journal, flushedAgo: 31_000 } },
+    true,
+    /nothing was written/,
+    /Postgres/,
+  ],
+  ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
+  ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
+  ['quarantine', { quarantined: 3 }, true, /3 entries/, /table quarantine/],
+  ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
+  ['webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],
+  ['connections', { postgres: { connections: 95, connectionsMax: 100 } }, true, /95 of 100/, /POSTGRES_POOL/],
+  ['a loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
+])('%s is told with what to do', (_, change, bad, what, todo) => {
+  const [found, ...others] = findingsOf({ ...well, ...change });
+  expect(others).toEqual([]);
+  expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
+});
+
+test('what is at rest is no trouble, and what is wrong comes first', () => {
+  expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
+  const found = findingsOf({ ...well, warnings: ['w'], lostAgo: 8 * 86_400_000, quarantined: 1 });
+  expect(found.map(({ bad }) => bad)).toEqual([true, false]);
+});
