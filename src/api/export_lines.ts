@@ -71,6 +71,11 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
+async function readUntil(store: Store, chat: ChatRef, user: User): Promise<{ readonly read_until?: number }> {
+  const mark = await store.exports.readMark(user.id, chat.id);
+  return mark ? { read_until: mark } : {};
+}
+
 async function* directChats(store: Store, user: User): AsyncIterable<Line> {
   for (const chat of await store.chats.listOf(user.id)) {
     if (!isDirect(chat)) continue;
@@ -78,7 +83,7 @@ async function* directChats(store: Store, user: User): AsyncIterable<Line> {
     if (!found) continue;
     const side = viewChat(viewer.bot ?? { id: chat.id, bot: 1, n: '' });
     const blocked = found.kind === 'blocked' ? { blocked: true } : {};
-    yield { kind: 'chat', chat: side, status: 'member', ...blocked };
+    yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...(await readUntil(store, chat, user)) };
     yield* chatLines(store, chat, user);
   }
 }
@@ -89,7 +94,13 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
     const found = await store.chats.find(chat);
     if (!found) continue;
     const may = Object.keys(rights).length === 0 ? {} : { rights };
-    yield { kind: 'chat', chat: viewChat(found.profile), status, ...may };
+    yield {
+      kind: 'chat',
+      chat: viewChat(found.profile),
+      status,
+      ...may,
+      ...(await readUntil(store, chat, user)),
+    };
     yield* chatLines(store, chat, user);
   }
 }

@@ -28,6 +28,7 @@ export const exportLine = z
       chat,
       status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
       rights: z.record(z.string(), z.boolean()).optional(),
+      read_until: z.int().positive().optional().describe('Id of the last message that was read'),
       blocked: z.literal(true).optional().describe('The person blocks the bot'),
     }).describe('Before the messages of the chat'),
     line('message', { chat_id: z.int(), message }).describe(

@@ -3,6 +3,15 @@ import type { MemberStatus } from './chats.js';
 import type { Notice } from './notices.js';
 import type { Sql } from './sql.js';
 
+/** How far the person has read a chat, as they name it; undefined where they never told. */
+export async function loadReadMark(sql: Sql, user: number, chat: number): Promise<number | undefined> {
+  const [row] = await sql.query<{ message_id: number }>(
+    'select message_id from read_marks where user_id = $1 and chat_id = $2',
+    [user, chat],
+  );
+  return row?.message_id;
+}
+
 export interface PersonFacts {
   /** Unix time in seconds */
   readonly created_at: number;

@@ -19,6 +19,8 @@ export interface Exports {
    * limits.export_interval_ms. */
   begin(user: number): Promise<void>;
   facts(user: number): Promise<rows.PersonFacts>;
+  /** How far the person has read a chat, as they name it. */
+  readMark(user: number, chat: number): Promise<number | undefined>;
   notices(user: number): AsyncIterable<rows.NoticeFact>;
   /** As far as they are in Postgres. */
   reactions(user: number): AsyncIterable<ExportedReaction>;
@@ -54,6 +56,7 @@ export function createExports({ db, scripts, keys }: StoreContext): Exports {
       if (wait > 0) fail('too_many_requests', { retry_after: Math.ceil(wait / 1_000) });
     },
     facts: (user) => rows.loadFacts(db, user),
+    readMark: (user, chat) => rows.loadReadMark(db, user, chat),
     notices: (user) => paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
     async *reactions(user) {
       const none = { partition: -1, number: 0, emoji: 0 };

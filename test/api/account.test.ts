@@ -77,6 +77,7 @@ describe('an account that ends', () => {
 
   test('is nobody on any node, and nothing of it can be read', async () => {
     const { ann, olga, own, other, group, channel, post } = await furnish('ann');
+    await resultOf(service.app(ann, 'POST', `/api/chats/${other.id}/read`, { message_id: 2 }));
     const second = await resultOf(service.app(ann, 'POST', '/api/me/tokens', { name: 'phone' }));
     await resultOf(
       service.app(olga, 'POST', `/api/me/bots/${other.id}/transfer`, {
@@ -154,7 +155,8 @@ describe('an account that ends', () => {
     expect(await count('messages where user_id = $1 and record is not null', ann.id)).toBe(0);
     expect(await count('chat_members where member_id = $1', ann.id)).toBe(0);
     expect(await count('post_reactions where user_id = $1 and record is not null', ann.id)).toBe(0);
-    expect(await count('user_tokens where user_id = $1', ann.id)).toBe(0);
+    for (const table of ['user_tokens', 'read_marks', 'notices', 'leaks'])
+      expect(await count(`${table} where user_id = $1`, ann.id)).toBe(0);
     const { rows } = await database.query('select * from users where id = $1', [ann.id]);
     expect(rows[0]).toMatchObject({ username: null, first_name: '', last_name: null, language_code: null });
     for (const text of ['direct of ann', 'group of ann'])
@@ -201,6 +203,7 @@ describe('an export', () => {
     await resultOf(service.app(ann, 'PATCH', `/api/me/bots/${own.id}`, { description: { '': 'says' } }));
     const picture = { text: 'a picture', photo: 'https://example.org/p.png' };
     await resultOf(service.app(ann, 'POST', `/api/chats/${group}/messages`, picture));
+    await resultOf(service.app(ann, 'POST', `/api/chats/${group}/read`, { message_id: 1 }));
     const many = 30;
     for (let n = 0; n < many; n++) await say(ann, other.id, `long ${n} ${'x'.repeat(1_000)}`);
     await eventually(async () => expect(await count('post_reactions where user_id = $1', ann.id)).toBe(1));
@@ -222,6 +225,7 @@ describe('an export', () => {
         [channel, 'member'],
       ].sort(([a], [b]) => Number(a) - Number(b)),
     ]);
+    expect(kind(lines, 'chat').find(({ chat }) => chat.id === group)?.read_until).toBe(1);
     const messages = kind(lines, 'message').map(({ chat_id, message }) => [
       chat_id,
       (message as { text?: string }).text,
