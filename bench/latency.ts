@@ -19,7 +19,8 @@ import type { Scenario } from './scenarios/scenario.js';
 export const half = 0.5;
 /** Parts of it through which the offered rate goes for the picture. */
 export const sweep: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.85];
-const warmup_s = 1;
+/** Connections and code warm up for so long at most, at the same rate. */
+const warmup_s_max = 1;
 const costs = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
 type Turn = Awaited<ReturnType<typeof loadFixed>> & {
@@ -38,7 +39,11 @@ async function turn(
   return verified(side, options, async () => {
     const versionsBefore = counted ? await watch.versions() : 0;
     const before = await readCosts(options.site, watch, [side.target.pid]);
-    const result = await loadFixed(side.series, { ...options, rate, warmup_s });
+    const result = await loadFixed(side.series, {
+      ...options,
+      rate,
+      warmup_s: Math.min(options.warmup_s, warmup_s_max),
+    });
     const lag_s = await drain(options);
     const after = await readCosts(options.site, watch, [side.target.pid]);
     const applied = counted ? ((await watch.versions()) - versionsBefore) / versions : result.answered;

@@ -190,7 +190,7 @@ export const limits = {
   retention_look_ms: 5_000,
   retention_piece_ms: 2_000,
   retention_batch_max: 500,
-  account_removal_ms_max: 3_000,
+  account_removal_ms_max: 8_000,
   exports_max: 8,
   export_write_length_min: 16 * 1024,
   exports_in_interval_max: 3,

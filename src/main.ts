@@ -13,12 +13,13 @@ import { createLog, type Logger } from './obs/log.js';
 import { migrate, SchemaError } from './postgres/migrate.js';
 import { RedisCheckError } from './redis/check.js';
 import { CopyError } from './redis/copy.js';
-import { type Backends, openBackends, StartError } from './roles/backends.js';
+import { type Backends, openBackends, openRedis, StartError } from './roles/backends.js';
 import { startBacklog } from './roles/backlog.js';
 import { startDeliver } from './roles/deliver.js';
 import { runDoctor } from './roles/doctor.js';
 import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
+import { compare } from './roles/installation.js';
 import { startMetrics } from './roles/metrics.js';
 import { suspend } from './roles/oversight.js';
 import { rebuildRedis } from './roles/rebuild.js';
@@ -198,6 +199,11 @@ for (const what of ['bot', 'user'] as const) {
   }
 }
 const say = (line: string) => process.stdout.write(`${line}\n`);
+const sourceOf = ({ config, connection, keys }: Backends) => ({
+  databaseUrl: config.DATABASE_URL as string,
+  connection,
+  partitions: keys.partitions.count,
+});
 interface CopyOptions {
   readonly redis: boolean;
 }
@@ -208,7 +214,10 @@ program
   .option('--no-redis', 'leaves out what waits in Redis alone')
   .addHelpText('after', `\nIt needs redis-cli. Uploaded files, keys and peppers are not in it. ${settings}`)
   .action((folder: string, { redis }: CopyOptions) =>
-    withBackends(async (backends) => void (await backup(backends, folder, { redis, say })), 'backup'),
+    withBackends(
+      async (backends) => void (await backup(sourceOf(backends), folder, { redis, say })),
+      'backup',
+    ),
   );
 program
   .command('restore')
@@ -217,7 +226,7 @@ program
   .option('--no-redis', 'restores Postgres alone')
   .addHelpText('after', `\nIt needs redis-server, and the keys and peppers of the installation. ${settings}`)
   .action((folder: string, { redis }: CopyOptions) =>
-    task('restore', (config) => restore(config, folder, { redis, say })),
+    task('restore', (config) => restore(config, folder, { redis, say, openRedis, compare })),
   );
 program
   .command('redis')

@@ -70,12 +70,13 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
 /** A person's call that changes something in a chat counts there (behaviour §14). Error: `too_many_requests`. */
 async function countInChat(
   { fairUse }: Store,
-  { verb }: Endpoint,
+  { verb, uncounted }: Endpoint,
   user: User | null,
   params: unknown,
 ): Promise<void> {
   const chat = (params as { readonly chat_id?: unknown }).chat_id;
-  if (fairUse === undefined || user === null || verb === 'GET' || typeof chat !== 'number') return;
+  if (fairUse === undefined || user === null || verb === 'GET' || uncounted || typeof chat !== 'number')
+    return;
   await fairUse.person(user.id, chatOfUser(user.id, chat));
 }
 

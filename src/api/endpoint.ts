@@ -65,6 +65,8 @@ export interface Endpoint extends Answer {
   readonly rawBody?: true;
   /** The whole body, where it is more than parameters by name: the handler reads it. */
   readonly given?: z.ZodType;
+  /** Changes nothing in the chat that it names, and so does not count there (behaviour §14). */
+  readonly uncounted?: true;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
@@ -76,6 +78,7 @@ interface Definition<P extends z.ZodType, U> extends Answer {
   readonly params: P;
   readonly rawBody?: true;
   readonly given?: z.ZodType;
+  readonly uncounted?: true;
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
 }

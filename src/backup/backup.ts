@@ -11,10 +11,16 @@ import { createGzip } from 'node:zlib';
 import { environmentOf } from '../config.js';
 import { openSnapshot, type Snapshot } from '../postgres/copy.js';
 import { appliedVersion } from '../postgres/migrate.js';
+import type { RedisServers } from '../redis/connection.js';
 import { saveRdb } from '../redis/copy.js';
-import type { Backends } from '../roles/backends.js';
 import { version } from '../version.js';
 import { BackupError, describeFile, type Manifest, writeManifest } from './manifest.js';
+
+export interface BackupSource {
+  readonly databaseUrl: string;
+  readonly connection: RedisServers;
+  readonly partitions: number;
+}
 
 export interface BackupOptions {
   /** Without it what waits in Redis alone is left out: updates, open button presses, kept answers. */
@@ -34,7 +40,7 @@ async function checkValues(snapshot: Snapshot): Promise<Record<string, string>> 
   return Object.fromEntries(all.filter(([name]) => /^(PARTITIONS|TOKEN_PEPPER|TOKEN_KEYS .+)$/.test(name)));
 }
 
-async function saveRedis({ connection }: Backends, folder: string): Promise<string[]> {
+async function saveRedis({ connection }: BackupSource, folder: string): Promise<string[]> {
   const names: string[] = [];
   const path = environmentOf(['PATH']).PATH ?? '';
   // All at once: they belong to about the same instant.
@@ -50,13 +56,13 @@ async function saveRedis({ connection }: Backends, folder: string): Promise<stri
 
 /** Errors: BackupError, CopyError, or what Postgres says. What was written until then stays, without a manifest. */
 export async function backup(
-  backends: Backends,
+  source: BackupSource,
   folder: string,
   { redis, say }: BackupOptions,
 ): Promise<Manifest> {
   openFolder(folder);
-  const url = backends.config.DATABASE_URL as string;
-  const rdbs = redis ? await saveRedis(backends, folder) : [];
+  const url = source.databaseUrl;
+  const rdbs = redis ? await saveRedis(source, folder) : [];
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
   const snapshot = await openSnapshot(url);
   try {
@@ -73,7 +79,7 @@ export async function backup(
       made_at: new Date().toISOString(),
       version,
       schema: await appliedVersion(url),
-      partitions: backends.keys.partitions.count,
+      partitions: source.partitions,
       installation: await checkValues(snapshot),
       tables,
       sequences: await snapshot.sequences(),

@@ -10,21 +10,34 @@ import { migrate, schemaVersion } from '../postgres/migrate.js';
 import { checkRedis } from '../redis/check.js';
 import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
 import { copyKeys, countKeys } from '../redis/copy.js';
-import { openRedis } from '../roles/backends.js';
-import { compare } from '../roles/installation.js';
+import type { RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/keys.js';
-import { createSecrets } from '../store/secrets.js';
+import { createSecrets, type Secrets } from '../store/secrets.js';
 import { BackupError, type Manifest, readManifest } from './manifest.js';
+
+interface Opened {
+  readonly connection: RedisServers;
+  readonly hints: { close(): void };
+}
 
 export interface RestoreOptions {
   readonly redis: boolean;
+  /** As roles open it. */
+  readonly openRedis: (
+    target: RedisTarget,
+    keys: Keys,
+    name: string,
+    onError: (error: Error) => void,
+  ) => Opened;
+  /** Throws where what was noted of an installation does not go with these secrets. */
+  readonly compare: (noted: ReadonlyMap<string, string>, partitions: number, secrets: Secrets) => void;
   readonly say: (line: string) => void;
 }
 
 const openMsMax = 30_000;
 
 /** Errors: StartError where the keys are others, BackupError where the program is older. */
-function checkSettings(manifest: Manifest, config: Config): void {
+function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptions['compare']): void {
   const { TOKEN_PEPPER, TOKEN_KEYS, PARTITIONS } = requireSettings(config, ['TOKEN_PEPPER', 'TOKEN_KEYS']);
   compare(
     new Map(Object.entries(manifest.installation)),
@@ -76,10 +89,12 @@ async function restoreServer(
   }
 }
 
-type Opened = ReturnType<typeof openRedis>;
-
 /** The Redis to restore into, which must hold nothing. Errors: BackupError, RedisCheckError. */
-async function openTarget(config: Config, keys: Keys): Promise<Opened> {
+async function openTarget(
+  config: Config,
+  keys: Keys,
+  openRedis: RestoreOptions['openRedis'],
+): Promise<Opened> {
   const target = redisOf(config);
   await checkRedis(target, openMsMax);
   const opened = openRedis(target, keys, 'restore', () => {});
@@ -101,13 +116,17 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 
 /** Nothing may run on either meanwhile. Errors: BackupError, StartError where the keys are others, RedisCheckError, or what Redis
  * or Postgres says. */
-export async function restore(config: Config, folder: string, { redis, say }: RestoreOptions): Promise<void> {
+export async function restore(
+  config: Config,
+  folder: string,
+  { redis, say, openRedis, compare }: RestoreOptions,
+): Promise<void> {
   const { DATABASE_URL } = requireSettings(config, ['DATABASE_URL']);
   const manifest = await readManifest(folder);
-  checkSettings(manifest, config);
+  checkSettings(manifest, config, compare);
   const keys = makeKeys(config.PARTITIONS);
   // What is in the way of either is found before the other is filled.
-  const target = redis && manifest.redis.length > 0 ? await openTarget(config, keys) : null;
+  const target = redis && manifest.redis.length > 0 ? await openTarget(config, keys, openRedis) : null;
   try {
     await restorePostgres(DATABASE_URL, folder, manifest);
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);

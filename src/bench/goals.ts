@@ -6,10 +6,10 @@ const saturated = 0.9;
 /** How many times the floor's p99 a call may take at half of the service's rate. */
 const p99_times_max = 3;
 /** What finer clocks do not tell apart: below this, latencies are those of the load's timer. */
-const p99_ms_told = 1;
+export const p99_ms_told = 1;
 
 /** Share of an offered rate that must have been answered for its latencies to be compared. */
-const held_least = 0.97;
+export const held_least = 0.97;
 
 const of = (value: number | null) => (value === null ? 'not known' : value.toFixed(3));
 const times = (value: number | null) => (value === null ? 'not known' : `${value.toFixed(2)} ×`);

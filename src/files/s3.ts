@@ -4,7 +4,7 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
-  ListObjectsV2Command,
+  ListObjectsCommand,
   PutObjectCommand,
   S3Client,
   S3ServiceException,
@@ -73,13 +73,13 @@ export function createS3Store(options: S3Options): BlobStore & { close(): void }
     },
     async list(after, limit) {
       const found: ListedFile[] = [];
-      // What is no file of ours may fill a page of the listing.
+      // What is no file of ours may fill a page. The first form of the listing: every server knows it, and it begins behind any key.
       for (let place = after === '' ? undefined : pathOfKey(after); found.length < limit; ) {
         const page = await client.send(
-          new ListObjectsV2Command({
+          new ListObjectsCommand({
             Bucket,
             MaxKeys: limit - found.length,
-            ...(place && { StartAfter: place }),
+            ...(place && { Marker: place }),
           }),
         );
         for (const { Key = '', LastModified } of page.Contents ?? []) {

@@ -79,7 +79,7 @@ async function change(
   by: number,
 ): Promise<MemberRow> {
   // Whose account has ended is taken out of chats, and into none.
-  if (!member.is_bot && isPresent(became.status)) await lockPerson(sql, member.id);
+  if (!member.is_bot && isPresent(became.status)) await lockPerson(sql, member.id, 'chat_member_not_found');
   const [former] = await sql.query<Standing>(
     'select status, rights from chat_members where chat_id = $1 and member_id = $2',
     [chat, member.id],

@@ -171,13 +171,17 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   });
 }
 
-/** Holds off the end of a person's account until the transaction ends. Error: `unauthorized` for one whose account has ended: the
- * call was let in before. */
-export async function lockPerson(sql: Sql, id: number): Promise<void> {
+/** Holds off the end of a person's account until the transaction ends. For one whose account has ended `refusal`: as a rule their
+ * own call, which was let in before. */
+export async function lockPerson(
+  sql: Sql,
+  id: number,
+  refusal: 'unauthorized' | 'chat_member_not_found' = 'unauthorized',
+): Promise<void> {
   const rows = await sql.query('select 1 from users where id = $1 and deleted_at is null for no key update', [
     id,
   ]);
-  if (rows.length === 0) fail('unauthorized');
+  if (rows.length === 0) fail(refusal);
 }
 
 async function raiseVersion(sql: Sql, id: number): Promise<boolean> {

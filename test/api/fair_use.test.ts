@@ -112,6 +112,9 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
     ['POST', `${path}/${last.message_id}/callback`, { data: 'x' }],
   ] as const)
     expectWait(await service.app(ben, verb, at, body, 1), 86_400 / 5);
+  // A mark of what was read changes nothing for others.
+  const read = { message_id: last.message_id };
+  await resultOf(service.app(ben, 'POST', `/api/chats/${chat_id}/read`, read));
   const all = await resultOf(service.app(ann, 'GET', path));
   expect(all.filter(({ text }: { text?: string }) => text)).toHaveLength(12);
   // In a chat with a bot too, where /start counts.

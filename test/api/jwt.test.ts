@@ -278,3 +278,14 @@ test('by setting, who comes for the first time becomes a person once', async () 
   expect(second.username).toBeUndefined();
   expect(await resultOf(onOpen(await sign(claimsOf('42'))))).toMatchObject({ first_name: '42' });
 });
+
+test('who ends their account is nobody by that subject, or where anybody may come somebody else', async () => {
+  const { user } = await known('sub|gil');
+  const jwt = await sign(claimsOf('sub|gil'));
+  expect((await resultOf(onOpen(jwt))).id).toBe(user.id);
+  expect(await resultOf(service.app({ token: jwt }, 'DELETE', '/api/me', { confirm: true }))).toBe(true);
+  expect((await me(jwt)).body).toEqual(refused);
+  const anew = await resultOf(onOpen(jwt));
+  expect(anew.id).not.toBe(user.id);
+  expect((await resultOf(me(jwt))).id).toBe(anew.id);
+});

@@ -1,6 +1,8 @@
 /** Media over HTTP: uploaded as clients write them, by URL and by identifier, and shown to bots and people. */
 import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Api as GrammyApi, InputFile } from 'grammy';
 import { Telegram } from 'telegraf';
@@ -26,7 +28,7 @@ let bot: TestBot;
 let other: TestBot;
 
 beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+  service = await startService({ fronts: 2, extraEnv: { MEDIA_DAYS: '3650' } });
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'files');
   other = await service.newBot(user, 'other');
@@ -297,4 +299,20 @@ test('an upload whose message is refused leaves no file', async () => {
   const refused = await post(urlOf('sendDocument'), [field('chat_id', stranger.id), { head, body: 'abc' }]);
   expect(refused.body.description).toBe("Forbidden: bot can't initiate conversation with a user");
   expect(await kept()).toBe(before);
+});
+
+test('a file that was removed for its age is named by no file_id any more', async () => {
+  const { document } = await upload('sendDocument', 'document', Buffer.from('to be gone'), 'gone.txt');
+  const { file_path } = await resultOf(service.bot(bot, 'getFile', { file_id: document.file_id }));
+  const folder = service.env.FILES_DIR as string;
+  const key = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) => {
+    const path = join(folder, name);
+    return statSync(path).isFile() && readFileSync(path, 'utf8') === 'to be gone';
+  });
+  rmSync(join(folder, key as string));
+  const refusal = { ok: false, error_code: 400, description: wrong };
+  const named = { chat_id: user.id, document: document.file_id };
+  expect((await service.bot(bot, 'getFile', { file_id: document.file_id })).body).toEqual(refusal);
+  expect((await service.bot(bot, 'sendDocument', named)).body).toEqual(refusal);
+  expect((await fetch(fileUrl(file_path))).status).toBe(404);
 });

@@ -57,6 +57,24 @@ describe.each(['folder', 's3'])('%s', (kind) => {
     await store().remove(key);
   });
 
+  test('lists files in the order of their keys, behind one of them', async () => {
+    const keys = Array.from({ length: 5 }, newKey).sort();
+    const before = Date.now();
+    for (const key of keys) await store().put(key, Buffer.from('x'));
+    if (kind === 'folder') writeFileSync(join(folder, 'odd'), 'no file of ours');
+    const seen: string[] = [];
+    for (let page = await store().list('', 2); ; page = await store().list(seen.at(-1) as string, 2)) {
+      for (const { key, at } of page) {
+        expect(Math.abs(at - before)).toBeLessThan(60_000);
+        seen.push(key);
+      }
+      if (page.length < 2) break;
+    }
+    expect(seen).toEqual(keys);
+    for (const key of keys) await store().remove(key);
+    expect(await store().list('', 2)).toEqual([]);
+  });
+
   test('many at once', async () => {
     const keys = Array.from({ length: 30 }, newKey);
     const kept = store();

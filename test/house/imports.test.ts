@@ -91,7 +91,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   obs: (to) => to === 'rules/token.ts',
   backup: (to) =>
     /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
-    /^(roles\/(backends|installation)|local\/redis|store\/(keys|secrets))\.ts$/.test(to),
+    /^(local\/redis|store\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
   config_file: () => false,

@@ -1,10 +1,15 @@
 /** Server-sent event streams: flow, slow readers, ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ApiRequest, EventStream } from '../../src/api/request.js';
+import type { ApiRequest, EventStream, StreamForm } from '../../src/api/request.js';
 import { limits } from '../../src/limits.js';
 import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
 
+const lines: StreamForm = {
+  contentType: 'application/x-ndjson',
+  headers: [['X-More', '1']],
+  filler: '{"n":-1}\n',
+};
 let fixture: Fixture;
 let stream: EventStream | undefined;
 let request: ApiRequest;
@@ -12,10 +17,10 @@ let aborts = 0;
 
 beforeAll(async () => {
   fixture = await start((incoming) => {
-    if (incoming.path !== '/stream') return incoming.reply(200, '{}');
+    if (incoming.path !== '/stream' && incoming.path !== '/lines') return incoming.reply(200, '{}');
     request = incoming;
     incoming.onAbort(() => aborts++);
-    stream = incoming.openStream();
+    stream = incoming.openStream(incoming.path === '/lines' ? lines : undefined);
   });
 });
 afterAll(() => fixture.server.close());
@@ -24,8 +29,8 @@ beforeEach(() => {
   aborts = 0;
 });
 
-async function open(): Promise<RawClient> {
-  const client = await new RawClient(fixture.port).send(headOf('GET /stream'));
+async function open(path = '/stream'): Promise<RawClient> {
+  const client = await new RawClient(fixture.port).send(headOf(`GET ${path}`));
   await client.until(() => client.text.includes('\r\n\r\n'));
   return client;
 }
@@ -162,4 +167,43 @@ test('HEAD of a stream has no body and leaves nothing open', async () => {
   expect(stream!.write('data: x\n\n')).toBe(false);
   expect(fixture.server.openRequests()).toBe(0);
   client.destroy();
+});
+
+test('lines are written no faster than they are taken, and end whole on a connection that stays', async () => {
+  const client = await open('/lines');
+  expect(client.text).toContain('Content-Type: application/x-ndjson\r\nX-More: 1\r\n');
+  client.socket.pause();
+  const all = 1_500;
+  let written = 0;
+  const writing = (async () => {
+    const filler = 'x'.repeat(10_000);
+    for (; written < all; written++) {
+      expect(stream!.write(`${JSON.stringify({ n: written, filler })}\n`)).toBe(true);
+      await stream!.drained();
+    }
+    stream!.close();
+  })();
+  await sleep(200);
+  expect(written).toBeLessThan(all);
+  client.socket.resume();
+  await writing;
+  await client.until(() => client.text.endsWith('\r\n0\r\n\r\n'), 8_000);
+  const body = client.text.slice(client.text.indexOf('\r\n\r\n') + 2).replace(/\r\n[\da-f]+\r\n/g, '');
+  const numbers = [...body.matchAll(/"n":(-?\d+)/g)].map(([, n]) => Number(n)).filter((n) => n >= 0);
+  expect(numbers).toEqual(Array.from({ length: all }, (_, n) => n));
+  expect([client.closed, fixture.server.openRequests(), fixture.faults.length]).toEqual([false, 0, 0]);
+  await client.send(headOf('GET /other'));
+  await client.until(() => client.text.endsWith('{}'));
+  client.destroy();
+});
+
+test('a stream that breaks has no end, and waits for nobody', async () => {
+  const client = await open('/lines');
+  stream!.write('{"n":1}\n');
+  stream!.break();
+  await stream!.drained();
+  expect(stream!.write('{"n":2}\n')).toBe(false);
+  await client.untilClosed();
+  expect(client.text.endsWith('0\r\n\r\n')).toBe(false);
+  expect(fixture.server.openRequests()).toBe(0);
 });

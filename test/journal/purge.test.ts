@@ -51,6 +51,27 @@ test('the audit log is kept for its days, and of each bot the newest events', as
   await rest();
 });
 
+test('copies of messages are kept no longer than messages, and names that anybody may have not at all', async () => {
+  await run(`insert into dead_updates (bot_id, update_id, version, record, created_at)
+    select 1, n, 1, 'x', now() - n * interval '1 day' from generate_series(1, 6) n`);
+  await run(`insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
+    select 1, n, now() - n * interval '1 day', true, 1, '', 1 from generate_series(1, 6) n`);
+  await run(
+    `insert into quarantine select 1, 'x', n, 'x', 'r', now() - n * interval '1 day' from generate_series(1, 6) n`,
+  );
+  await run(
+    `insert into names values ('kept', 7, null), ('held', 7, now() + interval '1 day'), ('free', 7, now())`,
+  );
+  const rows = async (table: string) => (await run(`select from ${table}`)).count;
+  expect(await purgeTombstones(pool)).toBe(1);
+  expect(await rows('names')).toBe(2);
+  await rest();
+  expect(await purgeTombstones(pool, 365, 3)).toBe(12);
+  for (const table of ['dead_updates', 'delivery_attempts', 'quarantine']) expect(await rows(table)).toBe(2);
+  for (const table of ['dead_updates', 'delivery_attempts', 'quarantine']) await run(`delete from ${table}`);
+  await rest();
+});
+
 test('the reactions and counts of deleted posts go before the posts, and those of no others', async () => {
   await run(`insert into posts values (1, 7, 1, null, now() - interval '25 hours'),
     (1, 8, 1, null, now() - interval '23 hours'), (1, 9, 1, 'x', null), (2, 7, 1, 'x', null)`);

@@ -234,6 +234,24 @@ const reactCases: readonly Case[] = [
     seeds: [open, chat({ t: 'group' }), fresh, member('none')],
     answer: ['not_found'],
   }),
+  react(
+    'one who is no more takes back what they could not see any more',
+    {
+      seeds: [open, closed, used, member('left')],
+      answer: ['user_missing', 'T'],
+    },
+    { change: 'erase', emoji: '' },
+  ),
+  react(
+    'all of one who is no more',
+    {
+      seeds: [open, closed, used, member('left'), seeds.text(userTicket, 'T')],
+      answer: ['ok', 1, ''],
+      changes: [...written, `acted:${post}:5`, `acted:${post}:${user}:ticket`, 'counts_due'],
+      after: async (client) => expect(await client.hmget(key, 'u', `n:${heart}`)).toEqual(['0', null]),
+    },
+    { change: 'erase', emoji: '', known: heart },
+  ),
   react('too many', {
     seeds: [
       open,

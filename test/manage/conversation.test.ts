@@ -51,119 +51,123 @@ async function run(token: string) {
   return { bot, failed, polls };
 }
 
-test.each(['ru', 'hy'] as const)('a bot from its making to its end, in %s', async (language) => {
-  const said = inWords(language);
-  const owner = await newTalker(service, `anna${language}`, language);
-  const heir = await newTalker(service, `boris${language}`, language);
-  const username = `echo_${language}_bot`;
+test.each(['ru', 'hy'] as const)(
+  'a bot from its making to its end, in %s',
+  { timeout: 90_000 },
+  async (language) => {
+    const said = inWords(language);
+    const owner = await newTalker(service, `anna${language}`, language);
+    const heir = await newTalker(service, `boris${language}`, language);
+    const username = `echo_${owner.user.id}_bot`;
 
-  expect((await owner.say('/newbot')).text).toBe(said('ask_new_name'));
-  expect((await owner.say('Эхо')).text).toBe(said('ask_new_username', { name: 'Эхо' }));
-  expect((await owner.say('not one')).text).toBe(said('username_invalid'));
-  expect((await owner.say('petrelbot')).text).toBe(said('username_taken', { username: 'petrelbot' }));
-  const made = await owner.say(`@${username}`);
-  const first = tokenIn(made);
-  tokens.push(first);
-  expect(made.text).toBe(said('created', { name: 'Эхо', username, token: first }));
+    expect((await owner.say('/newbot')).text).toBe(said('ask_new_name'));
+    expect((await owner.say('Эхо')).text).toBe(said('ask_new_username', { name: 'Эхо' }));
+    expect((await owner.say('not one')).text).toBe(said('username_invalid'));
+    expect((await owner.say('petrelbot')).text).toBe(said('username_taken', { username: 'petrelbot' }));
+    const made = await owner.say(`@${username}`);
+    const first = tokenIn(made);
+    tokens.push(first);
+    expect(made.text).toBe(said('created', { name: 'Эхо', username, token: first }));
 
-  const lastMessage = async (who: Talker) =>
-    (await resultOf(service.app(who.user, 'GET', '/api/chats'))).find(
-      ({ id }: { id: number }) => id === who.bot,
-    ).last_message;
-  expect((await lastMessage(owner)).text).toBe(made.text);
-  // An answer to it shows the token to its owner, at once and when it is changed.
-  const path = `/api/chats/${owner.bot}/messages`;
-  const before = owner.events.events.length;
-  const thanks = { text: 'thanks', reply_to_message_id: made.message_id };
-  const answer = await resultOf(service.app(owner.user, 'POST', path, thanks));
-  expect(tokenIn(answer.reply_to_message)).toBe(first);
-  const change = service.app(owner.user, 'PATCH', `${path}/${answer.message_id}`, { text: 'thank you' });
-  expect(tokenIn((await resultOf(change)).reply_to_message)).toBe(first);
-  expect((await owner.heard(before)).text).toBe(said('unknown'));
-  const page = await resultOf(service.app(owner.user, 'GET', '/api/bots/petrelbot'));
-  expect(page.commands[0]).toEqual({ command: 'newbot', description: said('command_newbot') });
+    const lastMessage = async (who: Talker) =>
+      (await resultOf(service.app(who.user, 'GET', '/api/chats'))).find(
+        ({ id }: { id: number }) => id === who.bot,
+      ).last_message;
+    expect((await lastMessage(owner)).text).toBe(made.text);
+    // An answer to it shows the token to its owner, at once and when it is changed.
+    const path = `/api/chats/${owner.bot}/messages`;
+    const before = owner.events.events.length;
+    const thanks = { text: 'thanks', reply_to_message_id: made.message_id };
+    const answer = await resultOf(service.app(owner.user, 'POST', path, thanks));
+    expect(tokenIn(answer.reply_to_message)).toBe(first);
+    const change = service.app(owner.user, 'PATCH', `${path}/${answer.message_id}`, { text: 'thank you' });
+    expect(tokenIn((await resultOf(change)).reply_to_message)).toBe(first);
+    expect((await owner.heard(before)).text).toBe(said('unknown'));
+    const page = await resultOf(service.app(owner.user, 'GET', '/api/bots/petrelbot'));
+    expect(page.commands[0]).toEqual({ command: 'newbot', description: said('command_newbot') });
 
-  const running = await run(first);
-  await resultOf(service.app(owner.user, 'POST', `/api/bots/${username}/start`, {}));
-  const echoed = owner.events.events.length;
-  await resultOf(
-    service.app(owner.user, 'POST', `/api/chats/${Number(first.split(':')[0])}/messages`, { text: 'one' }),
-  );
-  await owner.events.heard(({ event, data }) => event === 'message' && data.text === 'echo: one', echoed);
+    const running = await run(first);
+    await resultOf(service.app(owner.user, 'POST', `/api/bots/${username}/start`, {}));
+    const echoed = owner.events.events.length;
+    await resultOf(
+      service.app(owner.user, 'POST', `/api/chats/${Number(first.split(':')[0])}/messages`, { text: 'one' }),
+    );
+    await owner.events.heard(({ event, data }) => event === 'message' && data.text === 'echo: one', echoed);
 
-  // My bots, the bot, Token, Issue new token: the running bot's open poll ends with 401.
-  const list = await owner.say('/mybots');
-  expect(labels(list)).toEqual([`@${username}`]);
-  const menu = (await owner.press(list, `@${username}`)).last;
-  expect(menu.text).toBe(said('bot_page', { name: 'Эхо', username }));
-  const tokenPage = (await owner.press(menu, said('button_token'))).last;
-  const question = (await owner.press(tokenPage, said('button_issue'))).last;
-  expect(question.text).toBe(said('issue_ask', { username }));
-  // What was polled for has been answered: the next poll waits, with nothing to come.
-  await expect.poll(() => running.polls.at(-1)?.code, { timeout: 10_000 }).toBeUndefined();
-  const pressedAt = performance.now();
-  const issued = (await owner.press(question, said('button_issue_yes'))).last;
-  const second = tokenIn(issued);
-  tokens.push(second);
-  expect(second).not.toBe(first);
-  expect(issued.text).toBe(said('issued', { username, token: second }));
-  const end = await running.failed;
-  expect(end).toBeInstanceOf(GrammyError);
-  expect(end).toMatchObject({ method: 'getUpdates', error_code: 401 });
-  // It was the poll that was open by then, and no later one; and so ends whatever the bot calls next.
-  const open = running.polls.at(-1);
-  expect(open?.code).toBe(401);
-  expect(open?.sentAt).toBeLessThan(pressedAt);
-  const next = running.bot.api.sendMessage(owner.user.id, 'still here');
-  await expect(next).rejects.toMatchObject({ method: 'sendMessage', error_code: 401 });
-  expect((await service.bot(first, 'getMe')).status).toBe(401);
-  expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
-  // What was said before shows what is valid now.
-  const [, , ...older] = await owner.history();
-  expect(
-    tokenIn(older.find(({ text }) => text === said('created', { name: 'Эхо', username, token: second }))),
-  ).toBe(second);
+    // My bots, the bot, Token, Issue new token: the running bot's open poll ends with 401.
+    const list = await owner.say('/mybots');
+    expect(labels(list)).toEqual([`@${username}`]);
+    const menu = (await owner.press(list, `@${username}`)).last;
+    expect(menu.text).toBe(said('bot_page', { name: 'Эхо', username }));
+    const tokenPage = (await owner.press(menu, said('button_token'))).last;
+    const question = (await owner.press(tokenPage, said('button_issue'))).last;
+    expect(question.text).toBe(said('issue_ask', { username }));
+    // What was polled for has been answered: the next poll waits, with nothing to come.
+    await expect.poll(() => running.polls.at(-1)?.code, { timeout: 10_000 }).toBeUndefined();
+    const pressedAt = performance.now();
+    const issued = (await owner.press(question, said('button_issue_yes'))).last;
+    const second = tokenIn(issued);
+    tokens.push(second);
+    expect(second).not.toBe(first);
+    expect(issued.text).toBe(said('issued', { username, token: second }));
+    const end = await running.failed;
+    expect(end).toBeInstanceOf(GrammyError);
+    expect(end).toMatchObject({ method: 'getUpdates', error_code: 401 });
+    // It was the poll that was open by then, and no later one; and so ends whatever the bot calls next.
+    const open = running.polls.at(-1);
+    expect(open?.code).toBe(401);
+    expect(open?.sentAt).toBeLessThan(pressedAt);
+    const next = running.bot.api.sendMessage(owner.user.id, 'still here');
+    await expect(next).rejects.toMatchObject({ method: 'sendMessage', error_code: 401 });
+    expect((await service.bot(first, 'getMe')).status).toBe(401);
+    expect(await resultOf(service.bot(second, 'getMe'))).toMatchObject({ username });
+    // What was said before shows what is valid now.
+    const [, , ...older] = await owner.history();
+    expect(
+      tokenIn(older.find(({ text }) => text === said('created', { name: 'Эхо', username, token: second }))),
+    ).toBe(second);
 
-  expect((await owner.say('/transfer')).text).toBe(said('ask_transfer', { username }));
-  expect((await owner.say('nobody_at_all')).text).toBe(said('transfer_unknown'));
-  expect((await owner.say(owner.user.username)).text).toBe(said('transfer_self'));
-  await owner.say('/transfer');
-  const recipient = heir.user.username;
-  const consequences = await owner.say(`@${recipient}`);
-  expect(consequences.text).toBe(said('transfer_ask', { username, recipient }));
-  const given = await owner.press(consequences, said('button_transfer_yes', { recipient }));
-  expect(given.last.text).toBe(said('transferred', { username, recipient }));
-  expect((await service.bot(second, 'getMe')).status).toBe(401);
+    expect((await owner.say('/transfer')).text).toBe(said('ask_transfer', { username }));
+    expect((await owner.say('nobody_at_all')).text).toBe(said('transfer_unknown'));
+    expect((await owner.say(owner.user.username)).text).toBe(said('transfer_self'));
+    await owner.say('/transfer');
+    const recipient = heir.user.username;
+    const consequences = await owner.say(`@${recipient}`);
+    expect(consequences.text).toBe(said('transfer_ask', { username, recipient }));
+    const given = await owner.press(consequences, said('button_transfer_yes', { recipient }));
+    expect(given.last.text).toBe(said('transferred', { username, recipient }));
+    expect((await service.bot(second, 'getMe')).status).toBe(401);
 
-  // The former owner: what had tokens has words instead, and old buttons do nothing.
-  const past = await owner.history();
-  expect(
-    past.filter(({ text }) => text.includes(texts[language].token_hidden)).length,
-  ).toBeGreaterThanOrEqual(2);
-  expect(JSON.stringify(past)).not.toMatch(/\d+:A[\w-]{34}/);
-  const stale = await owner.press(made, said('button_edit'));
-  expect(stale).toEqual({ alert: said('not_yours'), shown: [], last: undefined });
+    // The former owner: what had tokens has words instead, and old buttons do nothing.
+    const past = await owner.history();
+    expect(
+      past.filter(({ text }) => text.includes(texts[language].token_hidden)).length,
+    ).toBeGreaterThanOrEqual(2);
+    expect(JSON.stringify(past)).not.toMatch(/\d+:A[\w-]{34}/);
+    const stale = await owner.press(made, said('button_edit'));
+    expect(stale).toEqual({ alert: said('not_yours'), shown: [], last: undefined });
 
-  expect((await owner.say('/mybots')).text).toBe(said('list_empty'));
-  expect(await resultOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
-  const notice = said('notice_transferred_to_you', { from: `@${owner.user.username}`, username });
-  await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
-  expect(labels(await heir.say('/mybots'))).toEqual([`@${username}`]);
-  const ofToken = await heir.say('/token');
-  const shown = await heir.press(ofToken, said('button_show_token'));
-  const third = tokenIn(shown.last);
-  tokens.push(third);
-  expect(await resultOf(service.bot(third, 'getMe'))).toMatchObject({ username, first_name: 'Эхо' });
+    expect((await owner.say('/mybots')).text).toBe(said('list_empty'));
+    expect(await resultOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
+    const notice = said('notice_transferred_to_you', { from: `@${owner.user.username}`, username });
+    await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
+    expect(labels(await heir.say('/mybots'))).toEqual([`@${username}`]);
+    const ofToken = await heir.say('/token');
+    const shown = await heir.press(ofToken, said('button_show_token'));
+    const third = tokenIn(shown.last);
+    tokens.push(third);
+    expect(await resultOf(service.bot(third, 'getMe'))).toMatchObject({ username, first_name: 'Эхо' });
 
-  const doubt = await heir.say('/deletebot');
-  expect(doubt.text).toBe(said('delete_ask', { username }));
-  const gone = await heir.press(doubt, said('button_delete_yes'));
-  expect(gone.last.text).toBe(said('deleted', { username }));
-  expect((await service.bot(third, 'getMe')).status).toBe(401);
-  expect((await heir.say('/mybots')).text).toBe(said('list_empty'));
-  owner.close();
-  heir.close();
-});
+    const doubt = await heir.say('/deletebot');
+    expect(doubt.text).toBe(said('delete_ask', { username }));
+    const gone = await heir.press(doubt, said('button_delete_yes'));
+    expect(gone.last.text).toBe(said('deleted', { username }));
+    expect((await service.bot(third, 'getMe')).status).toBe(401);
+    expect((await heir.say('/mybots')).text).toBe(said('list_empty'));
+    owner.close();
+    heir.close();
+  },
+);
 
 test('texts and who may write are set as the endpoints set them', async () => {
   const said = inWords('en');

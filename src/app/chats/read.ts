@@ -11,6 +11,7 @@ export const readChat = defineEndpoint({
   path: '/api/chats/{chat_id}/read',
   summary: 'Marks a chat as read up to a message, for all windows of the caller.',
   params: z.object({ chat_id: appChatId, message_id: messageId }),
+  uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],
   result: done,
   handler: async ({ user, store }, p) => {

@@ -1,6 +1,7 @@
 /** One bot of the person's: pages side by side, so that each stays small. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, get, reasonOf } from '../api.js';
+import { copyText } from '../clipboard.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
 import type { OwnBotSettings } from '../types.js';
@@ -26,7 +27,7 @@ function TokenPage({ bot }: BotProps) {
     const path = verb === 'GET' ? 'token' : 'regenerate_token';
     try {
       const { token } = await call<{ token: string }>(verb, `/api/me/bots/${bot.id}/${path}`);
-      await navigator.clipboard.writeText(token);
+      await copyText(token);
       say(t(verb === 'GET' ? 'token_copied' : 'token_renewed'));
     } catch (error) {
       say(reasonOf(error));

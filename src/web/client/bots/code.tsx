@@ -1,5 +1,6 @@
 /** Try it: a program that answers as the bot in hand, to be copied. */
 import { reasonOf } from '../api.js';
+import { copyText } from '../clipboard.js';
 import { say } from '../notes.js';
 import type { OwnBot } from '../types.js';
 import { Icon } from '../view/icons.js';
@@ -17,7 +18,7 @@ bot.start();
 `;
 
 export function copy(text: string): void {
-  navigator.clipboard.writeText(text).then(
+  copyText(text).then(
     () => say(t('copied')),
     (error) => say(reasonOf(error)),
   );

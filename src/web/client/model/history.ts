@@ -4,6 +4,7 @@
  * stays deleted.
  */
 import { ApiFailure, call, get } from '../api.js';
+import { randomName } from '../clipboard.js';
 import { Signal } from '../signal.js';
 import type { Message } from '../types.js';
 
@@ -203,7 +204,7 @@ export class History extends Signal {
   send(given: { text: string; photo?: File; replyTo?: Message }): void {
     const outgoing: Outgoing = {
       ...given,
-      key: crypto.randomUUID(),
+      key: randomName(),
       date: Date.now() / 1_000,
       preview: given.photo && URL.createObjectURL(given.photo),
     };

@@ -1,6 +1,7 @@
 /** A chat: its header, what is pinned, the messages, and where one writes. */
 import { useEffect, useState } from 'react';
 import { call, reasonOf } from '../api.js';
+import { copyText } from '../clipboard.js';
 import { chats, historyOf, typing } from '../model/chats.js';
 import { chatName, profiles, summaryOf } from '../names.js';
 import { say } from '../notes.js';
@@ -154,7 +155,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
       items.push({
         icon: 'copy',
         label: t('copy_text'),
-        act: () => attempt(navigator.clipboard.writeText(words)),
+        act: () => attempt(copyText(words)),
       });
     items.push(
       pinned

@@ -1,0 +1,24 @@
+/** Puts text into the clipboard, and makes names for calls, on pages without HTTPS too: there browsers withhold the usual functions. */
+
+/** Rejects when the browser does not allow it. */
+export async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const area = document.createElement('textarea');
+  area.value = text;
+  area.className = 'sr-only';
+  // In an open dialog nothing outside of it can be selected.
+  (document.querySelector('dialog[open]') ?? document.body).append(area);
+  area.select();
+  const done = document.execCommand('copy');
+  area.remove();
+  if (!done) throw new Error('The clipboard is closed to this page.');
+}
+
+/** 128 random bits. */
+export function randomName(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
