@@ -1,5 +1,4 @@
 /** Every front, worker and flusher is restarted in order behind a balancer under load: no request fails, long polls and streams included. */
-import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -187,13 +186,6 @@ describe.each(proxyKinds.filter((kind) => findProgram(kind) !== undefined))('R19
         atMost('webhook deliveries missed', missed, 0),
         atLeast('restarts', restarts, amount(7, 21)),
       ]);
-      const log = balancer.log();
-      if (process.env.PETREL_FAULTS_SHOW) {
-        console.log(
-          JSON.stringify({ kind, failed, untold, missed, ...figures, failures: failures.slice(0, 5) }),
-        );
-        writeFileSync(`${process.env.PETREL_FAULTS_SHOW}-${kind}.log`, log);
-      }
       expect(failures).toEqual([]);
       expect(verdict).toMatchObject(nothingWrong);
       expect([untold, missed]).toEqual([0, 0]);
