@@ -280,8 +280,8 @@ test('by setting, who comes for the first time becomes a person once', async () 
 });
 
 test('who ends their account is nobody by that subject, or where anybody may come somebody else', async () => {
-  const { user } = await known('sub|gil');
-  const jwt = await sign(claimsOf('sub|gil'));
+  const { user } = await known('sub|ida');
+  const jwt = await sign(claimsOf('sub|ida'));
   expect((await resultOf(onOpen(jwt))).id).toBe(user.id);
   expect(await resultOf(service.app({ token: jwt }, 'DELETE', '/api/me', { confirm: true }))).toBe(true);
   expect((await me(jwt)).body).toEqual(refused);

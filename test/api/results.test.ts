@@ -256,6 +256,7 @@ test('bots that change hands, and what operators and partners do', async () => {
   for (const verb of ['POST', 'DELETE'])
     for (const of of [`bots/${bot.id}`, `users/${ann.id}`])
       await app(operator, verb, `/api/admin/${of}/suspension`);
+  await app(operator, 'GET', `/api/admin/bots/${bot.id}/figures`);
   await app(operator, 'POST', '/api/admin/reserved_usernames', { username: 'kept_name' });
   await app(operator, 'GET', '/api/admin/reserved_usernames');
   await app(operator, 'DELETE', '/api/admin/reserved_usernames/kept_name');

@@ -243,7 +243,8 @@ test('a fault names the script and the line of its file', async () => {
 
 test('an unknown script is a fault of the caller; calls are counted', async () => {
   await expect(runner.call('no/such' as never, 0, {} as never, {} as never)).rejects.toThrow('no script');
-  await send('r1');
+  // The first brings the script with it, and is not timed.
+  for (const request of ['r1', 'r2']) await send(request);
   const { counts, sumMs } = runner.times.of('messages/send_direct');
   expect(counts.reduce((a, b) => a + b)).toBe(1);
   expect(sumMs).toBeGreaterThan(0);
