@@ -9,15 +9,7 @@ import { viewUpdate } from '../view/updates.js';
 import type { DrainContext } from './context.js';
 import type { Outcome } from './outcome.js';
 import { type Receiver, receiverOf } from './send.js';
-import { type Headers, makeSigner } from './sign.js';
-
-/** Sends bytes once and tells what came of it; an abort counts as a failure. */
-export type Send = (
-  receiver: Receiver,
-  headers: Headers,
-  body: Buffer,
-  signal: AbortSignal,
-) => Promise<Outcome>;
+import { makeSigner } from './sign.js';
 
 const nothing = Buffer.alloc(0);
 

@@ -1,9 +1,18 @@
 /** What deliveries work with, and who hears of them. */
 import type { DeadReason, Delivery } from '../store/deliveries.js';
 import type { Store } from '../store/store.js';
-import type { Send } from './attempt.js';
 import type { Answered, Outcome } from './outcome.js';
+import type { Receiver } from './send.js';
+import type { Headers } from './sign.js';
 import type { Slots } from './slots.js';
+
+/** Sends bytes once and tells what came of it; an abort counts as a failure. */
+export type Send = (
+  receiver: Receiver,
+  headers: Headers,
+  body: Buffer,
+  signal: AbortSignal,
+) => Promise<Outcome>;
 
 export interface DrainContext {
   readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;

@@ -1,7 +1,7 @@
 /** The commands of the management bot. */
 
 import type { PageKey } from './buttons.js';
-import type { ManageTexts, TextKey } from './texts.js';
+import type { ManageTexts, TextKey } from './texts/en.js';
 
 /** In the order in which they are listed; those with a page open it for a bot. */
 export const commands = {

@@ -3,7 +3,8 @@ import { scopeKey } from '../rules/commands.js';
 import { languages } from '../rules/identity_texts.js';
 import type { ManagementIdentity } from '../store/management.js';
 import { menuOf } from './commands.js';
-import { type TextKey, texts } from './texts.js';
+import type { TextKey } from './texts/en.js';
+import { texts } from './texts.js';
 
 /** By language, and English for those who read none of them. */
 const inEach = <T>(key: (language: string) => string, of: (language: keyof typeof texts) => T) =>

@@ -8,7 +8,7 @@ import { type CommandName, commandLines, commands, readCommand } from './command
 import { cancelRow, listOrPage, untilOf, valuesOf, writersText } from './pages.js';
 import { languageIn } from './presses.js';
 import { nothing, type Talk } from './talk.js';
-import type { TextKey } from './texts.js';
+import type { TextKey } from './texts/en.js';
 import type { Reply, Turn } from './turn.js';
 
 /** `text` is null for a message that is none. Errors: those of the operations. */

@@ -1,7 +1,8 @@
 /** How the management bot words what people are told. */
 import type { Notice, NoticeMessage } from '../store/notices.js';
 import { button, rowsOf } from './buttons.js';
-import { type ManageTexts, textsFor } from './texts.js';
+import type { ManageTexts } from './texts/en.js';
+import { textsFor } from './texts.js';
 import { contentOf, type Said } from './words.js';
 
 /** A time as everybody reads it, whatever their time zone. */

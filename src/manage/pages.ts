@@ -5,7 +5,8 @@ import type { InlineButton } from '../store/codec.js';
 import type { Bot } from '../store/control.js';
 import { button, type PageKey, rowsOf } from './buttons.js';
 import type { TextKind } from './talk.js';
-import { languageNames, type ManageTexts, type TextKey } from './texts.js';
+import type { ManageTexts, TextKey } from './texts/en.js';
+import { languageNames } from './texts.js';
 import type { Reply, Screen, Turn } from './turn.js';
 
 const listed = 8;

@@ -3,7 +3,8 @@ import { languages } from '../rules/identity_texts.js';
 import { button, type Press, readPress, rowsOf } from './buttons.js';
 import { cancelRow, listScreen, openPage, textPages, textsOf, valuesOf, writersText } from './pages.js';
 import { nothing } from './talk.js';
-import { languageNames, type ManageTexts } from './texts.js';
+import type { ManageTexts } from './texts/en.js';
+import { languageNames } from './texts.js';
 import type { Reply, Turn } from './turn.js';
 
 /** A language as texts name it; '' is the default. */

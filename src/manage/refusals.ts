@@ -1,6 +1,6 @@
 /** What a person is told when an operation is refused, in place of the catalogue's English. */
 import type { ErrorName } from '../errors.js';
-import type { TextKey } from './texts.js';
+import type { TextKey } from './texts/en.js';
 
 const said: Partial<Record<ErrorName, TextKey>> = {
   unavailable: 'later',

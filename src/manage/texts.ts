@@ -1,16 +1,12 @@
 /** The management bot's texts in the seven languages of the interface (§2), each language a file of its own. */
 import { type Language, languages } from '../rules/identity_texts.js';
-import { en } from './texts/en.js';
+import { en, type ManageTexts } from './texts/en.js';
 import { hy } from './texts/hy.js';
 import { kk } from './texts/kk.js';
 import { ru } from './texts/ru.js';
 import { tg } from './texts/tg.js';
 import { tt } from './texts/tt.js';
 import { uz } from './texts/uz.js';
-
-export type TextKey = keyof typeof en;
-/** Every text, so that a language that lacks one does not compile. */
-export type ManageTexts = Readonly<Record<TextKey, string>>;
 
 export const texts: Readonly<Record<Language, ManageTexts>> = { ru, en, uz, tg, hy, tt, kk };
 

@@ -8,7 +8,7 @@ import type { User } from '../store/control.js';
 import type { ChatRef } from '../store/keys.js';
 import type { Store } from '../store/store.js';
 import type { Talk } from './talk.js';
-import type { ManageTexts } from './texts.js';
+import type { ManageTexts } from './texts/en.js';
 import { contentOf, type Said } from './words.js';
 
 /** A message of the bot: words, and buttons below them. */

@@ -3,7 +3,8 @@
 import { formatText } from '../rules/entities/format.js';
 import { tokenEntity } from '../rules/token_entity.js';
 import type { Content, Entity } from '../store/codec.js';
-import type { ManageTexts, TextKey, Values } from './texts.js';
+import type { ManageTexts, TextKey } from './texts/en.js';
+import type { Values } from './texts.js';
 
 /** A text with its values; `{token}` stands for the live token of the bot `tokenOf`. */
 export interface Said {

@@ -1,7 +1,8 @@
 /** People talk with the management bot in their languages: over HTTP, as the application does, with the event stream. */
 import { Bot, GrammyError } from 'grammy';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { fill, type TextKey, texts, type Values } from '../../src/manage/texts.js';
+import type { TextKey } from '../../src/manage/texts/en.js';
+import { fill, texts, type Values } from '../../src/manage/texts.js';
 import { findSecrets } from '../faults/secrets.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 import { labels, newTalker, type Talker, tokenIn } from './talker.js';

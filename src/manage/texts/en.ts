@@ -148,3 +148,7 @@ export const en = {
   somewhere: 'place unknown',
   somebody: 'Somebody',
 } as const;
+
+export type TextKey = keyof typeof en;
+/** Every text, so that a language that lacks one does not compile. */
+export type ManageTexts = Readonly<Record<TextKey, string>>;

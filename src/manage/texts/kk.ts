@@ -1,5 +1,5 @@
 /** What the management bot says in Kazakh. */
-import type { ManageTexts } from '../texts.js';
+import type { ManageTexts } from './en.js';
 
 export const kk: ManageTexts = {
   bot_name: 'Petrel',

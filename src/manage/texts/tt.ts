@@ -1,5 +1,5 @@
 /** What the management bot says in Tatar. */
-import type { ManageTexts } from '../texts.js';
+import type { ManageTexts } from './en.js';
 
 export const tt: ManageTexts = {
   bot_name: 'Petrel',

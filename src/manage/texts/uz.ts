@@ -1,5 +1,5 @@
 /** What the management bot says in Uzbek, in Latin letters. */
-import type { ManageTexts } from '../texts.js';
+import type { ManageTexts } from './en.js';
 
 export const uz: ManageTexts = {
   bot_name: 'Petrel',

@@ -161,3 +161,9 @@ export interface Page<T> {
   items: T[];
   next_cursor?: string;
 }
+
+/** What each page of one's own bot is given. */
+export interface BotProps {
+  bot: OwnBotSettings;
+  changed: () => void;
+}

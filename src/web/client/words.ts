@@ -1,9 +1,8 @@
 /** Words of the pages in the interface's seven languages; only the chosen one is loaded beside English. */
 import { me } from './session.js';
 import { Cell } from './signal.js';
-import { en } from './words/en.js';
+import { en, type Words } from './words/en.js';
 
-export type Words = Record<keyof typeof en, string>;
 export type WordKey = keyof Words;
 
 /** By code, each named in itself. */

@@ -4,7 +4,7 @@ import { call, get, reasonOf } from '../api.js';
 import { copyText } from '../clipboard.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
-import type { OwnBotSettings } from '../types.js';
+import type { BotProps, OwnBotSettings } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Confirm, Dialog, Face, Field, Spinner, Trouble } from '../view/ui.js';
 import { t } from '../words.js';
@@ -14,11 +14,6 @@ import { TextsPage } from './texts.js';
 import { WebhookPage } from './webhook.js';
 
 const tabs = ['', 'texts', 'pictures', 'writers', 'webhook', 'transfer'] as const;
-
-export interface BotProps {
-  bot: OwnBotSettings;
-  changed: () => void;
-}
 
 /** The token goes into the clipboard and never onto the screen. */
 function TokenPage({ bot }: BotProps) {

@@ -4,9 +4,9 @@ import Cropper, { type Area } from 'react-easy-crop';
 import { call, reasonOf } from '../api.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';
+import type { BotProps } from '../types.js';
 import { Confirm, Dialog, Face, useFile } from '../view/ui.js';
 import { t } from '../words.js';
-import type { BotProps } from './bot.js';
 
 const forms = {
   avatar: { width: 512, height: 512, shape: 'round' },

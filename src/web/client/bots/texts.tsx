@@ -2,9 +2,9 @@
 import { useState } from 'react';
 import { call, reasonOf } from '../api.js';
 import { say } from '../notes.js';
+import type { BotProps } from '../types.js';
 import { Field, lengthOf } from '../view/ui.js';
 import { languages, t } from '../words.js';
-import type { BotProps } from './bot.js';
 
 const kinds = [
   ['name', 64, false],

@@ -2,11 +2,10 @@
 import { useCallback, useEffect, useState } from 'react';
 import { call, get, reasonOf } from '../api.js';
 import { say } from '../notes.js';
-import type { Page } from '../types.js';
+import type { BotProps, Page } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Confirm, Spinner, Trouble } from '../view/ui.js';
 import { fullDate, t } from '../words.js';
-import type { BotProps } from './bot.js';
 
 interface State {
   url: string;

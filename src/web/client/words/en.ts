@@ -205,3 +205,6 @@ export const en = {
   your_token: 'Your token',
   zoom: 'Zoom',
 } as const;
+
+/** Every word, so that a language that lacks one does not compile. */
+export type Words = Record<keyof typeof en, string>;

@@ -1,5 +1,5 @@
 /** Tatar. */
-import type { Words } from '../words.js';
+import type { Words } from './en.js';
 
 export const words: Words = {
   about: '{name} турында',

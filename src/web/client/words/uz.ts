@@ -1,5 +1,5 @@
 /** Uzbek, in the Latin script. */
-import type { Words } from '../words.js';
+import type { Words } from './en.js';
 
 export const words: Words = {
   about: '{name} haqida',
