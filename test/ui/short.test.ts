@@ -82,6 +82,9 @@ test('a group: what one writes, answers, edits and deletes is seen by the other'
   await bubble.waitFor({ state: 'detached' });
   await menu(a, 'Who comes?', 'Pin');
   await b.locator('.pinned').getByText('Who comes?').waitFor();
+  await b.getByRole('log').getByText('pinned').waitFor();
+  const unread = async () => (await resultOf(service.app(bob, 'GET', `/api/chats/${group}`))).unread_count;
+  await expect.poll(unread, { timeout: 10_000 }).toBeUndefined();
   // What is not looked at counts as unread, here and after a reload, until it is read.
   await b.goto(`${world.wire.url}/app#/settings`);
   await write(a, 'one');
@@ -91,9 +94,7 @@ test('a group: what one writes, answers, edits and deletes is seen by the other'
   await b.getByText('2 unread', { exact: true }).waitFor({ state: 'attached' });
   await b.getByRole('link', { name: /Hike/ }).click();
   await b.getByText('2 unread', { exact: true }).waitFor({ state: 'detached' });
-  await expect
-    .poll(async () => (await resultOf(service.app(bob, 'GET', `/api/chats/${group}`))).unread_count)
-    .toBeUndefined();
+  await expect.poll(unread, { timeout: 10_000 }).toBeUndefined();
   expect(world.faults()).toEqual([]);
   await Promise.all([a.context().close(), b.context().close()]);
 });
