@@ -27,6 +27,7 @@ export function banner(info: DevInfo, home: string): string {
   return [
     '',
     `Petrel is ready at ${base_url}, its API reference at ${base_url}/docs`,
+    `The application for people: ${base_url}/app`,
     '',
     row(`bot @${bot.username}`, bot.token),
     row(`user ${alice.username}, who owns the bot`, alice.token),
