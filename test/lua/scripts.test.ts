@@ -16,6 +16,7 @@ import { sendCases } from './message_sends.cases.js';
 import { messageCases } from './messages.cases.js';
 import { pinCases } from './pins.cases.js';
 import { postCountCases } from './post_counts.cases.js';
+import { reactionCases } from './post_reactions.cases.js';
 import { postCases } from './posts.cases.js';
 import { pollCases } from './update_polls.cases.js';
 import { pressCases } from './update_presses.cases.js';
@@ -45,6 +46,7 @@ const cases: readonly Case[] = [
   ...journalCases,
   ...limitCases,
   ...idempotencyCases,
+  ...reactionCases,
   ...postCases,
   ...webhookCases,
   ...stepCases,
