@@ -41,17 +41,17 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
 export function redisFigures(histories: Histories, pauses: Pauses): Figure[] {
   return [
     counter(
-      'petrel_redis_histories_raised',
+      'petrel_redis_histories_raised_total',
       'Partitions that this process found under another history of Redis: a restart, a failover, a moved slot.',
       () => histories.stats.raised,
     ),
     counter(
-      'petrel_redis_histories_lost',
+      'petrel_redis_histories_lost_total',
       'Of these, partitions of which Redis had lost changes for certain.',
       () => histories.stats.proven,
     ),
     counter(
-      'petrel_redis_moving_refused',
+      'petrel_redis_moving_refused_total',
       'Calls that were refused since their slot was being moved.',
       () => pauses.stats.refused,
     ),
