@@ -51,6 +51,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { muteChat, unmuteChat } from '../app/chats/mute.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { readChat } from '../app/chats/read.js';
 import { downloadFile } from '../app/files/download.js';
@@ -58,6 +59,7 @@ import { reportLeaks } from '../app/leaks/report.js';
 import { deleteSelf } from '../app/me/delete.js';
 import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
+import { showPush, subscribePush, unsubscribePush } from '../app/me/push.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { findName } from '../app/names/get.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
@@ -191,6 +193,9 @@ export const endpoints: readonly Endpoint[] = [
   getSelf,
   deleteSelf,
   exportSelf,
+  showPush,
+  subscribePush,
+  unsubscribePush,
   listTokens,
   createToken,
   removeToken,
@@ -216,6 +221,8 @@ export const endpoints: readonly Endpoint[] = [
   joinChat,
   leaveChatEndpoint,
   readChat,
+  muteChat,
+  unmuteChat,
   findName,
   listMembers,
   putMember,

@@ -11,6 +11,7 @@ import { actionHint, type Chats, isPresent } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
+import type { Presence } from './presence.js';
 import type { Records } from './records.js';
 import { relatedId, type StoredMessage, storedMessage } from './stored_message.js';
 
@@ -103,7 +104,13 @@ function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Chang
   return { ...shared, message, answer: extra.length > 0 ? unpack(extra) : null, notify: false };
 }
 
-export function createStreams(context: StoreContext, hints: Hints, chats: Chats, records: Records): Streams {
+export function createStreams(
+  context: StoreContext,
+  hints: Hints,
+  chats: Chats,
+  records: Records,
+  presence: Pick<Presence, 'changed' | 'close'>,
+): Streams {
   const { scripts, keys } = context;
   const open = new Set<{
     look: (partitions?: readonly number[], anew?: boolean) => void;
@@ -119,6 +126,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     const now = openOf(user) + more;
     if (now === 0) openByUser.delete(user);
     else openByUser.set(user, now);
+    if (now === 0 || (now === 1 && more === 1)) presence.changed(user, now > 0);
   };
 
   const readChanges = (partition: number, after: number, list: readonly ChatRef[]) =>
@@ -335,6 +343,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       clearInterval(timer);
       for (const stream of [...open]) stream.leave();
       for (const listener of [...leaving]) listener();
+      presence.close();
     },
   };
 }
