@@ -133,10 +133,19 @@ export function takeDue(sql: Sql, limit: number): Promise<DueRow[]> {
     `with due as (
        select user_id, chat_id from push_due where due_at <= now() order by due_at limit $1 for update skip locked
      )
-     update push_due p set due_at = null, pushed_at = now() from due
+     update push_due p set due_at = null from due
       where p.user_id = due.user_id and p.chat_id = due.chat_id
      returning p.user_id, p.chat_id, p.message_id`,
     [limit],
+  );
+}
+
+/** Notes that people are told now. */
+export async function noteTold(sql: Sql, told: readonly DueRow[]): Promise<void> {
+  await sql.query(
+    `update push_due p set pushed_at = now() from unnest($1::bigint[], $2::bigint[]) as t (user_id, chat_id)
+      where p.user_id = t.user_id and p.chat_id = t.chat_id`,
+    [bigintArray(told.map(({ user_id }) => user_id)), bigintArray(told.map(({ chat_id }) => chat_id))],
   );
 }
 

@@ -134,12 +134,12 @@ export function createPusher({ store, sender, vapid, onError }: PusherOptions): 
       const present = await store.presence.among([...new Set(rows.map(({ user_id }) => user_id))]);
       /** Many people are told of one message of a group. */
       const messages = new Map<string, Promise<StoredMessage | null>>();
-      for (const job of jobsOf(rows)) {
+      const jobs = jobsOf(rows);
+      const absent = jobs.filter(([{ user_id }]) => !present.has(user_id));
+      stats.present += jobs.length - absent.length;
+      await store.push.told(absent.map(([first]) => first));
+      for (const job of absent) {
         const [first] = job;
-        if (present.has(first.user_id)) {
-          stats.present++;
-          continue;
-        }
         const name = `${first.chat_id > 0 ? first.user_id : 0} ${first.chat_id} ${first.message_id}`;
         const message = messages.get(name) ?? read(first);
         messages.set(name, message);

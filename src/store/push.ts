@@ -26,6 +26,8 @@ export interface Push {
   take(limit: number): Promise<readonly rows.DueRow[]>;
   /** Of what is due a row for each browser; none for who read the message or muted the chat meanwhile. */
   addressees(due: readonly rows.DueRow[]): Promise<readonly rows.Addressee[]>;
+  /** Notes that people are told now: of one chat not again within limits.push_gap_ms. */
+  told(rows: readonly rows.DueRow[]): Promise<void>;
   /** A push service knows the browser no more. */
   gone(subscription: number): Promise<void>;
   /** What came of a push: after limits.push_failures_max failures in a row the browser is removed. */
@@ -48,6 +50,7 @@ export function createPush({ db, secrets }: StoreContext): Push {
       }),
     take: (limit) => rows.takeDue(db, limit),
     addressees: (due) => rows.loadAddressees(db, due),
+    told: (told) => rows.noteTold(db, told),
     gone: (id) => rows.dropSubscription(db, id),
     outcome: (id, failed) => rows.countFailure(db, id, failed, limits.push_failures_max),
     purge: () => rows.purgeDue(db, limits.push_age_ms_max * 2),
