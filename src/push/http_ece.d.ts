@@ -1,3 +1,4 @@
+/** The types of http_ece, as far as it is used. */
 declare module 'http_ece' {
   import type { ECDH } from 'node:crypto';
 
