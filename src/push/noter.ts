@@ -35,6 +35,10 @@ export interface Noter {
 /** An edit so long after the message is none of a flusher that was slow. */
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
+const note_interval_ms = 200;
+/** How soon the first subscriber of an installation counts. */
+const look_interval_ms = 1_000;
+const purge_interval_ms = 60_000;
 
 /** Whom a row tells of; null for what is no new message, is not to be told, or is too old. */
 function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage | null {
@@ -104,9 +108,9 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
     },
     start() {
       void look().catch(onError);
-      every(limits.push_look_interval_ms, look);
-      every(limits.push_note_interval_ms, note);
-      every(limits.push_purge_interval_ms, push.purge);
+      every(look_interval_ms, look);
+      every(note_interval_ms, note);
+      every(purge_interval_ms, push.purge);
     },
     async stop() {
       for (const timer of timers) clearInterval(timer);

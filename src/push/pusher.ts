@@ -40,6 +40,8 @@ export interface Pusher {
   underWay(): number;
 }
 
+const take_interval_ms = 250;
+
 /** What one person is told of one chat: a row for each of their browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
 
@@ -158,7 +160,7 @@ export function createPusher({ store, sender, vapid, onError }: PusherOptions): 
           .finally(() => {
             turning = undefined;
           });
-      }, limits.push_take_interval_ms);
+      }, take_interval_ms);
     },
     async stop() {
       stopping = true;
