@@ -58,6 +58,6 @@ export const presenceCases: Case[] = [
   read('that nobody has a window', {}),
   read('who has one on any node, as long as its note holds', {
     seeds: [open(5, { a: 20_000 }), open(6, { a: -1 }), open(7, { a: -1, b: 20_000 })],
-    answer: ['ok', ['5', '7']],
+    answer: ['ok', [Buffer.from('5'), Buffer.from('7')]],
   }),
 ];

@@ -45,32 +45,25 @@ test('a chat is muted and heard again, and the list of chats says so', async () 
   await page.context().close();
 });
 
-test('the switch asks the browser when it is clicked and not before', async () => {
-  const page = await open('#/settings');
-  const asked = page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        Notification.requestPermission = async () => {
-          resolve('asked');
-          return 'default';
-        };
-        setTimeout(() => resolve('not asked'), 1_000);
-      }),
-  );
+test('the switch asks the browser when it is clicked and not before, and tells where the browser has refused', async () => {
+  const refused = await open('#/settings');
+  await refused.getByText('Your browser blocks notifications').waitFor();
+  expect(await refused.getByRole('switch', { name: 'Notifications' }).isDisabled()).toBe(true);
+  await refused.context().close();
+  const page = await open('#/settings', ['notifications']);
   const control = page.getByRole('switch', { name: 'Notifications' });
+  await page.addInitScript(() => {
+    Notification.requestPermission = async () => {
+      document.documentElement.dataset.asked = 'asked';
+      return 'default';
+    };
+  });
+  await page.reload();
   await control.waitFor();
-  expect(await asked).toBe('not asked');
-  const again = page.evaluate(
-    () =>
-      new Promise((resolve) => {
-        Notification.requestPermission = async () => {
-          resolve('asked');
-          return 'default';
-        };
-      }),
-  );
+  const asked = () => page.evaluate(() => document.documentElement.dataset.asked);
+  expect(await asked()).toBeUndefined();
   await control.click();
-  expect(await again).toBe('asked');
+  await expect.poll(asked).toBe('asked');
   await expect.poll(() => control.isChecked()).toBe(false);
   expect(world.faults()).toEqual([]);
   await page.context().close();
@@ -87,9 +80,7 @@ async function workerOf(page: Page): Promise<{ worker: Worker; push(data: object
   });
   await cdp.send('ServiceWorker.enable');
   const appeared = page.context().waitForEvent('serviceworker');
-  await page.evaluate(async () => {
-    await navigator.serviceWorker.register('/app/worker.js');
-  });
+  await page.getByRole('switch', { name: 'Notifications' }).click();
   const worker = await appeared;
   const registrationId = await registered;
   const origin = new URL(page.url()).origin;
@@ -118,11 +109,10 @@ test('the worker shows the latest of a chat, nothing of one that is looked at, a
 
   // What the worker does on a click, since nobody clicks on notifications of a browser without a screen.
   await worker.evaluate(async () => {
-    const scope = globalThis as unknown as ServiceWorkerGlobalScope;
+    // biome-ignore lint/suspicious/noExplicitAny: the types of a worker's global names exclude those of a page's
+    const scope = globalThis as any;
     const [notification] = await scope.registration.getNotifications();
-    scope.dispatchEvent(
-      new NotificationEvent('notificationclick', { notification: notification as Notification }),
-    );
+    scope.dispatchEvent(new scope.NotificationEvent('notificationclick', { notification }));
   });
   await page.waitForURL(`**/app#/chat/${bot.id}`);
   // Opened: its notification has gone.

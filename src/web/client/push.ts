@@ -12,6 +12,7 @@ export const pushChoice = new Cell<PushChoice>('none');
 /** Whether the service notifies anybody: in another browser of the person, perhaps. */
 export const pushServed = new Cell(false);
 
+const worker = '/app/worker.js';
 let publicKey = '';
 
 const isSupported = () =>
@@ -26,15 +27,25 @@ function sameBytes(one: ArrayBuffer | null | undefined, other: Uint8Array): bool
 }
 
 const known = async () =>
-  (await navigator.serviceWorker.getRegistration('/app/worker.js'))?.pushManager.getSubscription();
+  (await navigator.serviceWorker.getRegistration(worker))?.pushManager.getSubscription();
 
 const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
+/** No other text becomes the address of a script. */
+const workerUrl = (): string => {
+  const { trustedTypes } = globalThis as {
+    trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(text: string): string } };
+  };
+  policy ??= trustedTypes?.createPolicy('petrel', { createScriptURL: () => worker });
+  return policy?.createScriptURL(worker) ?? worker;
+};
+let policy: { createScriptURL(text: string): string } | undefined;
+
 /** A subscription under the key that the service has now. */
 async function subscribe(): Promise<void> {
   const key = bytesOf(publicKey);
-  const registration = await navigator.serviceWorker.register('/app/worker.js');
+  const registration = await navigator.serviceWorker.register(workerUrl());
   await navigator.serviceWorker.ready;
   const present = await registration.pushManager.getSubscription();
   if (present && !sameBytes(present.options.applicationServerKey, key)) await present.unsubscribe();
@@ -110,7 +121,7 @@ async function look(): Promise<void> {
 async function clear(): Promise<void> {
   const { page, id } = route.value;
   if (page !== 'chat') return;
-  const registration = await navigator.serviceWorker.getRegistration('/app/worker.js');
+  const registration = await navigator.serviceWorker.getRegistration(worker);
   const shown = (await registration?.getNotifications({ tag: `chat-${id}` })) ?? [];
   for (const notification of shown) notification.close();
 }
