@@ -11,6 +11,7 @@ import type { Hints } from '../redis/hints.js';
 import { actionHint, type Chats, isPresent } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
+import { cursorText, parseCursor } from './cursors.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
 import type { Presence } from './presence.js';
 import type { Records } from './records.js';
@@ -60,24 +61,6 @@ export interface Streams {
 
 /** Looks after which a stream reads its list of chats anew, hint or no hint. */
 const reloadTicks = 10;
-
-type Cursors = Map<number, number>;
-
-export function parseCursor(text: string, partitions: number): Cursors {
-  const cursors: Cursors = new Map();
-  for (const part of text.split(',')) {
-    const match = /^([0-9a-z]{1,2})\.([0-9a-z]{1,11})$/.exec(part);
-    const partition = Number.parseInt(match?.[1] ?? '', 36);
-    if (match && partition < partitions)
-      cursors.set(partition, Math.max(1, Number.parseInt(match[2] as string, 36)));
-  }
-  return cursors;
-}
-
-/** Never empty: an empty one would mean a stream that begins. */
-export const cursorText = (cursors: Cursors): string =>
-  [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
-  '-';
 
 type RawRow = [
   chat: Buffer,

@@ -6,7 +6,6 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { noteDue } from '../../src/postgres/push.js';
 import { type EventSource, openEvents } from '../clients/event_source.js';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
@@ -311,28 +310,6 @@ test('a name that leads inside by now is not dialled', async () => {
     ]),
   );
   expect(of(ann)).toEqual([]);
-});
-
-test('of many people a bounded number is told, and nobody past what may wait', async () => {
-  const people = await Promise.all(Array.from({ length: 4 }, (_, n) => person(`many${n}`)));
-  const crowd = await service.newGroup(olga, 'Crowd', [news, ...people]);
-  const on = {
-    query: async (text: string, values: readonly unknown[] = []) => sql(text, ...values),
-  } as never;
-  const bounds = { delayMs: 3_600_000, gapMs: 0, recipientsMax: 3, dueMax: 1_000 };
-  const message = { chat: crowd, user: 0, message: 10, sender: olga.id };
-  const waiting = async () =>
-    Number((await sql('select count(*) as n from push_due where chat_id = $1', crowd))[0].n);
-  await noteDue(on, [message], { ...bounds, dueMax: 0 });
-  expect(await waiting()).toBe(0);
-  await noteDue(on, [message], bounds);
-  expect(await waiting()).toBe(3);
-  // Nobody who was told of a later one is told of an earlier one, and who waits does not wait for longer.
-  const [before] = await sql('select max(due_at) as at from push_due where chat_id = $1', crowd);
-  await noteDue(on, [{ ...message, message: 9 }], bounds);
-  await noteDue(on, [{ ...message, message: 11 }], { ...bounds, delayMs: 7_200_000 });
-  const rows = await sql('select message_id, due_at from push_due where chat_id = $1', crowd);
-  expect(rows).toEqual(Array.from({ length: 3 }, () => ({ message_id: '11', due_at: before.at })));
 });
 
 test('an account hands out its browsers and mutes, and they end with it', async () => {

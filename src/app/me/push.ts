@@ -44,7 +44,7 @@ export const unsubscribePush = defineEndpoint({
   verb: 'DELETE',
   path,
   summary: 'Notifies a browser no more.',
-  params: z.object({ endpoint: text }),
+  params: z.object({ endpoint: text.describe('Of the subscription') }),
   result: done,
   handler: async ({ user, store }, { endpoint }) => {
     await store.push.unsubscribe(user.id, endpoint);
