@@ -1,6 +1,7 @@
 /** Chats that people do not want to be notified of: kept in Postgres alone, and asked for with the list of chats. */
-import { ApiError } from '../errors.js';
+import { ApiError, fail } from '../errors.js';
 import { loadMutes, putMute, removeMute } from '../postgres/mutes.js';
+import type { Chats } from './chats.js';
 import type { StoreContext } from './context.js';
 import type { ChatRef } from './keys.js';
 
@@ -10,13 +11,13 @@ export type MutedChats = ReadonlyMap<number, number | null>;
 export interface Mutes {
   /** Of the chats those that are muted now; none while Postgres is away: a list of chats is shown without them. */
   of(user: number, chats: readonly number[]): Promise<MutedChats>;
-  /** Mutes until a time (Unix, seconds), or for ever. Error: `unavailable`. */
+  /** Mutes until a time (Unix, seconds), or for ever. Errors: `chat_not_found`, `unavailable`. */
   set(user: number, chat: ChatRef, until: number | null): Promise<void>;
   /** Error: `unavailable`. */
   clear(user: number, chat: ChatRef): Promise<void>;
 }
 
-export function createMutes({ db }: StoreContext): Mutes {
+export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>): Mutes {
   return {
     async of(user, ids) {
       try {
@@ -26,7 +27,11 @@ export function createMutes({ db }: StoreContext): Mutes {
         throw error;
       }
     },
-    set: (user, chat, until) => putMute(db, user, chat.id, until),
+    async set(user, chat, until) {
+      // Of what is not there nothing is kept.
+      if (!(await chats.find(chat))) fail('chat_not_found');
+      await putMute(db, user, chat.id, until);
+    },
     clear: (user, chat) => removeMute(db, user, chat.id),
   };
 }

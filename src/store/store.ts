@@ -188,7 +188,7 @@ export function createStore({
     forwarder,
     history,
     readMarks: createReadMarks(shared, chats),
-    mutes: createMutes(shared),
+    mutes: createMutes(shared, chats),
     push: createPush(shared),
     presence,
     bots,

@@ -1,6 +1,7 @@
 /** Notifications in a real browser: the switch, mutes, and what the service worker does with a push. */
 import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Browser, makeBrowser } from '../push/browser.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { startWorld, type World } from './world.js';
 
@@ -65,6 +66,50 @@ test('the switch asks the browser when it is clicked and not before, and tells w
   await control.click();
   await expect.poll(asked).toBe('asked');
   await expect.poll(() => control.isChecked()).toBe(false);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+/** What a push service would give the browser, which cannot reach one here. */
+async function withSubscription(page: Page, subscription: Browser['subscription']): Promise<void> {
+  await page.addInitScript((given) => {
+    const key = 'fake subscription';
+    const made = (applicationServerKey: ArrayBuffer | null) => ({
+      ...{ endpoint: given.endpoint, options: { applicationServerKey } },
+      toJSON: () => given,
+      unsubscribe: async () => localStorage.removeItem(key),
+    });
+    // The key that it was made under is kept in the browser too: here it is that of the service.
+    PushManager.prototype.getSubscription = async () =>
+      (localStorage.getItem(key) ? made(null) : null) as PushSubscription | null;
+    PushManager.prototype.subscribe = async (options) => {
+      localStorage.setItem(key, 'yes');
+      return made(options?.applicationServerKey as ArrayBuffer) as unknown as PushSubscription;
+    };
+  }, subscription);
+  await page.reload();
+}
+
+test('who turns them on is notified until they turn them off or sign out', async () => {
+  const page = await open('#/settings', ['notifications']);
+  // A public address, at which nothing is sent here.
+  await withSubscription(page, makeBrowser('https://1.1.1.1').subscription);
+  const control = page.getByRole('switch', { name: 'Notifications' });
+  const count = async () =>
+    (await resultOf(world.service.app(alice, 'GET', '/api/me/push'))).subscriptions as number;
+  await control.click();
+  await expect.poll(() => control.isChecked()).toBe(true);
+  expect(await count()).toBe(1);
+  await control.click();
+  await expect.poll(count).toBe(0);
+  await control.click();
+  await expect.poll(count).toBe(1);
+  // It is so still when the window is opened again.
+  await page.reload();
+  await expect.poll(() => control.isChecked()).toBe(true);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Your token').waitFor();
+  expect(await count()).toBe(0);
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });

@@ -1,7 +1,7 @@
 /** Notifications while no window is open: whether this browser has them, and the service worker that shows them. */
 import { call, get } from './api.js';
 import { go, route } from './route.js';
-import { leaving } from './session.js';
+import { leaving, me } from './session.js';
 import { Cell } from './signal.js';
 
 /** `none`: nothing is said of notifications, since the service or the browser has none. `blocked`: by the person, in the browser. */
@@ -29,6 +29,14 @@ function sameBytes(one: ArrayBuffer | null | undefined, other: Uint8Array): bool
 const known = async () =>
   (await navigator.serviceWorker.getRegistration(worker))?.pushManager.getSubscription();
 
+const ownerKey = 'petrel.push';
+
+/** Who turned notifications on in this browser, as long as they did not sign out: nobody else has asked for them. */
+const owner = {
+  read: () => localStorage.getItem(ownerKey) === String(me.value?.id),
+  note: () => localStorage.setItem(ownerKey, String(me.value?.id)),
+};
+
 const tell = (subscription: PushSubscription) =>
   call('POST', '/api/me/push', subscription.toJSON() as Record<string, unknown>);
 
@@ -42,11 +50,22 @@ const workerUrl = (): string => {
 };
 let policy: { createScriptURL(text: string): string } | undefined;
 
+/** Waits until the worker runs. It controls no page, so that nothing else tells. */
+function activeOf({ active, installing, waiting }: ServiceWorkerRegistration): Promise<void> {
+  const coming = installing ?? waiting;
+  if (active || !coming) return Promise.resolve();
+  return new Promise((resolve) => {
+    const check = () => coming.state === 'activated' && resolve();
+    coming.addEventListener('statechange', check);
+    check();
+  });
+}
+
 /** A subscription under the key that the service has now. */
 async function subscribe(): Promise<void> {
   const key = bytesOf(publicKey);
   const registration = await navigator.serviceWorker.register(workerUrl());
-  await navigator.serviceWorker.ready;
+  await activeOf(registration);
   const present = await registration.pushManager.getSubscription();
   if (present && !sameBytes(present.options.applicationServerKey, key)) await present.unsubscribe();
   await tell(await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }));
@@ -60,6 +79,7 @@ export async function turnOn(): Promise<void> {
     return;
   }
   await subscribe();
+  owner.note();
   pushChoice.set('on');
 }
 
@@ -110,10 +130,13 @@ async function look(): Promise<void> {
   pushServed.set(true);
   if (!isSupported()) return;
   if (Notification.permission === 'denied') pushChoice.set('blocked');
-  else if (Notification.permission === 'granted' && (await known())) {
-    await subscribe();
-    pushChoice.set('on');
-  } else pushChoice.set('off');
+  else {
+    const present = Notification.permission === 'granted' ? await known() : null;
+    if (present && owner.read()) await subscribe();
+    // What was for another person is not shown to this one.
+    else await present?.unsubscribe();
+    pushChoice.set(present && owner.read() ? 'on' : 'off');
+  }
   await clear();
 }
 
