@@ -19,6 +19,8 @@ const onlyWhenAsked = [
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []
     : ['test/faults/rolling.test.ts']),
+  // A cluster, a server, and two installations: `npm run test:cluster` has them.
+  ...(process.env.PETREL_TEST_REDIS ? [] : ['test/backup/topologies.test.ts']),
   ...(process.env.PETREL_TEST_OBSERVABILITY ? [] : ['test/observability/running.test.ts']),
 ];
 

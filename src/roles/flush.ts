@@ -61,6 +61,11 @@ export function startFlush({
     'Partitions whose lease this process holds: over all flushers, all of them.',
     () => flusher.stats().partitions,
   );
+  gauge(
+    'petrel_failure_days_ahead',
+    'Days to come that Postgres has a partition for failures of deliveries for.',
+    () => flusher.stats().daysAhead,
+  );
   flusher.start();
   let sweeping: Promise<unknown> | undefined;
   const sweep = setInterval(() => {
