@@ -61,6 +61,13 @@ export class History extends Signal {
     return this.messages[this.#indexOf(id)];
   }
 
+  /** The message with all of its album. */
+  together(message: Message): readonly Message[] {
+    const album = message.media_group_id;
+    if (album === undefined) return [message];
+    return this.messages.filter((one) => one.media_group_id === album);
+  }
+
   get first(): number {
     return this.messages[0]?.message_id ?? 0;
   }
