@@ -271,7 +271,10 @@ describe('people forward what they read', () => {
       service.newGroup(alice, 'Ours', [bot]),
       me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Read' }).then(({ id }) => id as number),
     ]);
-    await Promise.all([me(bob, 'POST', `/api/chats/${channel}/join`), service.openChat(bob, bot)]);
+    const [begun] = await Promise.all([
+      service.openChat(bob, bot),
+      me(bob, 'POST', `/api/chats/${channel}/join`),
+    ]);
     const text = { chat_id: group, text: 'secret' };
     const open = await resultOf(service.bot(bot, 'sendMessage', text));
     const kept = await resultOf(service.bot(bot, 'sendMessage', { ...text, protect_content: true }));
@@ -281,7 +284,7 @@ describe('people forward what they read', () => {
       [alice, channel, group, [], 'message identifiers are not specified'],
       [alice, -999_999_999, group, [open.message_id], 'chat not found'],
       [bob, bot.id, group, [open.message_id], 'user is not a member of the chat'],
-      [bob, channel, bot.id, [1], 'need administrator rights in the channel chat'],
+      [bob, channel, bot.id, [begun.message_id], 'need administrator rights in the channel chat'],
     ] as const;
     for (const [who, to, from, ids, why] of refusals)
       expect((await forward(who, to, from, ids)).body.description, why).toContain(why);
