@@ -95,6 +95,7 @@ async function windows(code: string, colorScheme: 'light' | 'dark') {
     await resultOf(world.service.app(user, 'PATCH', '/api/me', { language_code: code }));
   return {
     of: ({ who }: Scene) => (who === null ? open[''] : open[who ?? 'alice']),
+    all: Object.values(open),
     close: () => Promise.all(Object.values(open).map((page) => page.context().close())),
   };
 }
@@ -102,6 +103,7 @@ async function windows(code: string, colorScheme: 'light' | 'dark') {
 describe.each(['light', 'dark'] as const)('in the %s look', (look) => {
   test.each(Object.keys(languages) as Array<keyof typeof languages>)('every page in %s', async (code) => {
     const pages = await windows(code, look);
+    for (const page of pages.all) page.setDefaultTimeout(8_000);
     const wrong: string[] = [];
     for (const scene of scenesOf(gallery).filter(wanted)) {
       const page = pages.of(scene);

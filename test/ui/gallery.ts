@@ -221,7 +221,7 @@ async function fillShared(service: Service, { alice, bob, guide, group, channel 
 async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise<Receiver> {
   const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
   const receiver = await startReceiver(certificate, (_, response, body) => {
-    const fine = String(body).includes('first');
+    const fine = String(body).includes('first things');
     response.writeHead(fine ? 200 : 503, fine ? {} : { 'retry-after': '3000' });
     response.end(fine ? '{"ok":true}' : '{"error":"The database of the bot is away"}');
   });

@@ -12,7 +12,7 @@ export interface Scene {
 }
 
 const menuOf = async (page: Page, text: string | RegExp) => {
-  await page.getByRole('log').getByText(text).last().click({ button: 'right' });
+  await page.getByRole('log').locator('article').getByText(text).last().click({ button: 'right' });
   await page.getByRole('menu').waitFor();
 };
 const press = (page: Page, name: string | undefined) =>
@@ -20,6 +20,11 @@ const press = (page: Page, name: string | undefined) =>
     .getByRole('button', { name: name ?? '', exact: true })
     .last()
     .click();
+const scroll = async (page: Page, by: number) => {
+  await page.getByRole('log').hover();
+  await page.mouse.wheel(0, by);
+  await page.waitForTimeout(700);
+};
 const dialog = (page: Page) => page.getByRole('dialog').waitFor();
 
 export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Scene[] {
@@ -51,16 +56,14 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
       name: 'direct_media',
       path: direct,
       act: async (page) => {
-        await page.getByRole('log').evaluate((box) => box.scrollBy(0, -760));
-        await page.waitForTimeout(700);
+        await scroll(page, -760);
       },
     },
     {
       name: 'direct_top',
       path: direct,
       act: async (page) => {
-        await page.getByRole('log').evaluate((box) => box.scrollTo(0, 0));
-        await page.waitForTimeout(700);
+        await scroll(page, -9_000);
       },
     },
     { name: 'message_menu', path: direct, act: (page) => menuOf(page, /half past eight/) },
@@ -113,7 +116,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
       name: 'picture',
       path: direct,
       act: async (page) => {
-        await page.getByRole('log').evaluate((box) => box.scrollTo(0, 0));
+        await scroll(page, -9_000);
         await page.locator('.picture').first().click();
         await dialog(page);
       },

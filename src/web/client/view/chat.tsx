@@ -259,9 +259,9 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
 function Outside({ id, text }: { id: number; text: string }) {
   const [busy, setBusy] = useState(false);
   return (
-    <div className="card">
+    <div className="card stack center-text">
       <p>{id < 0 ? t('join_hint') : text}</p>
-      <div className="row">
+      <div className="row center-row">
         <button type="button" className="button" onClick={() => go('')}>
           {t('back')}
         </button>
