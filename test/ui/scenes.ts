@@ -30,14 +30,11 @@ const dialog = (page: Page) => page.getByRole('dialog').waitFor();
 export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Scene[] {
   const own = `#/bots/${guide.id}`;
   const direct = `#/chat/${guide.id}`;
-  const info =
-    (path: string): NonNullable<Scene['act']> =>
-    async (page) => {
-      await page.locator(`a[href="${path}"]`).first().waitFor({ state: 'attached' });
-      await page.locator('.chat-title').click();
-      await dialog(page);
-      await page.waitForTimeout(300);
-    };
+  const info: NonNullable<Scene['act']> = async (page) => {
+    await page.locator('.chat-title').click();
+    await dialog(page);
+    await page.waitForTimeout(300);
+  };
   return [
     { name: 'sign_in', path: '', who: null },
     { name: 'chats', path: '' },
@@ -101,7 +98,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
       path: direct,
       act: async (page, w) => {
         await press(page, w.emoji);
-        await page.locator('.emoji-panel [frimousse-emoji]').first().waitFor();
+        await page.locator('.emoji-panel [frimousse-emoji]:visible').first().waitFor();
       },
     },
     {
@@ -117,13 +114,16 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
       path: direct,
       act: async (page) => {
         await scroll(page, -9_000);
-        await page.locator('.picture').first().click();
+        await page
+          .locator('.picture')
+          .first()
+          .evaluate((button: HTMLElement) => button.click());
         await dialog(page);
       },
     },
-    { name: 'bot_profile', path: direct, act: info(direct) },
+    { name: 'bot_profile', path: direct, act: info },
     { name: 'group', path: `#/chat/${group}` },
-    { name: 'group_members', path: `#/chat/${group}`, act: info(`#/chat/${group}`) },
+    { name: 'group_members', path: `#/chat/${group}`, act: info },
     { name: 'channel', path: `#/chat/${channel}` },
     { name: 'posts', path: `#/chat/${channel}/posts` },
     {
@@ -146,7 +146,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
           .getByRole('button', { name: w.add_reaction ?? '' })
           .first()
           .click();
-        await page.locator('.emoji-panel [frimousse-emoji]').first().waitFor();
+        await page.locator('.emoji-panel [frimousse-emoji]:visible').first().waitFor();
       },
     },
     { name: 'start', path: `#/bot/${fresh.username}` },
@@ -205,8 +205,8 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
       name: 'transfer_dialog',
       path: `${own}/transfer`,
       act: async (page) => {
-        await page.locator('form input').fill('bob');
-        await page.locator('form button[type=submit]').click();
+        await page.locator('.page-body form input').fill('bob');
+        await page.locator('.page-body form button[type=submit]').click();
         await dialog(page);
       },
     },

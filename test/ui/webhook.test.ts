@@ -58,17 +58,17 @@ test('each attempt is told with what the receiver answered and when the next one
   await hook(bot);
   await say('one');
   await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['one']);
-  const refreshed = async (text: string | RegExp) =>
+  const refreshed = async (what: ReturnType<typeof page.locator>) =>
     expect
       .poll(
         async () => {
           await page.getByRole('button', { name: 'Refresh' }).click();
-          return page.locator('.page-body').getByText(text).count();
+          return what.count();
         },
         { timeout: 20_000, interval: 500 },
       )
       .toBeGreaterThan(0);
-  await refreshed(/Wrong response from the webhook: 503/);
+  await refreshed(page.locator('.attempts').getByText(/Wrong response from the webhook: 503/));
   const row = page.locator('.attempts li').last();
   await row.locator('summary').click();
   await row.getByText('{"error":"<b>away</b>"}').waitFor();
@@ -82,9 +82,9 @@ test('each attempt is told with what the receiver answered and when the next one
   // Set anew, it is tried at once.
   await resultOf(world.service.bot(bot, 'deleteWebhook'));
   await hook(bot);
-  await refreshed('Delivered');
+  await refreshed(page.locator('.attempts .dot.good'));
+  await page.locator('.attempts li').first().getByText('Delivered').waitFor();
   expect(heard).toEqual(['one', 'one']);
-  await page.locator('.attempts .dot.good').first().waitFor();
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });
