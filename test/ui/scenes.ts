@@ -7,6 +7,8 @@ export interface Scene {
   readonly path: string;
   /** Alice if absent; nobody is signed in for null. */
   readonly who?: 'newcomer' | null;
+  /** Drawn for the size of the window that it was opened in: opened again for another. */
+  readonly anew?: true;
   /** What is done when the page is there; `words` are those of its language. */
   readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
 }
@@ -51,6 +53,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     { name: 'direct', path: direct },
     {
       name: 'direct_media',
+      anew: true,
       path: direct,
       act: async (page) => {
         await scroll(page, -760);
@@ -58,12 +61,13 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     },
     {
       name: 'direct_top',
+      anew: true,
       path: direct,
       act: async (page) => {
         await scroll(page, -9_000);
       },
     },
-    { name: 'message_menu', path: direct, act: (page) => menuOf(page, /half past eight/) },
+    { name: 'message_menu', anew: true, path: direct, act: (page) => menuOf(page, /half past eight/) },
     {
       name: 'forward',
       path: direct,
@@ -95,6 +99,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     },
     {
       name: 'emoji',
+      anew: true,
       path: direct,
       act: async (page, w) => {
         await press(page, w.emoji);
@@ -103,6 +108,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     },
     {
       name: 'commands',
+      anew: true,
       path: direct,
       act: async (page) => {
         await page.getByRole('combobox').fill('/');
@@ -140,6 +146,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     },
     {
       name: 'reaction_picker',
+      anew: true,
       path: `#/chat/${channel}/posts`,
       act: async (page, w) => {
         await page
