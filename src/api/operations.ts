@@ -76,7 +76,7 @@ export const nodeCore = z.object(core);
 export type NodeCore = z.output<typeof nodeCore>;
 
 const node = z
-  .strictObject({ ...core, ...z.object(details).partial().shape, silent_ms: ms })
+  .strictObject({ ...core, ...z.object(details).partial().shape, told_ms: ms, silent_ms: ms })
   .meta({ id: 'Node', description: 'A process of the installation, as it last told of itself.' });
 
 const server = z.strictObject({

@@ -26,8 +26,8 @@ export interface OwnNode {
 
 export const ownNode = (): OwnNode => ({ id: randomBytes(6).toString('base64url'), parts: [], told: null });
 
-/** As it was told, and how long ago that was, in ms. */
-export type SeenNode = (NodeTold | NodeCore) & { readonly silent_ms: number };
+/** As it was told, when by the clock of Redis, and how long ago that was, in ms. */
+export type SeenNode = (NodeTold | NodeCore) & { readonly told_ms: number; readonly silent_ms: number };
 
 /** ms, by the server's clock: those of nodes may differ */
 async function clockOf(client: RedisConnection['client']): Promise<number> {
@@ -58,10 +58,11 @@ export async function readNodes({
   const gone: string[] = [];
   for (const [name, text] of Object.entries(all)) {
     const space = text.indexOf(' ');
-    const silent_ms = Math.max(0, now - Number(text.slice(0, space)));
+    const told_ms = Number(text.slice(0, space));
+    const silent_ms = Math.max(0, now - told_ms);
     const told = silent_ms > limits.node_age_ms_max ? null : understood(text.slice(space + 1));
     if (told === null) gone.push(name);
-    else if (seen.length < limits.nodes_shown_max) seen.push({ ...told, silent_ms });
+    else if (seen.length < limits.nodes_shown_max) seen.push({ ...told, told_ms, silent_ms });
   }
   if (gone.length > 0) await client.hdel(keys.nodes(), ...gone);
   return seen;

@@ -120,7 +120,7 @@ async function look(backends: Backends): Promise<Overview> {
     inTime(journalOf(backends)),
   ]);
   const own = node.told as NodeTold | null;
-  const seen = nodes ?? (own ? [{ ...own, silent_ms: 0 }] : []);
+  const seen = nodes ?? (own ? [{ ...own, told_ms: Date.now(), silent_ms: 0 }] : []);
   const facts = journal && { ...journal.facts, nodes: seen.length };
   const findings = [
     ...(redis === null || nodes === null ? [away('Redis')] : []),

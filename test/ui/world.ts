@@ -65,8 +65,11 @@ export interface World {
   stop(): Promise<void>;
 }
 
-export async function startWorld(frontEnv: Record<string, string> = {}): Promise<World> {
-  const service = await startService({ frontEnv });
+export async function startWorld(
+  frontEnv: Record<string, string> = {},
+  extraEnv: Record<string, string> = {},
+): Promise<World> {
+  const service = await startService({ frontEnv, extraEnv });
   const wire = await startWire(service.fronts[0].port);
   const browser = await chromium.launch({
     executablePath: process.env.PETREL_CHROMIUM as string,
