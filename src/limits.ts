@@ -251,6 +251,8 @@ export const limits = {
 
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
+  /** of a new chat's log: until those who are in it look */
+  changes_log_new_ttl_ms: 5_000,
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,

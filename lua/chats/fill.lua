@@ -4,9 +4,11 @@
 @repeatable A ticket is used once.
 @why     Where only the copies were missed it leaves the sequence alone: Redis may be ahead of Postgres.
 @include partition
+@include changes
 @key     meta    {NN}:meta                 HASH
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
+@key     changes {NN}:changes:<chat>       STREAM
 @arg     run      text
 @arg     token    text
 @arg     sequence bytes   msgpack array of text: last message id in Postgres, version of the last change, incarnation of
@@ -29,6 +31,8 @@ if redis.call('EXISTS', chat_key) == 0 then
   local seq, version, seq_inc, pin = unpack(cmsgpack.unpack(sequence))
   redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
   redis.call('PEXPIRE', chat_key, ttl_ms)
+  -- Whoever opened a chat, or was taken into it, is about to look: its first message is to be found in its log.
+  if tonumber(seq) == 0 then keep_log(changes_key, LIMITS.changes_log_new_ttl_ms) end
 end
 redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'pi', inc)
 return ok(1)

@@ -1,12 +1,20 @@
 --[[
-@summary The log of what changed in a chat lately, from which event streams are served and resumed.
+@summary The log of what changed in a chat while somebody looks, from which event streams are served and resumed.
 ]]
+-- Begins the log of a chat, or keeps it for so long from now: it goes some time after the last stream looked.
+local function keep_log(changes, ttl_ms)
+  if redis.call('PEXPIRE', changes, ttl_ms) == 1 then return end
+  redis.call('XADD', changes, '0-1', 'p', '0')
+  redis.call('XDEL', changes, '0-1')
+  redis.call('PEXPIRE', changes, ttl_ms)
+end
+
+-- Where nobody looked lately there is no log, and nobody to tell: whoever comes finds that the chat changed since.
 -- `before` is the version of the chat's former change: a reader that knows it has missed nothing. Kinds: n new, e edited,
 -- d deleted, a answer to a callback query (then `extra` is for the user `to` alone), p pinned (`id` is 0 when none is any more;
 -- `extra` is 1 when those who look are to be notified).
 local function log_change(changes, channel, version, before, kind, id, to, extra)
-  redis.call('XADD', changes, 'MAXLEN', '~', LIMITS.changes_log_length_max, ('%.0f-0'):format(version),
-    'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')
-  redis.call('PEXPIRE', changes, LIMITS.changes_log_ttl_ms)
-  redis.call('SPUBLISH', channel, '')
+  local logged = redis.call('XADD', changes, 'NOMKSTREAM', 'MAXLEN', '~', LIMITS.changes_log_length_max,
+    ('%.0f-0'):format(version), 'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')
+  if logged then redis.call('SPUBLISH', channel, '') end
 end

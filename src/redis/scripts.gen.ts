@@ -40,7 +40,7 @@ export interface Scripts {
   };
   /** Puts a chat that was read back from Postgres where it was missed. */
   'chats/fill': {
-    keys: { meta: string; chat: string; ticket: string };
+    keys: { meta: string; chat: string; ticket: string; changes: string };
     args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; kind: string; bots: string; ttl_ms: number | string };
     result:
       | { status: 'ok'; filled: boolean }
@@ -81,7 +81,7 @@ export interface Scripts {
   /** Reads what changed in some chats of one partition after a version, for an event stream. */
   'chats/read_changes': {
     keys: { meta: string; changes: string; chat: string; message: string };
-    args: { after: number | string; chats: readonly (string)[] };
+    args: { after: number | string; keep: boolean; chats: readonly (string)[] };
     result:
       | { status: 'ok'; version: number; rows: unknown };
   };

@@ -117,7 +117,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
     await scripts.call(
       'chats/fill',
       partitionOf(chat),
-      { ...metaOf(chat), ...keysOf(chat) },
+      { ...metaOf(chat), ...keysOf(chat), changes: keys.changes(chat) },
       {
         token: ticket,
         sequence: pack([

@@ -3,7 +3,8 @@
  *
  * A cursor names, for every partition in which the user has chats, the version up to which changes were shown. A stream
  * that comes back with its cursor gets what it missed from the chats' logs; where a log does not reach back that far, it
- * is told so (`gap`) and reads the chat anew. Hints wake a stream; a look each second makes good for lost ones.
+ * is told so (`gap`) and reads the chat anew. A chat has a log only while streams keep it, and some time after. Hints wake a
+ * stream; a look each second makes good for lost ones.
  */
 import { limits } from '../limits.js';
 import type { Hints } from '../redis/hints.js';
@@ -121,7 +122,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     else openByUser.set(user, now);
   };
 
-  const readChanges = (partition: number, after: number, list: readonly ChatRef[]) =>
+  const readChanges = (partition: number, after: number, keep: boolean, list: readonly ChatRef[]) =>
     scripts.call(
       'chats/read_changes',
       partition,
@@ -131,7 +132,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
         chat: keys.chatRoot(partition),
         message: keys.messageRoot(partition),
       },
-      { after, chats: list.map(chatText) },
+      { after, keep, chats: list.map(chatText) },
     );
 
   /** Messages with those that they are about, read once for each chat. */
@@ -179,6 +180,8 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     const dirty = new Set<number>();
     /** Partitions that are being read. Each by itself: on a cluster the server of one may be away. */
     const showing = new Set<number>();
+    /** Until when the logs of a partition's chats need not be kept again, ms. */
+    const keptUntil = new Map<number, number>();
     let stale = true;
     let reloading = false;
     let begun = false;
@@ -216,17 +219,21 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
         byPartition.set(partition, [...(byPartition.get(partition) ?? []), chat]);
         dirty.add(partition);
       }
+      for (const chat of fresh) keptUntil.delete(keys.partitions.of(chat.id));
     }
 
     async function show(partition: number): Promise<void> {
       const list = byPartition.get(partition);
       if (!list) return;
-      const { version, rows } = await readChanges(partition, cursors.get(partition) ?? 0, list);
+      const now = Date.now();
+      const keep = now >= (keptUntil.get(partition) ?? 0);
+      const { version, rows } = await readChanges(partition, cursors.get(partition) ?? 0, keep, list);
       if (byPartition.get(partition) !== list) {
         // A chat may have been taken up meanwhile: its changes up to this version were not read.
         dirty.add(partition);
         return;
       }
+      if (keep) keptUntil.set(partition, now + limits.changes_log_ttl_ms / 4);
       const ordered = (rows as RawRow[])
         .map((row) => ({ to: String(row[4]), version: Number(row[3]), change: changeOf(row) }))
         .sort((a, b) => a.version - b.version);

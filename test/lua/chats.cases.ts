@@ -16,6 +16,7 @@ const chatAt = {
   chat: keys.chat(direct),
   ticket: keys.ticket(keys.chat(direct)),
   channel: keys.chatChannel(direct),
+  changes: keys.changes(direct),
 };
 const [chatName, chatTicket] = [`chat:${chatText(direct)}`, `chat:${chatText(direct)}:ticket`];
 const ticket = (token: string) => seeds.text(chatAt.ticket, token, 5_000);
@@ -69,6 +70,7 @@ const changesAt = {
   chat: keys.chatRoot(home),
   message: keys.messageRoot(home),
 };
+const logName = `changes:${chatText(direct)}`;
 const logged =
   (version: number, before: number, kind = 'n') =>
   (client: Redis) =>
@@ -100,6 +102,11 @@ export const chatCases: Case[] = [
       expect(await client.pttl(chatAt.chat)).toBeGreaterThan(50_000);
     },
   }),
+  fill(
+    'a chat without messages begins its log',
+    { seeds: [open, ticket('T')], answer: ['ok', 1], changes: [chatName, chatTicket, logName] },
+    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
+  ),
   fill('copies of an older incarnation: the sequence and the missing deadline stay', {
     seeds: [open, ticket('T'), seeds.chat(direct, { pi: 94, s: 12, v: base + 6 })],
     answer: ['ok', 1],
@@ -233,7 +240,7 @@ export const chatCases: Case[] = [
       script: 'chats/read_changes',
       what: 'where to begin',
       keys: changesAt,
-      args: { after: '0', chats: [chatText(direct)] },
+      args: { after: '0', keep: '0', chats: [chatText(direct)] },
     },
     ...{ seeds: [open, seeds.chat(direct)], answer: ['ok', `${base}`, []], changes: [] },
   },
@@ -242,7 +249,7 @@ export const chatCases: Case[] = [
       script: 'chats/read_changes',
       what: 'what came since',
       keys: changesAt,
-      args: { after: `${base + 1}`, chats: [chatText(direct)] },
+      args: { after: `${base + 1}`, keep: '0', chats: [chatText(direct)] },
     },
     ...{
       seeds: [
@@ -260,12 +267,40 @@ export const chatCases: Case[] = [
       script: 'chats/read_changes',
       what: 'a log that does not reach back',
       keys: changesAt,
-      args: { after: `${base}`, chats: [chatText(direct)] },
+      args: { after: `${base}`, keep: '0', chats: [chatText(direct)] },
     },
     ...{
       seeds: [open, seeds.chat(direct, { c: base + 2 }), logged(base + 2, base + 1)],
       answer: ['ok', `${base}`, row('gap', base, '')],
-      changes: [],
+      changes: [logName],
     },
+  },
+  {
+    ...{
+      script: 'chats/read_changes',
+      what: 'a log that had an end and was begun anew',
+      keys: changesAt,
+      args: { after: `${base}`, keep: '0', chats: [chatText(direct)] },
+    },
+    ...{
+      seeds: [
+        open,
+        seeds.chat(direct, { c: base + 3 }),
+        logged(base + 1, base),
+        logged(base + 3, base + 2),
+        seeds.text(keys.message(direct, 7), 'r'),
+      ],
+      answer: ['ok', `${base}`, row('gap', base, '')],
+      changes: [logName],
+    },
+  },
+  {
+    ...{
+      script: 'chats/read_changes',
+      what: 'a log begins where somebody looks',
+      keys: changesAt,
+      args: { after: '0', keep: '1', chats: [chatText(direct)] },
+    },
+    ...{ seeds: [open, seeds.unseen(direct)], answer: ['ok', `${base}`, []], changes: [logName] },
   },
 ];

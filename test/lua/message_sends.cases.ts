@@ -65,6 +65,18 @@ const channelSends: Case[] = [
 ];
 
 const sends: Case[] = [
+  sendDirect('a chat at which nobody looks keeps no log', {
+    seeds: [open(direct), seeds.unseen(direct), seeds.queue()],
+    answer: ['ok', 8],
+    changes: [
+      `chat:${chatText(direct)}`,
+      'journal',
+      'meta',
+      'req:r',
+      `msg:${chatText(direct)}:8`,
+      ...inQueue,
+    ],
+  }),
   sendDirect('a user writes', {
     seeds: ready,
     answer: ['ok', 8],

@@ -98,7 +98,11 @@ export const updateCases: Case[] = [
     answer: ['ok'],
     changes: [...answered, `chat:${chatText(direct)}`],
   }),
-  answer('a cold chat stays cold', { seeds: [open(), asked], answer: ['ok'], changes: answered }),
+  answer('a cold chat stays cold', {
+    seeds: [open(), seeds.log(direct), asked],
+    answer: ['ok'],
+    changes: answered,
+  }),
   answer('a request that was applied', {
     seeds: [open(), seeds.text(keys.request(home, 'r'), '1')],
     answer: ['ok'],

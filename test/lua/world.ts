@@ -79,7 +79,20 @@ export const seeds = {
     (key: string, value: string | Buffer, ttlMs?: number): Seed =>
     (client) =>
       ttlMs === undefined ? client.set(key, value) : client.set(key, value, 'PX', ttlMs),
-  chat: (chat: ChatRef, fields: Record<string, string | number> = {}): Seed =>
+  /** A chat at which somebody looks. */
+  chat:
+    (chat: ChatRef, fields: Record<string, string | number> = {}): Seed =>
+    async (client) => {
+      await seeds.unseen(chat, fields)(client);
+      await seeds.log(chat)(client);
+    },
+  log:
+    (chat: ChatRef): Seed =>
+    async (client) => {
+      await client.xgroup('CREATE', keys.changes(chat), 'g', '0', 'MKSTREAM');
+      await client.xgroup('DESTROY', keys.changes(chat), 'g');
+    },
+  unseen: (chat: ChatRef, fields: Record<string, string | number> = {}): Seed =>
     seeds.hash(keys.chat(chat), {
       ...{
         s: 7,

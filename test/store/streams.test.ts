@@ -1,5 +1,6 @@
 /** Event streams at the store: what a stream may show does not rest on hints. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import type { StreamListener } from '../../src/store/streams.js';
 import { eventually } from '../clients/event_source.js';
 import { makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
@@ -14,17 +15,63 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.close());
 
-/** Opens a stream and returns the texts it shows. */
-async function listen(node: TestNode, user: number): Promise<string[]> {
+/** Opens a stream, from a cursor if given, and returns the texts it shows, and how to end it and resume. */
+async function open(node: TestNode, user: number, from = '') {
   const seen: string[] = [];
+  let cursor = '';
   const nothing = () => undefined;
   const listener: StreamListener = {
-    ...{ start: nothing, action: nothing, leave: nothing },
-    change: ({ message }) => void seen.push(message?.record.content.text ?? '?'),
+    ...{ action: nothing, leave: nothing },
+    start(at) {
+      cursor = at;
+    },
+    change(change) {
+      cursor = change.cursor;
+      seen.push(change.kind === 'gap' ? 'gap' : (change.message?.record.content.text ?? '?'));
+    },
   };
-  await node.store.streams.open(user, '', listener);
-  return seen;
+  const stop = await node.store.streams.open(user, from, listener);
+  return { seen, stop, cursor: () => cursor };
 }
+
+const listen = async (node: TestNode, user: number) => (await open(node, user)).seen;
+
+test('a chat keeps a log only while somebody looks, and a hole in it is told', async () => {
+  const owner = await makeUser(a);
+  const group = await a.store.chats.create('group', 'Quiet', owner.id);
+  const send = (words: string) => b.store.messages.send(group, owner.sender, text(words));
+  const log = cluster.keys.changes(group);
+  const redis = a.connection.client;
+  await send('before anyone looks');
+  // The chat is new: whoever opened it may be about to look.
+  expect(await redis.xlen(log)).toBe(1);
+  await redis.del(log);
+  await send('nobody looks');
+  expect(await redis.exists(log)).toBe(0);
+
+  const first = await open(a, owner.id);
+  await send('one');
+  await eventually(() => expect(first.seen).toEqual(['one']));
+  expect(await redis.pttl(log)).toBeGreaterThan((limits.changes_log_ttl_ms * 3) / 4);
+  first.stop();
+  await send('two');
+  const second = await open(a, owner.id, first.cursor());
+  await eventually(() => expect(second.seen).toEqual(['two']));
+  second.stop();
+
+  // As if the time after the last look had passed: what is written now is nowhere but in the history.
+  await redis.del(log);
+  await send('three');
+  const third = await open(a, owner.id);
+  await send('four');
+  await eventually(() => expect(third.seen).toEqual(['four']));
+  third.stop();
+  const back = await open(a, owner.id, second.cursor());
+  await eventually(() => expect(back.seen).toEqual(['gap']));
+  await send('five');
+  await eventually(() => expect(back.seen).toEqual(['gap', 'five']));
+  back.stop();
+});
 
 test('who was removed is shown nothing that was sent later, though the stream has not heard of it', async () => {
   const [owner, member] = await Promise.all([makeUser(a), makeUser(a)]);
