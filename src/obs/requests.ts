@@ -52,6 +52,9 @@ function addUp(call: string, rows: readonly CallFigures[]): CallFigures {
   };
 }
 
+/** Their files are many, and told of together. */
+const ownPages = /^\/(app|docs|ops)(?![^/])/;
+
 const totalOf = ({ ok, refused, slowed, failed, gone }: CallFigures) => ok + refused + slowed + failed + gone;
 
 /** So many requests of a second are timed one by one; of those beyond, one in `sampled` stands for all: to read the clock twice costs
@@ -76,11 +79,14 @@ export function createRequestMeter(): RequestMeter {
       if (weight > 0) times.of(call).observe(ms, weight);
     },
     told(max) {
-      const rows = [...counts.byName].map(([call, byStatus]) => {
+      const found = new Map<string, CallFigures[]>();
+      for (const [call, byStatus] of counts.byName) {
         const row = { call, ok: 0, refused: 0, slowed: 0, failed: 0, gone: 0 };
         for (const [status, count] of byStatus) row[kindOf(Number(status))] += count;
-        return { ...row, times: [...times.of(call).counts] };
-      });
+        const name = ownPages.exec(call)?.[0] ?? call;
+        found.set(name, [...(found.get(name) ?? []), { ...row, times: [...times.of(call).counts] }]);
+      }
+      const rows = [...found].map(([name, same]) => addUp(name, same));
       if (rows.length <= max) return rows;
       rows.sort((a, b) => totalOf(b) - totalOf(a));
       return [...rows.slice(0, max - 1), addUp('other', rows.slice(max - 1))];

@@ -7,9 +7,9 @@ import { type Column, Dialog, Section, Table } from './parts.js';
 import type { Letter, RankedBot } from './types.js';
 
 const orders = [
-  ['pending', 'most waiting'],
-  ['failures', 'most failures'],
-  ['dead_letters', 'most dead letters'],
+  ['pending', 'Most waiting'],
+  ['failures', 'Most failures'],
+  ['dead_letters', 'Most dead letters'],
 ] as const;
 
 interface Page {
@@ -229,23 +229,21 @@ export function Bots({ paused }: { paused: boolean }) {
       title="Bots to look at"
       aside={
         <form className="row wrap filters" onSubmit={search}>
-          <label className="row">
-            <span className="muted">By</span>
-            <select
-              value={order}
-              onChange={(event) => {
-                setOrder(event.target.value);
-                setNamed('');
-                setTyped('');
-              }}
-            >
-              {orders.map(([value, name]) => (
-                <option key={value} value={value}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </label>
+          <select
+            aria-label="Order of bots"
+            value={order}
+            onChange={(event) => {
+              setOrder(event.target.value);
+              setNamed('');
+              setTyped('');
+            }}
+          >
+            {orders.map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </select>
           <input
             type="search"
             aria-label="One bot, by username or id"

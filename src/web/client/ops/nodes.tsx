@@ -149,7 +149,7 @@ function Redis({ server }: { server: RedisServer }) {
 export function Stores({ overview, rates }: { overview: Overview; rates: Rates | null }) {
   const { redis, postgres, journal } = overview;
   return (
-    <div className="stores">
+    <>
       <Section title="Redis" aside={<span className="muted">scripts p99 {ms(rates?.scriptP99)}</span>}>
         {redis?.map((server) => (
           <Redis key={server.server} server={server} />
@@ -186,6 +186,6 @@ export function Stores({ overview, rates }: { overview: Overview; rates: Rates |
           <p className="bad">It does not answer.</p>
         )}
       </Section>
-    </div>
+    </>
   );
 }

@@ -69,32 +69,47 @@ function SignIn() {
   );
 }
 
-function Findings({ findings }: Pick<Overview, 'findings'>) {
-  const wrong = findings.filter(({ bad }) => bad).length;
-  const words =
-    findings.length === 0
-      ? 'Everything is as it should be'
-      : wrong === 0
-        ? `Nothing is wrong, ${findings.length} ${findings.length === 1 ? 'thing is' : 'things are'} advised`
-        : `${wrong} ${wrong === 1 ? 'thing is' : 'things are'} wrong`;
+type Finding = Overview['findings'][number];
+
+function FindingList({ findings }: { findings: readonly Finding[] }) {
   return (
-    <section className={wrong > 0 ? 'card findings is-bad' : 'card findings'} aria-label="Findings">
+    <ul>
+      {findings.map(({ bad, what, todo }) => (
+        <li key={what}>
+          <strong className={bad ? 'bad' : ''}>{bad ? 'Wrong' : 'Advice'}</strong>
+          <span>
+            {what}
+            {todo && <small>{todo}</small>}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Findings({ findings }: Pick<Overview, 'findings'>) {
+  const wrong = findings.filter(({ bad }) => bad);
+  const advised = findings.filter(({ bad }) => !bad);
+  const words =
+    wrong.length === 0
+      ? advised.length === 0
+        ? 'Everything is as it should be'
+        : 'Nothing is wrong'
+      : `${wrong.length} ${wrong.length === 1 ? 'thing is' : 'things are'} wrong`;
+  return (
+    <section className={wrong.length > 0 ? 'card findings is-bad' : 'card findings'} aria-label="Findings">
       <p role="status" className="verdict">
-        <span className={`dot ${wrong > 0 ? 'bad' : 'good'}`} aria-hidden="true" />
+        <span className={`dot ${wrong.length > 0 ? 'bad' : 'good'}`} aria-hidden="true" />
         {words}
       </p>
-      {findings.length > 0 && (
-        <ul>
-          {findings.map(({ bad, what, todo }) => (
-            <li key={what}>
-              <strong className={bad ? 'bad' : ''}>{bad ? 'Wrong' : 'Advice'}</strong>
-              <span>
-                {what}
-                {todo && <small>{todo}</small>}
-              </span>
-            </li>
-          ))}
-        </ul>
+      {wrong.length > 0 && <FindingList findings={wrong} />}
+      {advised.length > 0 && (
+        <details>
+          <summary>
+            {advised.length} {advised.length === 1 ? 'piece' : 'pieces'} of advice
+          </summary>
+          <FindingList findings={advised} />
+        </details>
       )}
     </section>
   );
@@ -134,9 +149,7 @@ function Tiles({ overview, rates, history }: { overview: Overview } & Omit<View,
         bad={(queues?.overdue_ms ?? 0) > 10_000}
         values={past('overdue')}
       >
-        {queues
-          ? `${count(queues.webhooks_due)} due at some time, outbox ${count(queues.outbox)}`
-          : 'unknown'}
+        {queues ? `${count(queues.webhooks_due)} have work, outbox ${count(queues.outbox)}` : 'unknown'}
       </Tile>
       <Tile
         name="Journal"
@@ -222,12 +235,14 @@ function Board() {
             <Findings findings={overview.findings} />
             <Tiles {...{ overview, rates, history }} />
             <Nodes overview={overview} rates={rates} />
+            <Bots paused={paused} />
             <div className="halves">
               <Calls rates={rates} />
-              <Deliveries rates={rates} />
+              <div>
+                <Deliveries rates={rates} />
+                <Stores overview={overview} rates={rates} />
+              </div>
             </div>
-            <Bots paused={paused} />
-            <Stores overview={overview} rates={rates} />
           </>
         ) : (
           <p className="empty" role="status">

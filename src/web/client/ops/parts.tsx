@@ -71,7 +71,7 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
   });
 }
 
-/** Rows keep their places while figures change, until a head is pressed; new ones come at the end. */
+/** Rows keep their places while figures change, until a new one comes or a head is pressed. */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
   const [by, setBy] = useState(first ?? '');
   const order = useRef<Array<string | number>>([]);
@@ -80,9 +80,9 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
     order.current = (read ? sorted(rows, read) : rows).map(id);
   };
   const present = new Map(rows.map((row) => [id(row), row]));
-  if (order.current.length === 0 && rows.length > 0) rank(by);
   order.current = order.current.filter((one) => present.has(one));
-  for (const one of present.keys()) if (!order.current.includes(one)) order.current.push(one);
+  // A row that is new moves others anyway.
+  if (order.current.length < present.size) rank(by);
   const cell = ({ number, wide }: Column<T>) => `${number ? 'number' : ''} ${wide ? 'wide' : ''}`;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what does not fit is scrolled by the keyboard too
