@@ -6,6 +6,7 @@ import type { User } from '../store/control.js';
 import type { SubscriptionKeys } from '../store/push.js';
 import type { Store } from '../store/store.js';
 import type { Downloads } from './downloads.js';
+import type { Operations } from './operations.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
@@ -46,6 +47,8 @@ export interface EndpointContext<U> {
   readonly leakKeys: LeakKeys | null;
   /** Null where nobody is notified. */
   readonly push: PushService | null;
+  /** Null where nobody tells of the installation. */
+  readonly operations: Operations | null;
 }
 
 /** Returned by a handler that has replied by itself. */

@@ -83,6 +83,10 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     ],
   });
   figures.push(...meter.figures);
+  backends.node.parts.push(() => {
+    const { drains, open } = worker.stats();
+    return { deliver: { ...meter.told(), drains, open, connections: sender.stats().connections } };
+  });
   const pusher = startPusher(backends);
   await store.auth.start();
   store.sweep.start();

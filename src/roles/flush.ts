@@ -7,7 +7,7 @@ import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
 export function startFlush(backends: Backends): Role {
-  const { config, log, connection, runner, pool, keys, store, files, figures } = backends;
+  const { config, log, connection, runner, pool, keys, store, files, figures, node } = backends;
   const noter = startNoter(backends);
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
@@ -55,6 +55,15 @@ export function startFlush(backends: Backends): Role {
     'Partitions whose lease this process holds: over all flushers, all of them.',
     () => flusher.stats().partitions,
   );
+  gauge(
+    'petrel_failure_days_ahead',
+    'Days to come that Postgres has a partition for failures of deliveries for.',
+    () => flusher.stats().daysAhead,
+  );
+  node.parts.push(() => {
+    const { entries, rows, failures, quarantined, lagMs, partitions } = flusher.stats();
+    return { flush: { entries, rows, failures, quarantined, lag_ms: Math.round(lagMs), partitions } };
+  });
   flusher.start();
   let sweeping: Promise<unknown> | undefined;
   const sweep = setInterval(() => {
