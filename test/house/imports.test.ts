@@ -100,7 +100,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   config_file: () => false,
   setting_forms: (to) => to === 'limits.ts',
   errors: () => false,
-  limits: () => false,
+  limits: (to) => to === 'push_limits.ts',
+  push_limits: () => false,
   version: () => false,
 };
 
