@@ -21,7 +21,7 @@ type Loose = any;
 
 const roles = new Set(
   readdirSync(join(root, 'src', 'commands'))
-    .flatMap((file) => [...read(root, 'src', 'commands', file).matchAll(/(?:role\(|\.command\()'(\w+)'/g)])
+    .flatMap((file) => [...read(root, 'src', 'commands', file).matchAll(/(?:role|\.command)\(\s*'(\w+)'/g)])
     .map(([, name]) => name),
 );
 /** What Node and the HTTP engine read besides. */
