@@ -1,5 +1,5 @@
 /**
- * Most test files bring their own servers and wait more than they work, so two of them run side by side. Those that
+ * Most test files bring their own servers and wait more than they work, so three of them run side by side. Those that
  * stop processes, count what a machine does in a time, or own the machine in another way come after them, one by one.
  */
 import { defineConfig } from 'vitest/config';
@@ -39,7 +39,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...alone, ...onlyWhenAsked, 'test/ui/**'],
           globalSetup: ['test/support/global_setup.ts'],
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },

@@ -10,6 +10,7 @@ import { runDoctor } from '../roles/doctor.js';
 import { startFlush } from '../roles/flush.js';
 import { startFront } from '../roles/front.js';
 import { startMetrics } from '../roles/metrics.js';
+import { tellAs } from '../roles/node.js';
 import { type Starter, serve, settings, task } from './running.js';
 
 export function addRoles(program: Command): void {
@@ -18,7 +19,7 @@ export function addRoles(program: Command): void {
       .command(name)
       .description(description)
       .addHelpText('after', `\n${settings}`)
-      .action(() => serve(name, starters));
+      .action(() => serve(name, [...starters, tellAs(name)]));
 
   role(
     'front',
