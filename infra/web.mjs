@@ -53,18 +53,10 @@ function copyEmoji(modules, target) {
   }
 }
 
-/**
- * Makes the folder `target`. Where the folder `former` was made of the same sources it is copied: bundling takes a second,
- * compressing more.
- */
-export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
-  if (read(join(former, '.fingerprint')) === fingerprint) {
-    cpSync(former, target, { recursive: true });
-    return;
-  }
-  mkdirSync(target, { recursive: true });
+/** Bundles one page with all it loads into a folder, which fronts serve under the path `at`. */
+async function bundlePage({ esbuild, source, entry, more = [], page, target, at }) {
   const { metafile } = await esbuild.build({
-    entryPoints: [join(source, 'main.tsx'), join(source, 'worker.ts')].filter((path) => existsSync(path)),
+    entryPoints: [entry, ...more].map((name) => join(source, name)).filter((path) => existsSync(path)),
     outdir: join(target, 'assets'),
     bundle: true,
     splitting: true,
@@ -81,11 +73,41 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
     logLevel: 'error',
   });
   const made = Object.entries(metafile.outputs);
-  const [script, { cssBundle }] = made.find(([, { entryPoint }]) => entryPoint?.endsWith('main.tsx'));
-  const page = readFileSync(join(source, 'page.html'), 'utf8')
-    .replace('main.js', `/app/assets/${basename(script)}`)
-    .replace('main.css', `/app/assets/${basename(cssBundle)}`);
-  writeFileSync(join(target, 'page.html'), page);
+  const [script, { cssBundle }] = made.find(([, { entryPoint }]) => entryPoint?.endsWith(entry));
+  const text = readFileSync(join(source, page), 'utf8')
+    .replace('main.js', `${at}/assets/${basename(script)}`)
+    .replace('main.css', `${at}/assets/${basename(cssBundle)}`);
+  writeFileSync(join(target, 'page.html'), text);
+}
+
+/**
+ * Makes the folder `target`. Where the folder `former` was made of the same sources it is copied: bundling takes a second,
+ * compressing more.
+ */
+export async function bundleClient({ esbuild, source, target, former, fingerprint, modules }) {
+  if (read(join(former, '.fingerprint')) === fingerprint) {
+    cpSync(former, target, { recursive: true });
+    return;
+  }
+  mkdirSync(target, { recursive: true });
+  const build = { esbuild, source };
+  await bundlePage({
+    ...build,
+    entry: 'main.tsx',
+    more: ['worker.ts'],
+    page: 'page.html',
+    target,
+    at: '/app',
+  });
+  // A bundle of its own: what operators look at is no part of what people load, nor the other way round.
+  await bundlePage({
+    ...build,
+    entry: 'ops/main.tsx',
+    page: 'ops/page.html',
+    target: join(target, 'ops'),
+    at: '/ops',
+  });
+  copyFileSync(join(source, 'still', 'icon.svg'), join(target, 'ops', 'icon.svg'));
   for (const name of readdirSync(join(source, 'still')))
     copyFileSync(join(source, 'still', name), join(target, name));
   copyEmoji(modules, target);

@@ -21,6 +21,7 @@ import { startFlush } from './roles/flush.js';
 import { startFront } from './roles/front.js';
 import { compare } from './roles/installation.js';
 import { startMetrics } from './roles/metrics.js';
+import { tellAs } from './roles/node.js';
 import { suspend } from './roles/oversight.js';
 import { rebuildRedis } from './roles/rebuild.js';
 import type { Role } from './roles/role.js';
@@ -103,7 +104,7 @@ const role = (name: string, description: string, starters: readonly Starter[]) =
     .command(name)
     .description(description)
     .addHelpText('after', `\n${settings}`)
-    .action(() => serve(name, starters));
+    .action(() => serve(name, [...starters, tellAs(name)]));
 
 role('front', 'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics', [
   startFront,

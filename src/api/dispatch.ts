@@ -15,6 +15,7 @@ import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
+import type { Operations } from './operations.js';
 import { noFiles, parseParams, parseQuery } from './params.js';
 import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
@@ -30,6 +31,8 @@ export interface DispatchOptions {
   readonly provider?: TokenProvider | undefined;
   /** Null or absent where reports of leaked tokens are not taken. */
   readonly leakKeys?: LeakKeys | null;
+  /** Null or absent where nobody tells operators of the installation. */
+  readonly operations?: Operations | null;
   /** Ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[];
   /** Hears of each result of a call by a bot or a person, where somebody asks for that. */
@@ -99,6 +102,7 @@ export function createDispatch({
   adminToken,
   provider,
   leakKeys = null,
+  operations = null,
   trustedProxies = [],
   onResult,
   own,
@@ -206,7 +210,7 @@ export function createDispatch({
     await countInChat(on, endpoint, user, params);
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
-    const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys };
+    const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys, operations };
     return endpoint.handler(context as never, params as never);
   }
 

@@ -5,6 +5,7 @@ import type { Files } from '../files/files.js';
 import type { User } from '../store/control.js';
 import type { Store } from '../store/store.js';
 import type { Downloads } from './downloads.js';
+import type { Operations } from './operations.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
@@ -27,6 +28,8 @@ export interface EndpointContext<U> {
   readonly onRevoked: (listener: () => void) => () => void;
   /** Null where reports of leaked tokens are not taken. */
   readonly leakKeys: LeakKeys | null;
+  /** Null where nobody tells of the installation. */
+  readonly operations: Operations | null;
 }
 
 /** Returned by a handler that has replied by itself. */

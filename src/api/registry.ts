@@ -1,6 +1,7 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
 import { botFigures } from '../app/admin/figures.js';
+import { listBotDeadLetters, rankBots, replayDeadLetters, showOverview } from '../app/admin/operations.js';
 import {
   releaseUsername,
   reservedUsernames,
@@ -259,6 +260,10 @@ export const endpoints: readonly Endpoint[] = [
   suspendBot,
   unsuspendBot,
   botFigures,
+  showOverview,
+  rankBots,
+  listBotDeadLetters,
+  replayDeadLetters,
   suspendUser,
   unsuspendUser,
   reservedUsernames,

@@ -9,6 +9,18 @@ export interface DeliveryMeter {
   /** One of `DrainContext.onOutcome`. */
   note(delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null, attempt: AttemptFacts): void;
   readonly figures: readonly Figure[];
+  told(): DeliveryFigures;
+}
+
+/** What became of deliveries since the start. */
+export interface DeliveryFigures {
+  readonly outcomes: Readonly<Record<string, number>>;
+  readonly dead: Readonly<Record<string, number>>;
+  readonly retries: number;
+  /** Until a receiver took an update, by bucket of `durationBounds`. */
+  readonly times: number[];
+  /** From an update being made to its being taken, likewise. */
+  readonly ages: number[];
 }
 
 /** `delivered`, the class of a status that is no success (`5xx`), or why there was no answer: a bounded set. */
@@ -41,6 +53,13 @@ export function createDeliveryMeter(): DeliveryMeter {
       // Made by the clock of Redis: as exact as the clocks agree.
       if (name === 'delivered') age.observe(Math.max(0, Date.now() - made));
     },
+    told: () => ({
+      outcomes: Object.fromEntries(outcomes),
+      dead: Object.fromEntries(dead),
+      retries,
+      times: [...latency.of('delivered').counts],
+      ages: [...age.counts],
+    }),
     figures: [
       {
         name: 'petrel_deliveries_total',

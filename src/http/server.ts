@@ -53,7 +53,7 @@ function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHand
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // Its pages are kept in several encodings. The engine's own routing tells them apart, so that no other call pays for it.
+  // The application's pages are kept in several encodings. The engine's own routing tells them apart, so that no other call pays for it.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
@@ -61,7 +61,7 @@ function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHand
       exchange.acceptEncoding = request.getHeader('accept-encoding');
       exchange.begin();
     };
-  for (const path of ['/app', '/app/*']) {
+  for (const path of ['/app', '/app/*', '/ops', '/ops/*']) {
     app.get(path, page('GET'));
     app.head(path, page('HEAD'));
   }

@@ -1,5 +1,5 @@
 /** Statements on the audit log of bots. An event is written in the transaction that makes the change. */
-import type { Sql } from './sql.js';
+import { one, type Sql } from './sql.js';
 
 /** What is told of. The names are on the wire. */
 export const auditEvents = [
@@ -19,6 +19,7 @@ export const auditEvents = [
   'picture_changed',
   'suspended',
   'unsuspended',
+  'updates_replayed',
   'deleted',
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
@@ -55,6 +56,39 @@ export async function noteAudit(
     'insert into bot_audit (bot_id, actor_type, actor_id, event, details) values ($1, $2, $3, $4, $5)',
     [bot, actor.type, id, event, JSON.stringify(details)],
   );
+}
+
+/** Updates that an operator has delivered again, in one call. */
+export interface ReplayNote {
+  readonly actor: AuditActor;
+  /** Of the event that tells of what was taken before by the same call; null for none. */
+  readonly event: number | null;
+}
+
+/** Notes updates that are delivered again: one event a call, which grows with each step of it. Returns the event's id. */
+export async function noteReplay(
+  sql: Sql,
+  bot: number,
+  { actor, event }: ReplayNote,
+  updateIds: readonly number[],
+): Promise<number> {
+  const [first, last] = [updateIds[0], updateIds.at(-1)];
+  if (event !== null) {
+    await sql.query(
+      `update bot_audit set details = details || jsonb_build_object(
+         'queued', (details->>'queued')::bigint + $2::bigint, 'to_update_id', $3::bigint) where id = $1`,
+      [event, updateIds.length, last],
+    );
+    return event;
+  }
+  const details = { queued: updateIds.length, from_update_id: first, to_update_id: last };
+  const { id } = await one<{ id: number }>(
+    sql,
+    `insert into bot_audit (bot_id, actor_type, actor_id, event, details)
+     values ($1, $2, $3, 'updates_replayed', $4) returning id`,
+    [bot, actor.type, actor.type === 'user' ? actor.id : null, JSON.stringify(details)],
+  );
+  return id;
 }
 
 /** What was done with a bot since its present owner has it, below an id, newest first. */

@@ -2,6 +2,7 @@
  * Statements on updates that were not delivered, and on those that are to be delivered again. What is taken out stays as a
  * tombstone of the same version, so that a batch of the journal that is written again does not bring it back.
  */
+import { noteReplay, type ReplayNote } from './audit.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
 export interface DeadRow {
@@ -48,9 +49,11 @@ export function discardDead(db: Database, bot: number, limit: number): Promise<n
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
+  /** Of the audit log, where it is noted. */
+  readonly event: number | null;
 }
 
-export interface Replay extends TakenReplay {
+export interface Replay extends Omit<TakenReplay, 'event'> {
   readonly records: readonly Buffer[];
 }
 
@@ -65,13 +68,14 @@ export interface ReplayRange {
 
 /**
  * Takes updates of a bot to be delivered again, at most `limit` from the beginning of the range, oldest first: dead letters, which
- * are dead letters no more, and deliveries. Null when there are none.
+ * are dead letters no more, and deliveries. Null when there are none. `note` says by whom, where the audit log is to tell of it.
  */
 export function takeReplay(
   db: Database,
   bot: number,
   { from, to, delivered, ofOwner }: ReplayRange,
   limit: number,
+  note: ReplayNote | null = null,
 ): Promise<TakenReplay | null> {
   return db.transaction(async (sql) => {
     const rows = await sql.query<DeadRow & { readonly dead: boolean }>(
@@ -104,7 +108,8 @@ export function takeReplay(
       [bot, once.map(({ record }) => record), updateIds],
     );
     await noteStale(sql, [['replay', bot, id]]);
-    return { id, updateIds };
+    const event = note === null ? null : await noteReplay(sql, bot, note, updateIds);
+    return { id, updateIds, event };
   });
 }
 

@@ -29,6 +29,7 @@ import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { type OwnNode, ownNode } from './node.js';
 import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
@@ -50,6 +51,8 @@ export interface Backends {
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
+  /** What this process tells the others of itself, once it serves. */
+  readonly node: OwnNode;
   /** Absent where no traces are asked for. */
   readonly traces: Traces | undefined;
   /** Id of the management bot. */
@@ -258,6 +261,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     doorbell,
     figures: redisFigures(histories, pauses),
     troubles,
+    node: ownNode(),
     traces,
     async close() {
       await traces?.stop();

@@ -5,10 +5,12 @@ import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-interface Backlog {
+/** What waits in Redis over all partitions. */
+export interface Backlog {
   journal: number;
   fullestJournal: number;
   outbox: number;
+  webhooksDue: number;
   webhooksOverdue: number;
   /** in seconds, of the webhook that waits longest */
   webhookOverdueSeconds: number;
@@ -34,40 +36,49 @@ function stateOf(info: string): ServerState {
   };
 }
 
-export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
-  const onError = troubles.onDelay('the figures of Redis', 'what waits is told as it was before');
-  let backlog: Backlog = {
-    ...{ journal: 0, fullestJournal: 0, outbox: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
-  };
-  const servers = new Map<string, ServerState>();
-  let looking = false;
+const nothingWaits = (): Backlog => ({
+  ...{ journal: 0, fullestJournal: 0, outbox: 0 },
+  ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
+});
 
-  async function lookAt(partition: number, into: Backlog, now: number): Promise<void> {
+/** Errors: what Redis is unavailable with. */
+export async function readBacklog({
+  connection,
+  keys,
+}: Pick<Backends, 'connection' | 'keys'>): Promise<Backlog> {
+  const found = nothingWaits();
+  const now = Date.now();
+  const lookAt = async (partition: number) => {
     const client = connection.at(partition)?.client;
     if (!client) return;
     const due = keys.webhooksDue(partition);
-    const [journal, outbox, overdue, [, first] = []] = await Promise.all([
+    const [journal, outbox, all, overdue, [, first] = []] = await Promise.all([
       client.xlen(keys.journal(partition)),
       client.xlen(keys.outbox(partition)),
+      client.zcard(due),
       client.zcount(due, '-inf', now),
       client.zrange(due, '0', '0', 'WITHSCORES'),
     ]);
-    into.journal += journal;
-    into.fullestJournal = Math.max(into.fullestJournal, journal);
-    into.outbox += outbox;
-    into.webhooksOverdue += overdue;
+    found.journal += journal;
+    found.fullestJournal = Math.max(found.fullestJournal, journal);
+    found.outbox += outbox;
+    found.webhooksDue += all;
+    found.webhooksOverdue += overdue;
     const late = first === undefined ? 0 : (now - Number(first)) / 1_000;
-    into.webhookOverdueSeconds = Math.max(into.webhookOverdueSeconds, late);
-  }
+    found.webhookOverdueSeconds = Math.max(found.webhookOverdueSeconds, late);
+  };
+  await Promise.all(Array.from({ length: keys.partitions.count }, (_, partition) => lookAt(partition)));
+  return found;
+}
+
+export function startBacklog({ connection, keys, troubles, figures }: Backends): Role {
+  const onError = troubles.onDelay('the figures of Redis', 'what waits is told as it was before');
+  let backlog = nothingWaits();
+  const servers = new Map<string, ServerState>();
+  let looking = false;
 
   async function look(): Promise<void> {
-    const found: Backlog = {
-      ...{ journal: 0, fullestJournal: 0, outbox: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
-    };
-    const now = Date.now();
-    const partitions = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
-    await Promise.all(partitions.map((partition) => lookAt(partition, found, now)));
-    backlog = found;
+    backlog = await readBacklog({ connection, keys });
     const present = connection.nodes();
     const names = present.map(({ url }) => shownUrl(url));
     for (const name of servers.keys()) if (!names.includes(name)) servers.delete(name);

@@ -82,6 +82,10 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     ],
   });
   figures.push(...meter.figures);
+  backends.node.parts.push(() => {
+    const { drains, open } = worker.stats();
+    return { deliver: { ...meter.told(), drains, open, connections: sender.stats().connections } };
+  });
   await store.auth.start();
   store.sweep.start();
   recorder.start();

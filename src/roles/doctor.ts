@@ -3,6 +3,7 @@
 import { redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
 import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
+import { daysAhead } from '../postgres/day_partitions.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import type { Pool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
@@ -44,7 +45,7 @@ async function runningFlushers({ connection, keys }: Backends): Promise<number> 
   return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
 }
 
-async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
+export async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
   const { rows } = await pool.query<{ connections: number; max: number }>({
     name: 'doctor_connections',
     text: `select (select count(*) from pg_stat_activity where backend_type = 'client backend')::int as connections,
@@ -53,26 +54,28 @@ async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
   return { connections: rows[0]?.connections ?? 0, connectionsMax: rows[0]?.max ?? 0 };
 }
 
-async function gather(
+/** What findings are made from; `warnings` are what Redis is warned of. Errors: what Redis or Postgres is unavailable with. */
+export async function gather(
   backends: Backends,
   state: readonly PartitionState[],
   quarantined: number,
+  warnings: readonly string[],
 ): Promise<Facts> {
   const { native, note } = loadEngine();
-  const { config, connection, pool, ring } = backends;
-  const [check, servers, overdue, flushers, others, postgres, loss] = await Promise.all([
-    checkRedis(redisOf(config)),
+  const { connection, pool, ring } = backends;
+  const [servers, overdue, flushers, others, postgres, loss, ahead] = await Promise.all([
     Promise.all(connection.nodes().map(factsOf)),
     overdueWebhooks(backends),
     runningFlushers(backends),
     ring.others(),
     connectionsOf(pool),
     lastLoss(pool),
+    daysAhead(pool),
   ]);
   const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   return {
     engine: { native, note },
-    warnings: check.warnings,
+    warnings,
     servers,
     journal: {
       waiting: state.reduce((sum, { length }) => sum + length, 0),
@@ -80,6 +83,7 @@ async function gather(
       flushedAgo: flushed.length > 0 ? Date.now() - Math.max(...flushed) : null,
     },
     quarantined,
+    failureDaysAhead: ahead,
     overdueWebhooks: overdue,
     flushers,
     nodes: others.length,
@@ -141,5 +145,6 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
     text: 'select count(*) as count from quarantine',
   });
   say(`quarantine   ${rows[0]?.count ?? 0} entries`);
-  return !tell(await gather(backends, state, rows[0]?.count ?? 0), say);
+  const { warnings } = await checkRedis(redisOf(config));
+  return !tell(await gather(backends, state, rows[0]?.count ?? 0, warnings), say);
 }

@@ -23,6 +23,7 @@ import { demoPages } from '../web/demo.js';
 import { applicationPages } from '../web/pages.js';
 import type { Backends } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
+import { createOperations } from './operations.js';
 import type { Role } from './role.js';
 import { tracedRequests, traceResults } from './tracing.js';
 
@@ -123,6 +124,7 @@ export async function startFront(backends: Backends): Promise<Role> {
             onError: (error) =>
               log.error({ reason: (error as Error).message }, 'the keys of leak reports cannot be read'),
           }),
+    operations: createOperations(backends),
     trustedProxies: config.TRUSTED_PROXIES,
     onResult: traces && traceResults(traces),
     own,
@@ -148,6 +150,16 @@ export async function startFront(backends: Backends): Promise<Role> {
     access: access && accessListener(access, config.TRUSTED_PROXIES),
   });
   tellOfFront(metrics, backends, server);
+  backends.node.parts.push(() => ({
+    engine: `${engine.name} ${engine.version}`,
+    native: engine.native,
+    front: {
+      open: server.openRequests(),
+      polls: store.polls.waiting(),
+      streams: store.streams.count(),
+      calls: meter.told(limits.node_calls_told_max),
+    },
+  }));
   tellFigures(metrics, backends);
   await store.auth.start();
   log.info({ port: server.port }, 'serving');

@@ -86,7 +86,8 @@ function askOf({ from, to, deadLetters = false }: ReplayOptions): ReplayAsk {
 
 export async function replay(backends: Backends, name: string, options: ReplayOptions): Promise<void> {
   const ask = askOf(options);
-  const queued = await backends.store.replays.replay(await botOf(backends, name), ask);
+  const bot = await botOf(backends, name);
+  const { queued } = await backends.store.replays.replay(bot, ask, { type: 'operator' });
   say(`${queued} queued`);
 }
 

@@ -140,6 +140,8 @@ export interface Keys {
   guesses(partition: number, address: string): string;
   /** HASH of node → when it was last seen, and which keys and peppers it holds. In partition 0. Bounded by live nodes. */
   rings(): string;
+  /** HASH of node → when it was last seen, and what it tells of itself. In partition 0. Bounded by live nodes. */
+  nodes(): string;
   /** HASH: what every node of the installation must agree on. In partition 0. */
   installation(): string;
 }
@@ -206,6 +208,7 @@ export function makeKeys(count: number): Keys {
     flushers: () => `${at(0)}:flushers`,
     guesses: (p, address) => `${at(p)}:guesses:${address}`,
     rings: () => `${at(0)}:rings`,
+    nodes: () => `${at(0)}:nodes`,
     installation: () => `${at(0)}:installation`,
   };
 }

@@ -7,6 +7,7 @@
  */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
+import type { AuditActor } from '../postgres/audit.js';
 import * as dead from '../postgres/dead_updates.js';
 import { fillAttemptsMax, requestIdsOf, type StoreContext } from './context.js';
 import { type Queues, readUpdateFields, type UpdateEntry } from './queues.js';
@@ -30,6 +31,13 @@ export interface ReplayAsk {
   readonly ofOwner: boolean;
 }
 
+/** What was queued again: how many, and the first and the last of them by the ids that they had. */
+export interface Replayed {
+  readonly queued: number;
+  readonly first: number | null;
+  readonly last: number | null;
+}
+
 export const allDead: ReplayAsk = { from: 0, to: limits.id_max, delivered: false, ofOwner: true };
 
 export interface Replays {
@@ -41,10 +49,10 @@ export interface Replays {
   ): Promise<{ readonly items: readonly DeadLetter[]; readonly next: number | null }>;
   countDead(bot: number): Promise<number>;
   /**
-   * Queues updates again, oldest first, at most limits.replay_max; returns how many. Error: `too_many_requests` when so much
-   * waits already that it would be pushed out.
+   * Queues updates again, oldest first, at most limits.replay_max. With `actor` the audit log tells who did. Error:
+   * `too_many_requests` when so much waits already that it would be pushed out.
    */
-  replay(bot: number, ask: ReplayAsk): Promise<number>;
+  replay(bot: number, ask: ReplayAsk, actor?: AuditActor): Promise<Replayed>;
   /** Repeats what follows a committed replay. */
   finish(bot: number, id: number): Promise<void>;
   /** Removes all dead letters; returns how many. */
@@ -111,24 +119,31 @@ export function createReplays(
       };
     },
     countDead: (bot) => dead.countDead(db, bot),
-    async replay(bot, { from, to, delivered, ofOwner }) {
+    async replay(bot, { from, to, delivered, ofOwner }, actor) {
       const { pending } = await queues.info(bot);
       if (pending + limits.replay_max > limits.queue_length_max)
         fail('too_many_requests', { retry_after: 60 });
       let queued = 0;
+      let first: number | null = null;
+      let last: number | null = null;
+      let event: number | null = null;
       for (let next = from; queued < limits.replay_max; ) {
         const taken = await dead.takeReplay(
           db,
           bot,
           { from: next, to, delivered, ofOwner },
           limits.replay_batch_max,
+          actor ? { actor, event } : null,
         );
         if (taken === null) break;
         await push(bot, taken.id);
         queued += taken.updateIds.length;
-        next = (taken.updateIds.at(-1) as number) + 1;
+        first ??= taken.updateIds[0] as number;
+        last = taken.updateIds.at(-1) as number;
+        event = taken.event;
+        next = last + 1;
       }
-      return queued;
+      return { queued, first, last };
     },
     finish: push,
     async discard(bot) {

@@ -1,4 +1,4 @@
-/** The web application at `/app`: files of the build, held in memory in three encodings, under a strict policy. */
+/** The web application at `/app` and the operators' page at `/ops`: files of the build, held in memory in three encodings, under a strict policy. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
@@ -36,8 +36,21 @@ const policy = [
   'trusted-types petrel',
 ].join('; ');
 
+/** The operators' page shows nothing of other hosts, and its token opens everything: not even a policy for markup is allowed there. */
+const operatorsPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
 const safe = [
-  ['Content-Security-Policy', policy],
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],
   ['Referrer-Policy', 'no-referrer'],
@@ -87,6 +100,7 @@ function readAsset(folder: URL, name: string): Asset {
       ['Content-Type', types[extname(name)] ?? 'application/octet-stream'],
       ['Cache-Control', hashed ? 'public, max-age=31536000, immutable' : 'no-cache'],
       ['Vary', 'Accept-Encoding'],
+      ['Content-Security-Policy', name.startsWith('ops/') ? operatorsPolicy : policy],
       ...safe,
     ],
   };
@@ -126,8 +140,9 @@ export function applicationPages(folder = new URL('client/', import.meta.url)): 
       asset ??= readAsset(folder, name);
       send(request, asset);
     };
-    if (name === 'page.html') pages['/app'] = page;
-    pages[name === 'page.html' ? '/app/' : `/app/${name}`] = page;
+    const path = name.startsWith('ops/') ? `/${name}` : `/app/${name}`;
+    if (path.endsWith('/page.html')) pages[path.slice(0, -'/page.html'.length)] = page;
+    pages[path.replace(/\/page\.html$/, '/')] = page;
   }
   return pages;
 }

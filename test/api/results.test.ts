@@ -257,6 +257,9 @@ test('bots that change hands, and what operators and partners do', async () => {
     for (const of of [`bots/${bot.id}`, `users/${ann.id}`])
       await app(operator, verb, `/api/admin/${of}/suspension`);
   await app(operator, 'GET', `/api/admin/bots/${bot.id}/figures`);
+  for (const path of ['overview', 'bots', `bots/${bot.id}/dead_letters`])
+    await app(operator, 'GET', `/api/admin/${path}`);
+  await app(operator, 'POST', `/api/admin/bots/${bot.id}/dead_letters/replay`, {});
   await app(operator, 'POST', '/api/admin/reserved_usernames', { username: 'kept_name' });
   await app(operator, 'GET', '/api/admin/reserved_usernames');
   await app(operator, 'DELETE', '/api/admin/reserved_usernames/kept_name');

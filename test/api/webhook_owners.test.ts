@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { makeKeys } from '../../src/store/keys.js';
 import { makeCertificate } from '../support/certificates.js';
 import { openAnywhere } from '../support/cluster.js';
+import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
@@ -72,20 +73,7 @@ const arrived = (...texts: string[]) =>
 const attempts = async (query = '') => (await resultOf(own('GET', `deliveries${query}`))).items;
 const letters = async () => (await resultOf(own('GET', 'dead_letters'))).items;
 
-/** Makes what waits in the bot's queue a day old. */
-async function age(): Promise<void> {
-  const redis = openAnywhere(service.redis);
-  const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot.id);
-  const rows = await redis.xrangeBuffer(queue, '-', '+');
-  // The stream keeps its last id, so that the queue goes on behind it.
-  const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
-  await redis.del(queue);
-  for (const [i, [, fields]] of rows.entries()) {
-    fields[3] = Buffer.from(String(Date.now() - 25 * 3_600_000));
-    await redis.xadd(queue, `${last - rows.length + 1 + i}-0`, ...fields);
-  }
-  redis.disconnect();
-}
+const age = () => ageQueue(service, bot.id);
 
 async function die(...texts: string[]): Promise<number[]> {
   for (const text of texts) await say(text);

@@ -84,7 +84,7 @@ test('two replays at one instant queue each dead letter once', async () => {
     node.store.replays.replay(bot.id, allDead),
     other.store.replays.replay(bot.id, allDead),
   ]);
-  expect(counts.reduce((a, b) => a + b)).toBe(7);
+  expect(counts.reduce((sum, { queued }) => sum + queued, 0)).toBe(7);
   expect(await inQueue(bot)).toEqual(['0', '1', '2', '3', '4', '5', '6']);
 });
 

@@ -1,8 +1,12 @@
 /** Two people and a grammY bot, each seen live in the other's window: the short form of the browser tests. */
 import { Bot, InlineKeyboard } from 'grammy';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { makeKeys } from '../../src/store/keys.js';
+import { openAnywhere } from '../support/cluster.js';
+import { ageQueue } from '../support/queues.js';
+import { createFront } from '../support/role_process.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { startWorld, type World } from './world.js';
+import { startHook, startWorld, type World } from './world.js';
 
 // A machine that does other work draws slowly.
 vi.setConfig({ testTimeout: 120_000 });
@@ -14,7 +18,7 @@ let made: TestBot;
 let bot: Bot;
 
 beforeAll(async () => {
-  world = await startWorld();
+  world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
   const { service } = world;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   made = await service.newBot(alice, 'echo');
@@ -131,4 +135,91 @@ test('a post shows the same numbers on the page of one and in the chat of the ot
     .toBeGreaterThan(0);
   expect(world.faults()).toEqual([]);
   await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test('an operator sees the processes, has what died delivered again, and sees a killed process go', async () => {
+  const { service, wire } = world;
+  const second = await createFront(service.env, {});
+  const starting = second.start();
+  const hook = await startHook(500);
+  const hooked = await service.newBot(alice, 'hooked');
+  await service.openChat(alice, hooked);
+  await ageQueue(service, hooked.id);
+  await resultOf(service.bot(hooked, 'setWebhook', hook.settings));
+  await resultOf(service.app(alice, 'POST', `/api/chats/${hooked.id}/messages`, { text: 'waits' }));
+  const page = await world.open(null);
+  await page.goto(`${wire.url}/ops`);
+  const enter = async (token: string) => {
+    await page.getByLabel("Operator's token").fill(token);
+    await page.keyboard.press('Enter');
+  };
+  await enter(alice.token);
+  await page.getByRole('alert').getByText('not the token of the operator').waitFor();
+  await enter(service.adminToken);
+  const bots = page.getByRole('region', { name: 'Bots to look at, table' });
+  const row = bots.getByRole('row', { name: `@${hooked.username}` });
+  await row.getByText('500 Internal Server Error').waitFor();
+  await page.getByLabel('Order of bots').selectOption('Most dead letters');
+  await row.getByRole('button', { name: '1 dead letters' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('cell', { name: 'expired' }).waitFor();
+  hook.status = 200;
+  await dialog.getByRole('button', { name: 'Replay all' }).click();
+  await dialog.getByRole('button', { name: 'Yes, replay all' }).click();
+  await dialog
+    .getByRole('status')
+    .getByText(/^Update \d+ is queued again\.$/)
+    .waitFor();
+  await dialog.getByText('There are none.').waitFor();
+  await page.keyboard.press('Escape');
+  await expect.poll(() => hook.taken.size, { timeout: 20_000 }).toBe(2);
+  await starting;
+  const processes = page.getByRole('region', { name: 'Processes, table' });
+  await expect
+    .poll(() => processes.getByRole('row', { name: /^front/ }).count(), { timeout: 15_000 })
+    .toBe(2);
+  await second.kill();
+  const killed = processes.getByRole('row', { name: `· ${second.pid}` });
+  const redis = openAnywhere(service.redis);
+  const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
+  /** As if so much time had passed since it last told of itself. */
+  const pass = async (ms: number) => {
+    for (const [node, text] of Object.entries(await redis.hgetall(key)))
+      if (text.includes(`"pid":${second.pid},`))
+        await redis.hset(key, node, `${Number(text.split(' ', 1)) - ms}${text.slice(text.indexOf(' '))}`);
+  };
+  await pass(8_000);
+  await killed.getByText(/silent for/).waitFor();
+  await page.getByText(`front ${second.pid} on`).waitFor();
+  await pass(30_000);
+  await killed.waitFor({ state: 'detached' });
+  redis.disconnect();
+  // Nothing but what this origin serves runs there, and no text becomes markup.
+  const hit = await page.evaluate(() => {
+    const script = document.createElement('script');
+    const attempt = (act: () => void) => {
+      try {
+        act();
+        return 'done';
+      } catch {
+        return 'refused';
+      }
+    };
+    const told = [
+      attempt(() => {
+        script.textContent = 'window.hit = 1';
+      }),
+      attempt(() => {
+        document.body.innerHTML = '<img src="x" onerror="window.hit = 1">';
+      }),
+    ];
+    document.body.append(script);
+    return [...told, (window as { hit?: number }).hit];
+  });
+  expect(hit).toEqual(['refused', 'refused', undefined]);
+  expect(page.url()).not.toContain(service.adminToken);
+  expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain(service.adminToken);
+  expect(world.faults().filter((fault) => !/Trusted/.test(fault))).toEqual([]);
+  await page.context().close();
+  await hook.close();
 });

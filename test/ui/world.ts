@@ -1,6 +1,8 @@
 /** A browser, the real service behind a connection that can be cut, and people who look at it through windows. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { makeCertificate } from '../support/certificates.js';
+import { startReceiver } from '../support/receivers.js';
 import { type Service, startService, type TestUser } from '../support/service.js';
 
 const flags = [
@@ -137,4 +139,22 @@ export async function shownMessages(page: Page): Promise<ReadonlyMap<number, str
     await page.waitForTimeout(60);
   }
   return found;
+}
+
+/** A receiver of webhooks that answers with a status, which tests change, and knows the ids of what it took. */
+export async function startHook(status: number) {
+  const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+  const taken = new Set<number>();
+  const receiver = await startReceiver(certificate, (_, response, body) => {
+    if (hook.status < 300) taken.add(JSON.parse(body.toString()).update_id);
+    response.writeHead(hook.status).end();
+  });
+  const hook = {
+    status,
+    taken,
+    /** Of `setWebhook`. */
+    settings: { url: `https://127.0.0.1:${receiver.port}/`, certificate: certificate.cert },
+    close: receiver.close,
+  };
+  return hook;
 }

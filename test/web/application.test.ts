@@ -43,27 +43,44 @@ const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));
 
 describe('its pages', () => {
-  test('are served under a strict policy, all that they load from this host', async () => {
-    const page = await load('/app');
-    expect(page.status).toBe(200);
-    expect(page.headers).toMatchObject({
-      'content-type': 'text/html; charset=utf-8',
-      'cache-control': 'no-cache',
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-    });
-    const policy = page.headers['content-security-policy'] ?? '';
-    for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'"])
-      expect(policy.split('; ')).toContain(part);
-    expect(policy).not.toMatch(/unsafe|\*/);
-    const loaded = [...String(page.bytes).matchAll(/(?:src|href)="([^"]+)"/g)].map(
-      ([, path]) => path as string,
-    );
-    expect(loaded.length).toBeGreaterThan(3);
-    for (const path of loaded) {
-      expect(path).toMatch(/^\/app\//);
-      expect((await load(path)).status, path).toBe(200);
-    }
+  test.each(['/app', '/ops'])(
+    'are served under a strict policy, all that %s loads from this host',
+    async (at) => {
+      const page = await load(at);
+      expect(page.status).toBe(200);
+      expect(page.headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-cache',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+      });
+      const policy = page.headers['content-security-policy'] ?? '';
+      for (const part of [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+      ])
+        expect(policy.split('; ')).toContain(part);
+      expect(policy).not.toMatch(/unsafe|\*/);
+      const loaded = [...String(page.bytes).matchAll(/(?:src|href)="([^"]+)"/g)].map(
+        ([, path]) => path as string,
+      );
+      expect(loaded.length).toBeGreaterThan(2);
+      for (const path of loaded) {
+        expect(path.startsWith(`${at}/`), path).toBe(true);
+        expect((await load(path)).status, path).toBe(200);
+      }
+    },
+  );
+
+  test('the page of operators takes nothing from other hosts, not even a picture, and no text for markup', async () => {
+    const parts = ((await load('/ops/')).headers['content-security-policy'] ?? '').split('; ');
+    for (const part of ["img-src 'self'", "connect-src 'self'", "trusted-types 'none'"])
+      expect(parts).toContain(part);
+    expect(parts.join()).not.toMatch(/https:|blob:|data:/);
+    expect((await load('/ops', {}, 'POST')).status).toBe(405);
+    expect((await load('/ops/page.html')).status).toBe(404);
   });
 
   test('the first load takes less than 200 KB, and what has a hash in its name is kept for good', async () => {

@@ -42,6 +42,7 @@ export const replayUpdates = defineEndpoint({
   errors: ['bot_not_found', 'not_bot_owner'],
   handler: async ({ user, store }, { bot_id, ...given }) => {
     const bot = await store.bots.owned(user.id, bot_id);
-    return { queued: await store.replays.replay(bot.id, askOf(given)) };
+    const { queued } = await store.replays.replay(bot.id, askOf(given));
+    return { queued };
   },
 });

@@ -1,0 +1,162 @@
+/**
+ * What each process tells the others of itself: counters that it keeps anyway, written every few seconds into one hash in Redis, where
+ * any front reads them for operators. Nothing of it is on the path of a call.
+ */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { type NodeCore, type NodeTold, nodeCore, nodeTold } from '../api/operations.js';
+import { limits } from '../limits.js';
+import { durationBounds } from '../obs/distribution.js';
+import type { RedisConnection } from '../redis/connection.js';
+import { version } from '../version.js';
+import type { Backends } from './backends.js';
+import type { Role } from './role.js';
+
+/** What the roles of a process add. */
+export type NodePart = Pick<NodeTold, 'engine' | 'native' | 'front' | 'deliver' | 'flush'>;
+
+export interface OwnNode {
+  readonly id: string;
+  /** What a role reads of itself whenever the process tells. */
+  readonly parts: Array<() => NodePart>;
+  /** What was told last; null before that. */
+  told: NodeTold | null;
+}
+
+export const ownNode = (): OwnNode => ({ id: randomBytes(6).toString('base64url'), parts: [], told: null });
+
+/** As it was told, when by the clock of Redis, and how long ago that was, in ms. */
+export type SeenNode = (NodeTold | NodeCore) & { readonly told_ms: number; readonly silent_ms: number };
+
+/** ms, by the server's clock: those of nodes may differ */
+async function clockOf(client: RedisConnection['client']): Promise<number> {
+  const [seconds, micros] = await client.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+}
+
+/** Another version may tell otherwise; what every version tells is understood. */
+function understood(text: string): NodeTold | NodeCore | null {
+  try {
+    const told: unknown = JSON.parse(text);
+    const whole = nodeTold.safeParse(told);
+    return whole.success ? whole.data : (nodeCore.safeParse(told).data ?? null);
+  } catch {
+    return null;
+  }
+}
+
+/** The processes that told of themselves lately, those that ended without a word for up to limits.node_age_ms_max. */
+export async function readNodes({
+  connection,
+  keys,
+}: Pick<Backends, 'connection' | 'keys'>): Promise<SeenNode[]> {
+  const client = connection.at(0)?.client;
+  if (!client) throw new Error('the server of partition 0 is away');
+  const [now, all] = await Promise.all([clockOf(client), client.hgetall(keys.nodes())]);
+  const seen: SeenNode[] = [];
+  const gone: string[] = [];
+  for (const [name, text] of Object.entries(all)) {
+    const space = text.indexOf(' ');
+    const told_ms = Number(text.slice(0, space));
+    const silent_ms = Math.max(0, now - told_ms);
+    const told = silent_ms > limits.node_age_ms_max ? null : understood(text.slice(space + 1));
+    if (told === null) gone.push(name);
+    else if (seen.length < limits.nodes_shown_max) seen.push({ ...told, told_ms, silent_ms });
+  }
+  if (gone.length > 0) await client.hdel(keys.nodes(), ...gone);
+  return seen;
+}
+
+/** How the process itself fares, over the time since the last look. */
+function createPulse() {
+  const delay = monitorEventLoopDelay({ resolution: 20 });
+  delay.enable();
+  let before = { cpu: process.cpuUsage(), at: performance.now() };
+  const inMs = (nanoseconds: number) => Math.round(nanoseconds / 10_000) / 100;
+  return {
+    read() {
+      const now = { cpu: process.cpuUsage(), at: performance.now() };
+      const used = now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system;
+      const share = used / 1_000 / Math.max(1, now.at - before.at);
+      before = now;
+      const found = {
+        // The timer that measures is itself due every 20 ms.
+        loop_p99_ms: Math.max(0, inMs(delay.percentile(99)) - 20),
+        loop_max_ms: Math.max(0, inMs(delay.max) - 20),
+        cpu: Math.round(share * 1_000) / 1_000,
+        memory_bytes: process.memoryUsage.rss(),
+      };
+      delay.reset();
+      return found;
+    },
+    stop: () => delay.disable(),
+  };
+}
+
+/** Of all scripts, by bucket. */
+function scriptTimes({ runner }: Backends): number[] {
+  const sum = new Array<number>(durationBounds.length + 1).fill(0);
+  for (const { counts } of runner.times.byName.values())
+    for (const [i, count] of counts.entries()) sum[i] = (sum[i] as number) + count;
+  return sum;
+}
+
+const look_ms = 500;
+
+/** Tells of this process until it is stopped, and at once when it begins to leave. The last role of a process to start. */
+export const tellAs =
+  (role: string) =>
+  async (backends: Backends, isStopping: () => boolean): Promise<Role> => {
+    const { node, connection, keys, troubles } = backends;
+    const onError = troubles.onDelay(
+      'what processes tell of themselves',
+      'operators see this process as silent',
+    );
+    const pulse = createPulse();
+    const since_ms = Math.round(performance.timeOrigin);
+
+    async function tell(): Promise<void> {
+      const told: NodeTold = {
+        ...{ id: node.id, role, host: hostname(), pid: process.pid, version, since_ms },
+        state: isStopping() ? 'leaving' : 'serving',
+        ...pulse.read(),
+        scripts: scriptTimes(backends),
+        ...Object.assign({}, ...node.parts.map((part) => part())),
+      };
+      node.told = told;
+      const client = connection.at(0)?.client;
+      if (client)
+        await client.hset(keys.nodes(), node.id, `${await clockOf(client)} ${JSON.stringify(told)}`);
+    }
+
+    let telling: Promise<void> | undefined;
+    let dueAt = 0;
+    let left = false;
+    const look = () => {
+      const leaves = isStopping() && !left;
+      if (telling || (!leaves && performance.now() < dueAt)) return;
+      left ||= leaves;
+      dueAt = performance.now() + limits.node_tell_ms - look_ms / 2;
+      telling = tell()
+        .catch(onError)
+        .finally(() => {
+          telling = undefined;
+        });
+    };
+    look();
+    // Each start clears away those that ended without a word: nobody else may ever look.
+    await readNodes(backends).catch(onError);
+    const timer = setInterval(look, look_ms);
+    return {
+      async stop() {
+        clearInterval(timer);
+        pulse.stop();
+        await telling;
+        await connection
+          .at(0)
+          ?.client.hdel(keys.nodes(), node.id)
+          .catch(() => undefined);
+      },
+    };
+  };

@@ -1,0 +1,71 @@
+/** Calls for operators, with the token of the installation: it is kept for this tab alone and is never part of an address. */
+import { Cell } from '../signal.js';
+
+const key = 'petrel.ops';
+
+function kept(): string {
+  try {
+    return sessionStorage.getItem(key) ?? '';
+  } catch {
+    return '';
+  }
+}
+
+/** '' when nobody is signed in. */
+export const token = new Cell(kept());
+/** Why the token is gone, for who looks. */
+export const refusal = new Cell('');
+
+export function keepToken(secret: string): void {
+  try {
+    if (secret === '') sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, secret);
+  } catch {
+    // It holds until the page is left.
+  }
+  token.set(secret);
+}
+
+export class CallFailure extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(text);
+    this.status = status;
+  }
+}
+
+interface Told<T> {
+  ok?: boolean;
+  result?: T;
+  description?: string;
+}
+
+const answer_ms_max = 15_000;
+
+/** The `result` of a call below `/api/admin/`. Throws a CallFailure, or what `fetch` throws; a refused token is forgotten. */
+export async function call<T>(path: string, body?: object, as = token.value): Promise<T> {
+  const headers: Record<string, string> = { Authorization: `Bearer ${as}` };
+  if (body) {
+    headers['Content-Type'] = 'application/json';
+    // A call that the browser sends again is made once. (`randomUUID` is not there on plain HTTP.)
+    headers['Idempotency-Key'] = [...crypto.getRandomValues(new Uint32Array(4))].join('-');
+  }
+  const answer = await fetch(`/api/admin/${path}`, {
+    method: body ? 'POST' : 'GET',
+    headers,
+    body: body && JSON.stringify(body),
+    cache: 'no-store',
+    credentials: 'omit',
+    signal: AbortSignal.timeout(answer_ms_max),
+  });
+  const told = (await answer.json().catch(() => ({}))) as Told<T>;
+  if (answer.ok && told.ok) return told.result as T;
+  if (answer.status === 401 && as === token.value && as !== '') {
+    refusal.set('The token is not accepted any more.');
+    keepToken('');
+  }
+  throw new CallFailure(answer.status, told.description ?? answer.statusText);
+}
+
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,284 @@
+/** Bots that need a look, and their dead letters, which are delivered again from here. */
+import { type FormEvent, useCallback, useEffect, useState } from 'react';
+import { call, reasonOf } from './api.js';
+import { count, span, time } from './format.js';
+import { useRepeated } from './live.js';
+import { type Column, Dialog, Section, Table } from './parts.js';
+import type { Letter, RankedBot } from './types.js';
+
+const orders = [
+  ['pending', 'Most waiting'],
+  ['failures', 'Most failures'],
+  ['dead_letters', 'Most dead letters'],
+] as const;
+
+interface Page {
+  items: Letter[];
+  next_cursor?: string;
+}
+
+interface Replayed {
+  queued: number;
+  from_update_id?: number;
+  to_update_id?: number;
+}
+
+function told({ queued, from_update_id: from, to_update_id: to }: Replayed): string {
+  if (queued === 0) return 'Nothing was queued: none of these is a dead letter any more.';
+  if (queued === 1) return `Update ${from} is queued again.`;
+  return `${count(queued)} updates are queued again: ${from} to ${to}.`;
+}
+
+function Letters({ bot, close }: { bot: RankedBot; close: () => void }) {
+  const [page, setPage] = useState<Page | null>(null);
+  const [said, setSaid] = useState('');
+  const [failure, setFailure] = useState('');
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const path = `bots/${bot.id}/dead_letters`;
+  const load = useCallback(
+    async (cursor?: string) => {
+      try {
+        const found = await call<Page>(`${path}?limit=50${cursor ? `&cursor=${cursor}` : ''}`);
+        setPage((before) =>
+          cursor && before ? { ...found, items: [...before.items, ...found.items] } : found,
+        );
+      } catch (error) {
+        setFailure(reasonOf(error));
+      }
+    },
+    [path],
+  );
+  useEffect(() => void load(), [load]);
+  async function replay(range: { from_update_id?: number; to_update_id?: number }) {
+    setBusy(true);
+    setAsking(false);
+    setFailure('');
+    try {
+      setSaid(told(await call<Replayed>(`${path}/replay`, range)));
+    } catch (error) {
+      setFailure(reasonOf(error));
+    }
+    await load();
+    setBusy(false);
+  }
+  const columns: ReadonlyArray<Column<Letter>> = [
+    { name: 'Update', show: ({ update_id }) => <code>{update_id}</code> },
+    { name: 'Type', show: ({ type }) => type.replaceAll('_', ' ') },
+    { name: 'Given up', show: ({ date }) => time(date), wide: true },
+    { name: 'Why', show: ({ reason }) => reason.replaceAll('_', ' ') },
+    {
+      name: 'Again',
+      show: ({ update_id: id }) => (
+        <button
+          type="button"
+          className="button small"
+          disabled={busy}
+          aria-label={`Replay update ${id}`}
+          onClick={() => void replay({ from_update_id: id, to_update_id: id })}
+        >
+          Replay
+        </button>
+      ),
+    },
+  ];
+  return (
+    <Dialog title={`Dead letters of @${bot.username}`} close={close}>
+      <div className="stack">
+        <p className="muted">
+          They are delivered again under the ids that they had, behind what waits. The owner reads of it in
+          the audit log. What people wrote is shown to the owner alone.
+        </p>
+        <p role="status" className={said ? 'said' : ''}>
+          {said}
+        </p>
+        {failure && (
+          <p className="failure" role="alert">
+            {failure}
+          </p>
+        )}
+        {page && page.items.length > 0 && (
+          <div className="row wrap">
+            {asking ? (
+              <>
+                <span className="grow">Deliver all of them again, at most 10,000?</span>
+                <button
+                  type="button"
+                  className="button primary"
+                  disabled={busy}
+                  onClick={() => void replay({})}
+                >
+                  Yes, replay all
+                </button>
+                <button type="button" className="button" onClick={() => setAsking(false)}>
+                  Cancel
+                </button>
+              </>
+            ) : (
+              <button
+                type="button"
+                className="button primary"
+                disabled={busy}
+                onClick={() => setAsking(true)}
+              >
+                Replay all
+              </button>
+            )}
+          </div>
+        )}
+        {page && (
+          <Table
+            label="Dead letters"
+            rows={page.items}
+            id={({ update_id }) => update_id}
+            columns={columns}
+            empty="There are none."
+          />
+        )}
+        {page?.next_cursor && (
+          <button type="button" className="button" onClick={() => void load(page.next_cursor)}>
+            More
+          </button>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+function columnsOf(open: (bot: RankedBot) => void): ReadonlyArray<Column<RankedBot>> {
+  return [
+    {
+      name: 'Bot',
+      show: (bot) => (
+        <>
+          @{bot.username}
+          <small>{bot.webhook_host ?? 'polls'}</small>
+        </>
+      ),
+    },
+    { name: 'Waiting', by: ({ pending }) => pending, show: ({ pending }) => count(pending), number: true },
+    {
+      name: 'Failing for',
+      by: ({ failing_since: since }) => (since === undefined ? 0 : Date.now() / 1_000 - since),
+      show: ({ failing_since: since }) =>
+        since === undefined ? (
+          <span className="muted">–</span>
+        ) : (
+          <span className="bad">{span(Date.now() - since * 1_000)}</span>
+        ),
+      number: true,
+    },
+    {
+      name: 'Last error',
+      show: (bot) => <span className="error-text">{bot.last_error ?? '–'}</span>,
+      wide: true,
+    },
+    { name: 'Failed', by: ({ failed }) => failed, show: ({ failed }) => count(failed), number: true },
+    {
+      name: 'Delivered',
+      by: (bot) => bot.delivered,
+      show: (bot) => count(bot.delivered),
+      number: true,
+      wide: true,
+    },
+    {
+      name: 'Dead letters',
+      by: (bot) => bot.dead_letters,
+      show: (bot) =>
+        bot.dead_letters === 0 ? (
+          <span className="muted">0</span>
+        ) : (
+          <button
+            type="button"
+            className="button small"
+            aria-label={`${bot.dead_letters} dead letters of @${bot.username}`}
+            onClick={() => open(bot)}
+          >
+            {count(bot.dead_letters)}
+          </button>
+        ),
+      number: true,
+    },
+  ];
+}
+
+export function Bots({ paused }: { paused: boolean }) {
+  const [order, setOrder] = useState<string>('pending');
+  const [named, setNamed] = useState('');
+  const [typed, setTyped] = useState('');
+  const [found, setFound] = useState<{ for: string; bots: RankedBot[] } | null>(null);
+  const [failure, setFailure] = useState('');
+  const [opened, setOpened] = useState<RankedBot | null>(null);
+  const query = named ? `bot=${encodeURIComponent(named)}` : `order=${order}&limit=20`;
+  const load = useCallback(async () => {
+    try {
+      setFound({ for: query, bots: await call<RankedBot[]>(`bots?${query}`) });
+      setFailure('');
+    } catch (error) {
+      setFailure(reasonOf(error).replace(/^Not Found: /, ''));
+    }
+  }, [query]);
+  useEffect(() => void load(), [load]);
+  useRepeated(load, 4_000, paused);
+  const search = (event: FormEvent) => {
+    event.preventDefault();
+    setNamed(typed.trim());
+  };
+  return (
+    <Section
+      title="Bots to look at"
+      aside={
+        <form className="row wrap filters" onSubmit={search}>
+          <select
+            aria-label="Order of bots"
+            value={order}
+            onChange={(event) => {
+              setOrder(event.target.value);
+              setNamed('');
+              setTyped('');
+            }}
+          >
+            {orders.map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </select>
+          <input
+            type="search"
+            aria-label="One bot, by username or id"
+            placeholder="@bot or id"
+            value={typed}
+            onChange={(event) => {
+              setTyped(event.target.value);
+              if (event.target.value === '') setNamed('');
+            }}
+          />
+        </form>
+      }
+    >
+      {failure && (
+        <p className="failure" role="alert">
+          {failure}
+        </p>
+      )}
+      <Table
+        key={query}
+        label="Bots to look at"
+        rows={found?.for === query ? found.bots : []}
+        id={({ id }) => id}
+        columns={columnsOf(setOpened)}
+        empty={found?.for !== query ? 'Looking …' : named ? 'There is no such bot.' : 'No bot needs a look.'}
+      />
+      {opened && (
+        <Letters
+          bot={opened}
+          close={() => {
+            setOpened(null);
+            void load();
+          }}
+        />
+      )}
+    </Section>
+  );
+}

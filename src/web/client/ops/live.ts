@@ -1,0 +1,96 @@
+/** What the page shows, asked for every few seconds while somebody looks, one question at a time. */
+import { useEffect, useRef, useState } from 'react';
+import { CallFailure, call, reasonOf, token } from './api.js';
+import { type Rates, Rating } from './rates.js';
+import type { Overview } from './types.js';
+
+const points_max = 90;
+
+export interface Point {
+  requests: number;
+  failed: number;
+  p99: number;
+  delivered: number;
+  undelivered: number;
+  journal: number;
+  overdue: number;
+  dead: number;
+  open: number;
+}
+
+export interface View {
+  overview: Overview | null;
+  rates: Rates | null;
+  history: readonly Point[];
+  /** '' while all is well */
+  failure: string;
+}
+
+export const openOf = (overview: Overview): number =>
+  overview.nodes.reduce((sum, { front }) => sum + (front?.open ?? 0), 0);
+
+function pointOf(overview: Overview, rates: Rates): Point {
+  return {
+    requests: rates.requests,
+    failed: rates.failed,
+    p99: rates.p99 ?? 0,
+    delivered: rates.delivered,
+    undelivered: rates.undelivered,
+    journal: overview.journal?.waiting ?? 0,
+    overdue: overview.queues?.webhooks_overdue ?? 0,
+    dead: overview.postgres?.dead_letters ?? 0,
+    open: openOf(overview),
+  };
+}
+
+const rest = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+
+/** Calls `ask` now and every `ms` until it is paused; not while the page is hidden. It must not reject. */
+export function useRepeated(ask: () => Promise<void>, ms: number, paused: boolean): void {
+  const latest = useRef(ask);
+  latest.current = ask;
+  useEffect(() => {
+    if (paused) return;
+    const end = new AbortController();
+    void (async () => {
+      while (!end.signal.aborted) {
+        if (!document.hidden) await latest.current();
+        await rest(ms, end.signal);
+      }
+    })();
+    return () => end.abort();
+  }, [ms, paused]);
+}
+
+export function useView(paused: boolean): View {
+  const [view, setView] = useState<View>({ overview: null, rates: null, history: [], failure: '' });
+  const rating = useRef(new Rating());
+  useRepeated(
+    async () => {
+      try {
+        const overview = await call<Overview>('overview');
+        const rates = rating.current.add(overview);
+        setView(({ history }) => ({
+          overview,
+          rates,
+          history: rates ? [...history, pointOf(overview, rates)].slice(-points_max) : history,
+          failure: '',
+        }));
+      } catch (error) {
+        if (token.value === '') return;
+        const text = error instanceof CallFailure ? reasonOf(error) : 'No front answers';
+        setView((before) => ({ ...before, failure: text }));
+      }
+    },
+    2_000,
+    paused,
+  );
+  return view;
+}

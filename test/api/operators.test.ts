@@ -1,0 +1,183 @@
+/** What operators see of the whole installation, and dead letters that they have delivered again. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { overview } from '../../src/api/operations.js';
+import { makeKeys } from '../../src/store/keys.js';
+import { type Books, keepBooks } from '../delivery/world.js';
+import { openAnywhere } from '../support/cluster.js';
+import { ageQueue } from '../support/queues.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+let operator: { readonly token: string };
+let books: Books;
+let owner: TestUser;
+let bot: TestBot;
+let status = 200;
+type Shown = ReturnType<typeof overview.parse>;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  operator = { token: service.adminToken };
+  books = await keepBooks(() => status);
+  owner = await service.newUser('olga');
+  bot = await service.newBot(owner, 'seen');
+  await service.openChat(owner, bot);
+  await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
+});
+afterAll(async () => {
+  await service?.stop();
+  await books?.close();
+});
+
+const admin = (verb: string, path: string, body?: unknown, front = 0) =>
+  service.app(operator, verb, `/api/admin/${path}`, body, front);
+const look = async (front = 0): Promise<Shown> => resultOf(admin('GET', 'overview', undefined, front));
+const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+const hook = () => {
+  const { url, certificate } = books;
+  return resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
+};
+const letters = async (query = '') => resultOf(admin('GET', `bots/${bot.id}/dead_letters${query}`));
+const ofBot = async () => (await resultOf(admin('GET', `bots?bot=${bot.username}`)))[0];
+
+/** Updates that nobody took for a day. */
+async function die(...texts: string[]): Promise<number[]> {
+  await resultOf(service.bot(bot, 'deleteWebhook'));
+  for (const text of texts) await say(text);
+  await ageQueue(service, bot.id);
+  await hook();
+  await expect.poll(async () => (await letters()).items.length, { timeout: 10_000 }).toBe(texts.length);
+  return (await letters()).items.map(({ update_id }: { update_id: number }) => update_id);
+}
+
+test.each([
+  ['GET', '/api/admin/overview'],
+  ['GET', '/api/admin/bots'],
+  ['GET', '/api/admin/bots/1/dead_letters'],
+  ['POST', '/api/admin/bots/1/dead_letters/replay'],
+])('%s %s is for operators alone', async (verb, path) => {
+  for (const token of ['', 'wrong', owner.token])
+    expect(await service.app({ token }, verb, path)).toMatchObject({
+      status: 401,
+      body: { ok: false, error_code: 401, description: 'Unauthorized' },
+    });
+});
+
+test('every front tells of all processes, with counters that only grow', async () => {
+  await expect
+    .poll(async () => (await look()).nodes.map(({ role }) => role), { timeout: 10_000 })
+    .toEqual(['deliver', 'flush', 'front', 'front']);
+  const [first, second] = [await look(0), await look(1)];
+  expect(second.nodes.map(({ id }) => id)).toEqual(first.nodes.map(({ id }) => id));
+  expect(first.node).not.toBe(second.node);
+  const pids = [service.deliver, service.flush, ...service.fronts].map(({ pid }) => pid);
+  expect(first.nodes.map(({ pid }) => pid).sort()).toEqual(pids.sort());
+  for (const { state, loop_p99_ms, memory_bytes, scripts } of first.nodes) {
+    expect([state, typeof loop_p99_ms]).toEqual(['serving', 'number']);
+    expect(memory_bytes).toBeGreaterThan(10_000_000);
+    expect(scripts).toHaveLength(first.bounds_seconds.length + 1);
+  }
+  const meOf = ({ nodes }: Shown) => {
+    const calls = nodes.flatMap(({ front }) => front?.calls ?? []).filter(({ call }) => call === 'getMe');
+    const sum = (counts: readonly number[]) => counts.reduce((a, b) => a + b, 0);
+    return { ok: sum(calls.map(({ ok }) => ok)), timed: sum(calls.flatMap(({ times }) => times)) };
+  };
+  const before = meOf(await look());
+  for (const front of [0, 1, 0, 1, 0]) await resultOf(service.bot(bot, 'getMe', {}, front));
+  await expect
+    .poll(async () => meOf(await look()), { timeout: 10_000 })
+    .toEqual({ ok: before.ok + 5, timed: before.timed + 5 });
+  expect(first).toMatchObject({ journal: { quarantined: 0 }, queues: { outbox: 0 } });
+  expect(first.redis?.[0]).toMatchObject({ appending: true });
+  expect(first.postgres?.connections).toBeGreaterThan(0);
+  expect(first.findings.filter(({ bad }) => bad)).toEqual([]);
+});
+
+test('a process of another version is told of, one that went long ago and rubbish are cleared away', async () => {
+  const redis = openAnywhere(service.redis);
+  const key = makeKeys(Number(service.env.PARTITIONS ?? 64)).nodes();
+  const core = { id: 'x', role: 'later', host: 'h', pid: 1, version: '9.0.0', since_ms: 1, state: 'serving' };
+  const [seconds] = (await redis.call('TIME')) as [string];
+  const now = Number(seconds) * 1_000;
+  await redis.hset(key, {
+    x: `${now} ${JSON.stringify({ ...core, told: 'otherwise' })}`,
+    quiet: `${now - 10_000} ${JSON.stringify({ ...core, id: 'quiet', role: 'quiet' })}`,
+    old: `${now - 31_000} ${JSON.stringify({ ...core, id: 'old', role: 'old' })}`,
+    bad: `${now} {`,
+  });
+  await expect.poll(async () => (await look()).nodes.length).toBe(6);
+  const { nodes, findings } = await look();
+  expect(nodes.find(({ id }) => id === 'x')).toMatchObject(core);
+  expect(findings.map(({ what }) => what)).toContain('quiet 1 on h has gone silent');
+  expect(findings.map(({ what }) => what).join()).not.toContain('later 1');
+  expect((await redis.hkeys(key)).filter((id) => ['old', 'bad'].includes(id))).toEqual([]);
+  await redis.hdel(key, 'x', 'quiet');
+  redis.disconnect();
+});
+
+test('bots are ranked by what waits, fails and died, and found by name or id', async () => {
+  status = 500;
+  await hook();
+  await say('one');
+  await say('two');
+  await expect.poll(async () => (await ofBot()).failed, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect
+    .poll(async () => (await resultOf(admin('GET', 'bots?order=failures')))[0], { timeout: 10_000 })
+    .toMatchObject({ id: bot.id, username: bot.username, pending: 2, delivered: 0, dead_letters: 0 });
+  const shown = await ofBot();
+  expect(shown).toMatchObject({
+    webhook_host: new URL(books.url).host,
+    failing_since: expect.any(Number),
+    last_error: 'Wrong response from the webhook: 500 Internal Server Error',
+  });
+  const pending = await resultOf(admin('GET', 'bots?limit=1'));
+  expect(pending).toMatchObject([{ id: bot.id, pending: 2 }]);
+  expect(await resultOf(admin('GET', `bots?bot=${bot.id}`))).toMatchObject([{ id: bot.id }]);
+  expect(await resultOf(admin('GET', `bots?bot=%40${bot.username}`))).toMatchObject([{ id: bot.id }]);
+  expect(await admin('GET', 'bots?bot=nobody_has_it')).toMatchObject({ status: 404 });
+  expect(await admin('GET', 'bots?order=age')).toMatchObject({
+    status: 400,
+    body: { description: 'Bad Request: parameter "order" must be pending, failures, dead_letters' },
+  });
+  await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
+});
+
+test('dead letters are listed without what people wrote, replayed in a range or all, and the owner is told', async () => {
+  status = 200;
+  const ids = await die('one', 'two', 'three');
+  const page = await letters();
+  expect(page.items).toEqual(
+    ids.map((update_id) => ({ update_id, type: 'message', reason: 'expired', date: expect.any(Number) })),
+  );
+  const first = await letters('?limit=2');
+  expect((await letters(`?cursor=${first.next_cursor}`)).items).toEqual(page.items.slice(2));
+  expect(await resultOf(admin('GET', 'bots?order=dead_letters'))).toMatchObject([
+    { id: bot.id, dead_letters: 3 },
+  ]);
+  const replay = (body: object) => admin('POST', `bots/${bot.id}/dead_letters/replay`, body);
+  expect(await replay({ from_update_id: ids[1], to_update_id: ids[0] })).toMatchObject({ status: 400 });
+  expect(await resultOf(replay({ from_update_id: ids[1], to_update_id: ids[1] }))).toEqual({
+    ...{ queued: 1, from_update_id: ids[1], to_update_id: ids[1] },
+  });
+  expect(await resultOf(replay({}))).toEqual({ queued: 2, from_update_id: ids[0], to_update_id: ids[2] });
+  expect(await resultOf(replay({}))).toEqual({ queued: 0 });
+  await books.tookIn(3, 10_000);
+  expect(books.taken.map(({ updateId }) => updateId)).toEqual([ids[1], ids[0], ids[2]]);
+  const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));
+  const told = items.filter(({ event }: { event: string }) => event === 'updates_replayed');
+  expect(told).toMatchObject([
+    { actor: { type: 'operator' }, details: { queued: 2, from_update_id: ids[0], to_update_id: ids[2] } },
+    { actor: { type: 'operator' }, details: { queued: 1, from_update_id: ids[1], to_update_id: ids[1] } },
+  ]);
+  const missing = await admin('POST', 'bots/999999999/dead_letters/replay', {});
+  expect(missing).toMatchObject({ status: 404, body: { description: 'Not Found: bot not found' } });
+});
+
+test('a process that leaves in order is gone at once', async () => {
+  const [, second] = service.fronts;
+  const pids = async () => (await look()).nodes.map(({ pid }) => pid);
+  const was = second?.pid as number;
+  expect(await pids()).toContain(was);
+  await second?.stop();
+  await expect.poll(pids).not.toContain(was);
+});

@@ -1,0 +1,19 @@
+/** What tests do to the queues of updates that no call does. */
+import { makeKeys } from '../../src/store/keys.js';
+import { openAnywhere } from './cluster.js';
+import type { Service } from './service.js';
+
+/** Makes what waits in a bot's queue a day old: too old to be delivered. */
+export async function ageQueue(service: Pick<Service, 'redis' | 'env'>, bot: number): Promise<void> {
+  const redis = openAnywhere(service.redis);
+  const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot);
+  const rows = await redis.xrangeBuffer(queue, '-', '+');
+  // The stream keeps its last id, so that the queue goes on behind it.
+  const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
+  await redis.del(queue);
+  for (const [i, [, fields]] of rows.entries()) {
+    fields[3] = Buffer.from(String(Date.now() - 25 * 3_600_000));
+    await redis.xadd(queue, `${last - rows.length + 1 + i}-0`, ...fields);
+  }
+  redis.disconnect();
+}

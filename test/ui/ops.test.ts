@@ -1,0 +1,117 @@
+/** The operators' page beyond the short form: axe in every look and width, the keyboard, a token that is refused, stores that are away. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { ageQueue } from '../support/queues.js';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startHook, startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let world: World;
+let hook: Awaited<ReturnType<typeof startHook>>;
+let owner: TestUser;
+let bot: TestBot;
+
+beforeAll(async () => {
+  world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+  const { service } = world;
+  hook = await startHook(500);
+  owner = await service.newUser('olga');
+  bot = await service.newBot(owner, 'hooked');
+  await service.openChat(owner, bot);
+  await ageQueue(service, bot.id);
+  await resultOf(service.bot(bot, 'setWebhook', hook.settings));
+  await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'waits' }));
+});
+afterAll(async () => {
+  await world?.stop();
+  await hook?.close();
+});
+
+async function look(options: Parameters<World['open']>[2] = {}): Promise<Page> {
+  const page = await world.open(null, '', options);
+  await page.goto(`${world.wire.url}/ops`);
+  await page.getByLabel("Operator's token").fill(world.service.adminToken);
+  await page.keyboard.press('Enter');
+  await page.getByRole('rowheader', { name: /^front/ }).waitFor();
+  return page;
+}
+
+/** Everything that axe finds, of every impact. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const { axe: all } = window as unknown as {
+      axe: { run: () => Promise<{ violations: Array<{ id: string; nodes: Array<{ html: string }> }> }> };
+    };
+    return (await all.run()).violations;
+  });
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+}
+
+test.each(['light', 'dark'] as const)(
+  'axe finds nothing in the %s look, on desktop and phone',
+  async (colorScheme) => {
+    const page = await look({ colorScheme, bypassCSP: true });
+    await page.getByLabel('Order of bots').selectOption('dead_letters');
+    await page.getByText('pieces of advice').click();
+    for (const width of [1300, 375]) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.getByRole('button', { name: '1 dead letters' }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+      await page.getByRole('button', { name: '1 dead letters' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Replay all' }).click();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+    }
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel("Operator's token").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.context().close();
+  },
+);
+
+test('the keyboard reaches everything, and figures keep their places while they change', async () => {
+  const page = await look();
+  const press = page.getByRole('button', { name: 'In all' }).first();
+  await press.focus();
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('In all');
+  const calls = page.getByRole('region', { name: 'Requests by what was called, table' });
+  await calls.getByRole('rowheader').first().waitFor();
+  const names = () => calls.getByRole('rowheader').allTextContents();
+  const before = await names();
+  for (let i = 0; i < 30; i++) await world.service.bot(bot, 'getWebhookInfo');
+  await calls.getByRole('rowheader', { name: 'getWebhookInfo' }).waitFor();
+  const after = await names();
+  expect([...before].sort()).toEqual(after.filter((name) => name !== 'getWebhookInfo').sort());
+  await expect
+    .poll(() => calls.getByRole('row', { name: 'getWebhookInfo' }).getByRole('cell').last().textContent())
+    .toBe('30');
+  expect(await names()).toEqual(after);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('it stays where it was while no front answers or Redis is away, says so, and goes on', async () => {
+  const page = await look();
+  world.wire.cut();
+  await page.getByText(/^No front answers\./).waitFor();
+  expect(await page.getByRole('rowheader', { name: /^front/ }).count()).toBe(1);
+  world.wire.restore();
+  await page.getByText(/^No front answers\./).waitFor({ state: 'detached' });
+  const { pid } = world.service.redis;
+  process.kill(pid, 'SIGSTOP');
+  await page.getByText('Redis does not answer').waitFor();
+  process.kill(pid, 'SIGCONT');
+  await page.getByText('Redis does not answer').waitFor({ state: 'detached' });
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
