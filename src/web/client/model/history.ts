@@ -150,8 +150,13 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Before the page comes and not with it: what is let go above and what is added below are two changes for the list.
+    // Before the page comes and not with it: what is let go at one end and what is added at the other are two changes for the
+    // list, which tells from the number of rows how far it has moved.
     if (what === 'newer') this.#letGoOldest(loaded_max);
+    if (what === 'older' && this.messages.length > loaded_max) {
+      this.messages = this.messages.slice(0, loaded_max);
+      this.atEnd = false;
+    }
     this.changed();
     try {
       const query = before > 0 ? `?limit=${page}&before=${before}` : `?limit=${page}`;
@@ -160,10 +165,6 @@ export class History extends Signal {
       take(found);
       this.#merge(found, began);
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
-      if (what === 'older' && this.messages.length > loaded_max) {
-        this.messages = this.messages.slice(0, loaded_max);
-        this.atEnd = false;
-      }
     } catch (error) {
       // A direct chat that was not begun has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
