@@ -150,9 +150,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Before the page comes and not with it: what is let go at one end and what is added at the other are two changes for the
+    // Before the page comes, or after it, and not with it: what is let go at one end and what is added at the other are two changes for the
     // list, which tells from the number of rows how far it has moved.
-    if (what === 'newer') this.#letGoOldest(loaded_max);
     if (what === 'older' && this.messages.length > loaded_max) {
       this.messages = this.messages.slice(0, loaded_max);
       this.atEnd = false;
@@ -171,6 +170,12 @@ export class History extends Signal {
       else this.failed = (error as Error).message;
     } finally {
       this.loading = null;
+      this.changed();
+    }
+    if (what === 'newer' && this.messages.length > loaded_max) {
+      // Once the page is drawn: at its foot, a list that gets shorter would be moved by the browser too.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      this.#letGoOldest(loaded_max);
       this.changed();
     }
     if (!this.#again) return;
