@@ -1,5 +1,5 @@
 /**
- * Most test files bring their own servers and wait more than they work, so two of them run side by side. Those that
+ * Most test files bring their own servers and wait more than they work, so three of them run side by side. Those that
  * stop processes, count what a machine does in a time, or own the machine in another way come after them, one by one.
  */
 import { defineConfig } from 'vitest/config';
@@ -19,6 +19,8 @@ const onlyWhenAsked = [
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []
     : ['test/faults/rolling.test.ts']),
+  // A cluster, a server, and two installations: `npm run test:cluster` has them.
+  ...(process.env.PETREL_TEST_REDIS ? [] : ['test/backup/topologies.test.ts']),
   ...(process.env.PETREL_TEST_OBSERVABILITY ? [] : ['test/observability/running.test.ts']),
 ];
 
@@ -37,7 +39,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...alone, ...onlyWhenAsked, 'test/ui/**'],
           globalSetup: ['test/support/global_setup.ts'],
-          maxWorkers: 2,
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },

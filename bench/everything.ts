@@ -9,6 +9,7 @@ import { scenarios } from './scenarios/all.js';
 import type { Scenario } from './scenarios/scenario.js';
 import { type RedisWatch, watchRedis } from './site/redis_watch.js';
 import { type Site, startSite } from './site/site.js';
+import { balanced } from './surveys/balanced.js';
 import { journal } from './surveys/journal.js';
 import { memory } from './surveys/memory.js';
 import { reactionsCold } from './surveys/reactions_cold.js';
@@ -21,7 +22,7 @@ import { webhooks } from './surveys/webhooks.js';
 
 export const partitions = 64;
 
-const surveys: readonly Survey[] = [trips, memory, journal, reactionsCold, webhooks, latency];
+const surveys: readonly Survey[] = [trips, memory, journal, reactionsCold, webhooks, latency, balanced];
 const scalingName = 'scaling';
 
 export const names: readonly string[] = [...scenarios, ...surveys]
@@ -38,6 +39,7 @@ const beside_goals: readonly string[] = [
   'idle_polls',
   'mix',
   'reactions_cold',
+  'balanced',
   scalingName,
 ];
 

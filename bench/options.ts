@@ -2,6 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { bestLoadTool, type LoadTool, loadTools } from './load/load.js';
 import type { Sizes } from './scenarios/scenario.js';
+import { type BalancerKind, balancerKinds } from './site/balancer.js';
 
 export interface Options extends Sizes {
   readonly rounds: number;
@@ -15,6 +16,7 @@ export interface Options extends Sizes {
   readonly sweep: boolean;
   readonly peers?: true;
   readonly fronts: number;
+  readonly balancers: readonly BalancerKind[];
   readonly soak?: true;
   readonly minutes: number;
   readonly part: number;
@@ -61,6 +63,11 @@ export async function readOptions(
     if (chosen.every((name) => names.includes(name))) return chosen;
     throw new InvalidArgumentError(`Some of ${names.join(',')} are needed.`);
   };
+  const kinds = (text: string) => {
+    const chosen = balancerKinds.filter((kind) => text.split(',').includes(kind));
+    if (chosen.length === text.split(',').length) return chosen;
+    throw new InvalidArgumentError(`Some of ${balancerKinds.join(',')} are needed.`);
+  };
   await new Command('bench')
     .description(
       'Measures calls of the service against their floors: the least any program on these parts must do.',
@@ -80,7 +87,8 @@ export async function readOptions(
     .option('--no-fixed', 'without latencies at a fixed rate')
     .option('--no-sweep', 'without latencies from a tenth of the highest rate to near it')
     .option('--peers', 'telegram-test-api in the same rounds; it is fetched from the npm registry once')
-    .option('--fronts <n>', 'fronts that scaling goes up to', count(8), 3)
+    .option('--fronts <n>', 'fronts that scaling goes up to, and balanced up to three', count(8), 3)
+    .option('--balancers <kinds>', `some of ${balancerKinds.join(',')}`, kinds, ['haproxy'])
     .option('--soak', 'only the soak: the mix for some time, while bots and chats are made and deleted')
     .option('--minutes <n>', 'length of the soak', number(0.1, 24 * 60), 10)
     .option('--part <share>', 'part of the highest rate at which the soak runs', number(0.01, 0.95), 0.6)

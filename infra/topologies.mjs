@@ -1,11 +1,13 @@
 /**
  * Runs the tests of the whole service on each kind of Redis: one server, one that Sentinels watch, and a Redis Cluster.
  *
- *   npm run test:cluster                                     all three, some half an hour
+ *   npm run test:cluster                                     all three, some 50 minutes
  *   npm run test:cluster -- --only sentinel test/api/edits   some of it
  *
- * Each test file starts a Redis of that kind of its own. Tests of scripts, of the store and of rules know nothing of the kind and
- * are not among them; what a kind has for itself (failovers, slots that move) is in test/redis and runs with each.
+ * Each test file that starts the service starts a Redis of that kind for it, and all of these are among them. Not among them are tests of
+ * scripts, of the store, of deliveries and of rules, which know nothing of the kind; those of faults that bring a Redis of their own to
+ * break (test/faults: redis, token, cluster); `npm start`, which has one server; and browsers, which see what test/api sees. What a kind
+ * has for itself (failovers, slots that move) is in test/redis and runs with each.
  */
 import { parseArgs } from 'node:util';
 
@@ -18,6 +20,18 @@ const folders = [
   'test/manage',
   'test/leaks',
   'test/roles',
+  'test/backup',
+  'test/web',
+  'test/docs/reference',
+  'test/obs/traces',
+  'test/proxy',
+  'test/bench/remote',
+  'test/support/service',
+  'test/faults/processes',
+  'test/faults/deliveries',
+  'test/faults/receivers',
+  'test/faults/postgres',
+  'test/faults/rotation',
 ];
 
 const usage = `npm run test:cluster -- [--only ${kinds.join('|')}] [test files]

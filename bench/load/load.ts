@@ -174,10 +174,11 @@ let loads = 0;
 /** Requests at a fixed rate, from a process of their own. Throws WrongAnswer when one failed. */
 export async function loadFixed(
   series: Series,
-  options: Pick<LoadOptions, 'connections' | 'seconds' | 'dir' | 'signal'> &
-    Pick<FixedRate, 'rate' | 'warmup_s'>,
+  options: Pick<LoadOptions, 'connections' | 'seconds' | 'dir' | 'signal' | 'anyCore'> &
+    Pick<FixedRate, 'rate' | 'warmup_s'> &
+    Pick<FixedTask, 'ca'>,
 ): Promise<FixedRateResult> {
-  const { dir, signal, ...load } = options;
+  const { dir, signal, anyCore, ...load } = options;
   const salt = `load ${++loads}`;
   const file = join(dir, `load_fixed_${loads}.json`);
   const task: FixedTask = { ...load, salt, series, failedShareMax: 0.01 };
@@ -185,7 +186,7 @@ export async function loadFixed(
   try {
     const program = fileURLToPath(new URL('load_fixed.js', import.meta.url));
     const result = JSON.parse(
-      await runForOutput(process.execPath, [program, file], signal),
+      await runForOutput(process.execPath, [program, file], signal, anyCore),
     ) as FixedRateResult;
     const failures = Object.entries(result.failed).map(([why, count]) => `${count} of ${why}`);
     expect(failures.length === 0, `of ${result.sent} requests failed ${failures.join(', ')}`);

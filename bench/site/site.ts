@@ -40,8 +40,8 @@ export interface Site {
   readonly parts: { readonly redis: number; readonly flush: number; readonly postgres: number };
   /** Puts every process where it was placed at its start. */
   repin(): void;
-  /** Starts one more front. */
-  startFront(): Promise<Target & { stop(): Promise<void> }>;
+  /** Starts one more front, with more settings. */
+  startFront(settings?: Readonly<Record<string, string>>): Promise<Target & { stop(): Promise<void> }>;
   /** Starts a floor in a process of its own. */
   startFloor(setup: FloorSetup): Promise<Target>;
   /** Starts another program of the bench, gives it its task, and waits for its first word. */
@@ -197,12 +197,12 @@ export async function startSite(options: SiteOptions): Promise<Site> {
         for (const pid of [redis.pid, postgres.pid, flush.pid]) pinTree(pid, otherCore);
         pinTree(front.pid, serverCore);
       },
-      async startFront() {
+      async startFront(more = {}) {
         const port = await freePort();
         const { pid, stop } = await start(
           'front',
           serverCore,
-          { PORT: String(port) },
+          { PORT: String(port), ...more },
           `front${ports.push(port)}`,
         );
         return { baseUrl: `http://127.0.0.1:${port}`, pid, stop };

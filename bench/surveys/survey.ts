@@ -1,12 +1,19 @@
 /** What is counted once instead of timed in rounds: each finding stands beside its goal, where it has one. */
 import type { Finding } from '../../src/bench/results.js';
+import type { LoadTool } from '../load/load.js';
 import type { Sizes } from '../scenarios/scenario.js';
+import type { BalancerKind } from '../site/balancer.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
 
 export interface SurveyOptions extends Sizes {
   readonly rounds: number;
   readonly seconds: number;
+  readonly load: LoadTool;
+  readonly connections: number;
+  /** Most fronts. */
+  readonly fronts: number;
+  readonly balancers: readonly BalancerKind[];
   readonly progress: (line: string) => void;
 }
 

@@ -15,7 +15,7 @@ end
 local function new_post(at, number, post, chat, message_id)
   local version = next_version(at.meta)
   redis.call('HSET', at.post_prefix .. post, 'c', chat, 'm', message_id, 'v', version, 'u', 0)
-  journal_image(at.journal, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, message_id}),
+  journal_image(at.journal, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, tonumber(message_id)}),
     at.post_prefix .. post)
 end
 
@@ -36,6 +36,6 @@ local function append_message(at, c, chat, seconds, tail)
   journal_image(at.journal, version, 'msg:' .. chat .. ':' .. id, record)
   if number then new_post(at, number, post, chat, id) end
   log_change(at.changes, at.channel, version, c.changed, 'n', id)
-  c.changed = ('%.0f'):format(version)
+  c.changed = version
   return id, record, version, post
 end

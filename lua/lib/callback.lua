@@ -13,7 +13,7 @@ end
 
 -- Query ids name their partition in the last three digits, so that the answer finds its way with the id alone.
 local function open_query(prefix, version, partition, chat, user, bot)
-  local id = ('%.0f'):format(version) .. partition
+  local id = version .. partition
   redis.call('SET', prefix .. id, chat .. ' ' .. user .. ' ' .. bot, 'PX', LIMITS.callback_query_age_ms_max)
   return id
 end

@@ -18,16 +18,17 @@ local function is_channel(c)
   return c.kind == 'channel' or c.kind == 'private'
 end
 
--- The id of the next message. After an incarnation was raised, ids that may have been lost are skipped.
+-- The id of the next message, as text. After an incarnation was raised, ids that may have been lost are skipped.
 local function next_message_id(c, version)
   local inc = incarnation_of(version)
   local step = (c.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
-  c.seq, c.inc = c.seq + step, inc
+  c.seq, c.inc, c.raised = ('%.0f'):format(c.seq + step), inc, c.raised or c.inc ~= inc
   return c.seq
 end
 
 -- Marks the chat as changed by this version and keeps it until that version is in Postgres.
 local function touch_chat(chat, c, version)
-  redis.call('HSET', chat, 's', c.seq, 'i', c.inc, 'v', version, 'c', version)
+  redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version)
+  if c.raised then redis.call('HSET', chat, 'i', c.inc) end
   redis.call('PERSIST', chat)
 end

@@ -30,7 +30,7 @@ local function edited_record(record, version_of, now_ms, editor, may_edit_others
   if what == 'caption' then new_content = with_media_of(content, new_content) end
   if new_content == content and new_markup == markup then return nil, 'not_modified' end
   if now_ms - header[4] < LIMITS.edit_interval_ms_min then return nil, 'too_often' end
-  header[2], header[4] = version_of(), now_ms
+  header[2], header[4] = tonumber(version_of()), now_ms
   return write_record(header, new_content, new_markup, origin)
 end
 

@@ -9,7 +9,7 @@ local FLAG_FORWARDED = 4
 
 -- `tail` is everything behind version and date, as the caller packed it.
 local function new_message(version, date, tail)
-  return '\153' .. cmsgpack.pack(1, version, date) .. tail
+  return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
 
 -- The header, and where the first segment begins.
@@ -31,7 +31,7 @@ local function write_record(header, content, markup, origin)
 end
 
 local function tombstone(header, version)
-  return cmsgpack.pack({1, version, header[3], 0, header[5], KIND_DELETED, 0, 0, 0})
+  return cmsgpack.pack({1, tonumber(version), header[3], 0, header[5], KIND_DELETED, 0, 0, 0})
 end
 
 -- Leaves a ticket for whoever will fill the missing key from Postgres; those who miss together share it.

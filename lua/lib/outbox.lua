@@ -12,7 +12,7 @@ local function post_update(outbox, version, now_ms, bots, except, kind, chat, id
     if bot ~= except then others[#others + 1] = bot end
   end
   if #others == 0 then return false end
-  redis.call('XADD', outbox, ('%.0f-0'):format(version), 'b', table.concat(others, ','), 'k', kind,
+  redis.call('XADD', outbox, version .. '-0', 'b', table.concat(others, ','), 'k', kind,
     't', ('%.0f'):format(now_ms), 'c', chat, 'm', id, 'r', record, 'f', from, 'p', peer, 'y', reply, 'x', extra)
   return true
 end

@@ -15,9 +15,10 @@ local function closed(meta, journal, run)
   return nil, incarnation_of(m[3])
 end
 
--- A number that grows with every change of the partition, for ever.
+-- A number that grows with every change of the partition, for ever: as text, since Redis and Lua spell a number anew wherever
+-- it becomes one.
 local function next_version(meta)
-  return redis.call('HINCRBY', meta, 'ver', 1)
+  return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', 1))
 end
 
 -- The incarnation under which copies may be trusted, or nil for a Redis that must first be recovered.
@@ -31,8 +32,8 @@ end
 -- that may leave Redis once this version, which its field v then has, is in Postgres.
 local function journal_image(journal, version, entity, image, state)
   if state then
-    redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', entity, 'i', image, 's', state)
+    redis.call('XADD', journal, version .. '-0', 'k', entity, 'i', image, 's', state)
   else
-    redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', entity, 'i', image)
+    redis.call('XADD', journal, version .. '-0', 'k', entity, 'i', image)
   end
 end

@@ -22,6 +22,6 @@ local function set_pin(at, c, chat, message_id, notify)
   local image = message_id == '0' and '' or cmsgpack.pack({tonumber(message_id)})
   journal_image(at.journal, version, 'pin:' .. chat, image, at.chat)
   log_change(at.changes, at.channel, version, c.changed, 'p', message_id, '', notify)
-  c.changed = ('%.0f'):format(version)
+  c.changed = version
   touch_chat(at.chat, c, version)
 end

@@ -73,7 +73,7 @@ local function advance_generation(p, post, acted_prefix, meta, ms)
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
   elseif ms - p.since > LIMITS.acted_generation_ms
     and not (p.before and redis.call('PTTL', acted_prefix .. p.before) == -1) then
-    p.before, p.now = p.now, ('%.0f'):format(next_version(meta))
+    p.before, p.now = p.now, next_version(meta)
     redis.call('HSET', post, 'g', p.now, 'gp', p.before, 'gt', ('%.0f'):format(ms))
   end
 end

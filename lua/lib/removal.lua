@@ -19,7 +19,7 @@ local function remove_message(at, c, chat, message_id, record)
   local post = is_channel(c) and post_of(record) or nil
   local version = bury_message(at, chat, message_id, read_header(record), post)
   log_change(at.changes, at.channel, version, c.changed, 'd', message_id)
-  c.changed = ('%.0f'):format(version)
+  c.changed = version
   return version
 end
 

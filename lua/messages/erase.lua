@@ -56,7 +56,7 @@ for _, each in ipairs(found) do
   unpin = unpin or c.pin == each.id
 end
 -- Those who look are not told of each: they find a gap in the log, and read the chat anew.
-c.changed = ('%.0f'):format(version)
+c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end
 return ok(#found)

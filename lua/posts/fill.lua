@@ -17,7 +17,7 @@ if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', post_key) == 1 then return ok(0) end
 for i = 1, #fields, 2 do redis.call('HSET', post_key, fields[i], fields[i + 1]) end
 -- A generation that was never used: what an older one still holds is in Postgres.
-redis.call('HSET', post_key, 'g', ('%.0f'):format(next_version(meta_key)))
+redis.call('HSET', post_key, 'g', next_version(meta_key))
 redis.call('PEXPIRE', post_key, ttl_ms)
 redis.call('DEL', ticket_key)
 return ok(1)

@@ -93,7 +93,7 @@ local gone = {}
 for _, each in ipairs(touched) do
   version = next_version(meta_key)
   local n, f = 'n:' .. each, 'f:' .. each
-  local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or ('%.0f'):format(version)
+  local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
   -- A count of none is kept in Postgres: the newest row of the post's counts says how many users it has.
   journal_image(journal_key, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
@@ -105,7 +105,7 @@ for _, each in ipairs(touched) do
     for _, name in ipairs({n, f, 'l:' .. each, 'o:' .. each}) do gone[#gone + 1] = name end
   end
 end
-set_field(p, 'v', ('%.0f'):format(version))
+set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end

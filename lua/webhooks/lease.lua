@@ -40,7 +40,7 @@ local seconds, ms = now()
 if tonumber(s[3] or 0) > ms then return refuse('leased') end
 if tonumber(s[4] or 0) > ms then return refuse('held') end
 
-local fence = ('%.0f'):format(next_version(meta_key))
+local fence = next_version(meta_key)
 local at = {state = state_key, queue = queue_key, parked = parked_key, retries = retries_key, attempts = attempts_key,
   due = due_key, bot = bot}
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)

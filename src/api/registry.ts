@@ -42,6 +42,7 @@ import { updateBot } from '../app/bots/update.js';
 import { setWriteAccess } from '../app/bots/write_access.js';
 import { pressButton } from '../app/chats/callback.js';
 import { createChat } from '../app/chats/create.js';
+import { forwardMessages as forwardMessagesEndpoint } from '../app/chats/forward.js';
 import { getChat as getChatEndpoint } from '../app/chats/get.js';
 import { joinChat, leaveChat as leaveChatEndpoint } from '../app/chats/join.js';
 import { listChats } from '../app/chats/list.js';
@@ -60,6 +61,7 @@ import { deleteSelf } from '../app/me/delete.js';
 import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
+import { updateSelf } from '../app/me/update.js';
 import { findName } from '../app/names/get.js';
 import { getPostEndpoint, listPosts } from '../app/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../app/posts/reactions.js';
@@ -190,6 +192,7 @@ export const endpoints: readonly Endpoint[] = [
   unlinkUser,
   deleteUser,
   getSelf,
+  updateSelf,
   deleteSelf,
   exportSelf,
   listTokens,
@@ -225,6 +228,7 @@ export const endpoints: readonly Endpoint[] = [
   postMessage,
   editMessage,
   deleteMessageEndpoint,
+  forwardMessagesEndpoint,
   pressButton,
   pinMessage,
   unpinMessage,

@@ -56,13 +56,14 @@ export interface Wire {
   close(): Promise<void>;
 }
 
-/** By undici: over TLS, and through whatever lies between. */
-export function poolWire(origin: string, connections: number): Wire {
+/** By undici: over TLS, and through whatever lies between. `ca` certifies a server that nobody else does. */
+export function poolWire(origin: string, connections: number, ca?: string): Wire {
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
     headersTimeout: timeout_ms,
     bodyTimeout: timeout_ms,
+    ...(ca === undefined ? {} : { connect: { ca } }),
   });
   let open = 0;
   return {

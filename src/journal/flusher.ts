@@ -7,12 +7,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
+import { daysAhead, keepDays } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/keys.js';
 import { createLeases } from './leases.js';
-import { purgeTombstones } from './purge.js';
+import { attemptAgeMs, purgeTombstones } from './purge.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
 import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from './write.js';
@@ -59,6 +60,8 @@ export interface FlusherStats {
   readonly partitions: number;
   /** Entries left in each journal under lease when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
+  /** Days to come that have a partition for failures of deliveries; not a number before it has looked. */
+  readonly daysAhead: number;
 }
 
 export interface Flusher {
@@ -100,6 +103,8 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const waking = new AbortController();
   let done: Promise<void> = Promise.resolve();
   let purgeTimer: NodeJS.Timeout | undefined;
+  /** Not known before it has looked. */
+  let ahead = Number.NaN;
 
   async function rest(ms: number): Promise<void> {
     if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
@@ -208,6 +213,13 @@ export function createFlusher(options: FlusherOptions): Flusher {
     } catch (error) {
       onError(error as Error);
     }
+    try {
+      await keepDays(pool, attemptAgeMs(options.messageDays)).finally(async () => {
+        ahead = await daysAhead(pool);
+      });
+    } catch (error) {
+      onError(error as Error);
+    }
   }
 
   return {
@@ -231,7 +243,13 @@ export function createFlusher(options: FlusherOptions): Flusher {
     stats() {
       const now = performance.now();
       const lagMs = Math.max(0, ...[...caughtUpAt.values()].map((at) => now - at));
-      return { ...counts, lagMs, partitions: leases.held().length, lengths: new Map(lengths) };
+      return {
+        ...counts,
+        lagMs,
+        partitions: leases.held().length,
+        lengths: new Map(lengths),
+        daysAhead: ahead,
+      };
     },
   };
 }

@@ -78,6 +78,22 @@ const surplusAttempts = statement(
    ))`,
 );
 
+/** Failures end with the day that they are in; these two are for what no day was made for, and for bots that fail very much. */
+const agedFailures = aged('purge_aged_failures', 'delivery_failures_default', 'ctid', 'at');
+const surplusFailures = statement(
+  'purge_surplus_failures',
+  `with bounds as materialized (
+     select c.bot_id, (
+       select a.id from delivery_failures a where a.bot_id = c.bot_id order by a.id desc offset $1 limit 1
+     ) as last from delivery_counts c where c.failed + c.dead > $1
+   ), old as materialized (
+     select b.bot_id, b.id, b.at from bounds join delivery_failures b
+         on b.bot_id = bounds.bot_id and b.id <= bounds.last
+      limit ${chunkRowsMax} for update of b skip locked
+   ) delete from delivery_failures a using old
+      where a.bot_id = old.bot_id and a.id = old.id and a.at = old.at`,
+);
+
 const deleteOldDead = aged('purge_dead_updates_by_age', 'dead_updates', 'ctid', 'created_at');
 
 const agedAudit = aged('purge_aged_audit', 'bot_audit', 'id', 'at');
@@ -131,6 +147,13 @@ const freeNames = aged('purge_free_names', 'names', 'name', 'free_at');
 
 const deleteTold = aged('purge_notices', 'notices', 'id', 'told_at');
 
+const messageAgeMs = (messageDays: number | undefined) =>
+  (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
+
+/** How long attempts to deliver are kept, in ms, where messages are kept for so many days. */
+export const attemptAgeMs = (messageDays: number | undefined): number =>
+  Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
+
 /** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
  * `auditDays` is the setting AUDIT_DAYS, and `messageDays` MESSAGE_DAYS, which holds for copies of messages too. Returns the
  * rows. */
@@ -142,7 +165,7 @@ export async function purgeTombstones(
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  const messageAge = (messageDays ?? Number.POSITIVE_INFINITY) * 86_400_000;
+  const messageAge = messageAgeMs(messageDays);
   const bounded = (await pool.query(claimBound)).count > 0;
   const all = [
     ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
@@ -150,8 +173,10 @@ export async function purgeTombstones(
     [deleteFormerTokens, limits.former_token_age_ms_max] as const,
     [deleteTold, limits.notice_kept_ms] as const,
     [deleteOldDead, Math.min(limits.dead_update_age_ms_max, messageAge)] as const,
-    [agedAttempts, Math.min(limits.delivery_attempt_age_ms_max, messageAge)] as const,
+    [agedAttempts, attemptAgeMs(messageDays)] as const,
     [surplusAttempts, limits.delivery_failures_kept] as const,
+    [agedFailures, attemptAgeMs(messageDays)] as const,
+    [surplusFailures, limits.delivery_failures_kept] as const,
     [agedAudit, auditDays * 86_400_000] as const,
     [pastOffers, 0] as const,
     [freeNames, 0] as const,

@@ -48,10 +48,20 @@ export function appendAttempts(
   return db.transaction(async (sql) => {
     const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
     await sql.query(
-      `insert into delivery_attempts
-         (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
-       select * from unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::boolean[], $5::int[], $6::text[],
-         $7::int[], $8::text[], $9::int[], $10::timestamptz[], $11::text[], $12::bytea[])`,
+      // Both tables have ids of one sequence, in the order given.
+      `with given as materialized (
+         select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
+           $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
+           $10::timestamptz[], $11::text[], $12::bytea[])
+           as a (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+       ), successes as (
+         insert into delivery_attempts
+           (id, bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+           overriding system value select * from given where delivered
+       ) insert into delivery_failures
+           (id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead)
+         select id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead
+           from given where not delivered`,
       [
         ...[column((a) => a.bot), column((a) => a.updateId), column((a) => time(a.at))],
         ...[column((a) => a.delivered), column((a) => a.status), column((a) => a.error)],
@@ -135,7 +145,11 @@ export function loadAttempts(
   return sql.query<AttemptRow>(
     `select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
             ${seconds('next_try_at')} as next_try_at, dead
-       from delivery_attempts
+       from (select bot_id, id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead
+               from delivery_attempts
+             union all
+             select bot_id, id, update_id, at, false, status, error, latency_ms, answer, tries, next_try_at, dead
+               from delivery_failures) a
       where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
         and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
         and (not $7 or at >= (select owned_since from bots b where b.id = $1))

@@ -101,7 +101,10 @@ export async function openSnapshot(url: string): Promise<Snapshot> {
       return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
     },
     async copyOut({ name, columns }, to) {
-      const out = client.query(copyTo(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) to stdout`));
+      // By a query: COPY does not read through partitions.
+      const out = client.query(
+        copyTo(`copy (select ${columns.map(quoted).join(', ')} from ${quoted(name)}) to stdout`),
+      );
       await pipeline([out, ...to]);
       return out.rowCount ?? 0;
     },

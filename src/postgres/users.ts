@@ -161,6 +161,19 @@ export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Prom
   );
 }
 
+/** Sets the language of a person. False when there is no such person. */
+export function setUserLanguage(db: Database, id: number, language: string): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    const rows = await sql.query(
+      `update users set language_code = $2, version = nextval('control_versions')
+        where id = $1 and deleted_at is null returning id`,
+      [id, language],
+    );
+    if (rows.length > 0) await noteStale(sql, [['user', id]]);
+    return rows.length > 0;
+  });
+}
+
 /** Removes every token of a person. False when there is no such person. */
 export function removeUserTokens(db: Database, id: number): Promise<boolean> {
   return db.transaction(async (sql) => {

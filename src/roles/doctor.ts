@@ -3,6 +3,7 @@
 import { redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
 import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
+import { daysAhead } from '../postgres/day_partitions.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import type { Pool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
@@ -62,13 +63,14 @@ export async function gather(
 ): Promise<Facts> {
   const { native, note } = loadEngine();
   const { connection, pool, ring } = backends;
-  const [servers, overdue, flushers, others, postgres, loss] = await Promise.all([
+  const [servers, overdue, flushers, others, postgres, loss, ahead] = await Promise.all([
     Promise.all(connection.nodes().map(factsOf)),
     overdueWebhooks(backends),
     runningFlushers(backends),
     ring.others(),
     connectionsOf(pool),
     lastLoss(pool),
+    daysAhead(pool),
   ]);
   const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   return {
@@ -81,6 +83,7 @@ export async function gather(
       flushedAgo: flushed.length > 0 ? Date.now() - Math.max(...flushed) : null,
     },
     quarantined,
+    failureDaysAhead: ahead,
     overdueWebhooks: overdue,
     flushers,
     nodes: others.length,

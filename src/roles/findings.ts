@@ -22,6 +22,8 @@ export interface Facts {
     readonly flushedAgo: number | null;
   };
   readonly quarantined: number;
+  /** Days to come that have a partition for failures of deliveries. */
+  readonly failureDaysAhead: number;
   readonly overdueWebhooks: number;
   /** Flushers that were seen lately, and nodes of all roles. */
   readonly flushers: number;
@@ -69,7 +71,7 @@ function ofServer({ server, usedBytes, maxBytes, replicas, appending }: ServerFa
   return found;
 }
 
-function ofJournal({ journal, quarantined, flushers }: Facts): Finding[] {
+function ofPostgres({ journal, quarantined, flushers, failureDaysAhead }: Facts): Finding[] {
   const found: Finding[] = [];
   const stuck = journal.waiting > 0 && (journal.flushedAgo ?? Number.POSITIVE_INFINITY) > flushed_ms_max;
   if (flushers === 0)
@@ -96,6 +98,13 @@ function ofJournal({ journal, quarantined, flushers }: Facts): Finding[] {
       what: `${quarantined} entries are in quarantine`,
       todo: 'Postgres refused them: the table quarantine says why, and keeps what they hold',
     });
+  if (failureDaysAhead < 1)
+    found.push({
+      // Flushers make them as soon as they run.
+      bad: flushers > 0,
+      what: 'Postgres has no partition for tomorrow’s failures of deliveries',
+      todo: 'flushers make them each minute, and their log says why not; until then rows go to delivery_failures_default',
+    });
   return found;
 }
 
@@ -119,7 +128,7 @@ export function findingsOf(facts: Facts): Finding[] {
     const [what = warning, todo = ''] = warning.split(/ \((?=set )/);
     found.push({ bad: false, what, todo: todo.replace(/\)$/, '') });
   }
-  found.push(...servers.flatMap(ofServer), ...ofJournal(facts));
+  found.push(...servers.flatMap(ofServer), ...ofPostgres(facts));
   if (nodes === 0)
     found.push({
       bad: true,

@@ -62,6 +62,11 @@ export function startFlush({
     'Partitions whose lease this process holds: over all flushers, all of them.',
     () => flusher.stats().partitions,
   );
+  gauge(
+    'petrel_failure_days_ahead',
+    'Days to come that Postgres has a partition for failures of deliveries for.',
+    () => flusher.stats().daysAhead,
+  );
   node.parts.push(() => {
     const { entries, rows, failures, quarantined, lagMs, partitions } = flusher.stats();
     return { flush: { entries, rows, failures, quarantined, lag_ms: Math.round(lagMs), partitions } };

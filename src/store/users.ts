@@ -19,6 +19,9 @@ export interface Users {
   /** With a subject, for people whom the identity provider knows by it. Errors: `username_taken`, `subject_taken`,
    * `no_identity_provider`. */
   create(user: rows.NewUser, subject?: string): Promise<{ readonly user: User; readonly token: string }>;
+  /** Sets the language that bots are told and texts are chosen by. When this returns, every node knows it. Error:
+   * `user_not_found`. */
+  setLanguage(id: number, language: string): Promise<User>;
   /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
   /** Without their secrets, which are kept as digests alone. */
@@ -68,6 +71,13 @@ export function createUsers(
       if (token === '') ({ token } = await issue(id, '', anew));
       const created = await control.read('user', id);
       return { user: created as User, token };
+    },
+    async setLanguage(id, language) {
+      if (!(await rows.setUserLanguage(db, id, language))) fail('user_not_found');
+      await control.refresh('user', id);
+      // Nodes remember whom a token stands for, their language too.
+      await auth.revoke(`user:${id}`);
+      return (await control.read('user', id)) ?? fail('user_not_found');
     },
     addToken: (id, name = '') => issue(id, name, db),
     tokens: (id) => rows.loadUserTokens(db, id),

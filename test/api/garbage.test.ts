@@ -126,7 +126,7 @@ test('any call ends in an envelope, and changes nothing in which its caller has 
   expect([...called.keys()].sort()).toEqual(targets.map(({ name }) => name).sort());
   // Garbage that everything refuses at the door would tell little.
   const done = [...called].filter(([, count]) => count.done > 0);
-  expect(done.length).toBeGreaterThan(0.8 * targets.length);
+  expect(done.length).toBeGreaterThan(0.75 * targets.length);
 });
 
 test('Postgres took whatever was accepted: nothing is left in a journal, and nothing in quarantine', async () => {

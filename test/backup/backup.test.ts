@@ -6,9 +6,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { petrel, type Ran } from '../support/command.js';
-import { redisSettings } from '../support/environment.js';
 import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { contentOf, elsewhere } from './installation.js';
 
 const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
@@ -18,33 +18,6 @@ let owner: TestUser;
 let bot: TestBot;
 let pushed: TestBot;
 let group: number;
-
-/** Every row of every table as text, and where sequences stand. */
-async function contentOf(url: string): Promise<Map<string, string[]>> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    const { rows: tables } = await client.query(
-      "select tablename as name from pg_tables where schemaname = 'public'",
-    );
-    const content = new Map<string, string[]>();
-    for (const { name } of tables) {
-      if (name === 'schema_migrations') continue;
-      const { rows } = await client.query(`select t::text as row from "${name}" t order by 1`);
-      content.set(
-        name,
-        rows.map(({ row }) => row),
-      );
-    }
-    const { rows } = await client.query(
-      'select sequencename as name, last_value::text as last from pg_sequences',
-    );
-    content.set('sequences', rows.map(({ name, last }) => `${name} ${last}`).sort());
-    return content;
-  } finally {
-    await client.end();
-  }
-}
 
 const quiet = async () => {
   for (const end = performance.now() + 20_000; performance.now() < end; ) {
@@ -64,6 +37,19 @@ const waitingFor = async (of: Service, each: TestBot) =>
       `${update_id} ${message?.text}`,
   );
 
+/** Failures of today, and of days that the restored installation has no partition for. */
+async function spread(): Promise<void> {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  await client.query(
+    `insert into delivery_failures (bot_id, id, update_id, at, error, latency_ms, answer, tries)
+     select $1, nextval('delivery_attempts_id_seq'), n, now() - n * interval '5 hours', 'HTTP 500', 1, '', 1
+       from generate_series(0, 19) n`,
+    [pushed.id],
+  );
+  await client.end();
+}
+
 let before: { group: string[]; direct: string[]; waiting: string[]; rows: Map<string, string[]> };
 
 beforeAll(async () => {
@@ -79,6 +65,7 @@ beforeAll(async () => {
     await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: `direct ${i}` }));
   }
   await resultOf(service.app(owner, 'PUT', `/api/me/bots/${pushed.id}/write_access`, { policy: 'owner' }));
+  await spread();
   await quiet();
 }, 90_000);
 afterAll(async () => {
@@ -129,7 +116,7 @@ test('keys are kept under a passphrase, and open to it alone', async () => {
 
 test('restored into an empty installation, every row is the same, and bots go on where they were', async () => {
   const [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
-  const env = { ...service.env, ...redisSettings(redis), DATABASE_URL: database.url };
+  const env = elsewhere(service.env, redis, database.url);
   const refusals: Array<[string, Ran]> = [
     [
       'differs from what this installation',

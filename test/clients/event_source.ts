@@ -32,7 +32,7 @@ function parseEvent(block: string): ServerEvent | null {
 
 /** Waits until the check holds, for 5 s. */
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: 5_000, interval: 10 });
+  vi.waitFor(check, { timeout: 15_000, interval: 10 });
 
 /** Opens the stream of the person who has this token. */
 export async function openEvents(

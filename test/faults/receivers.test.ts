@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Histogram } from 'hdr-histogram-js';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { openMasters } from '../support/cluster.js';
 import { resultOf, type Service, startService, type TestBot } from '../support/service.js';
 import { amount, atLeast, atMost, long, patienceMs, report } from './report.js';
 import {
@@ -194,9 +194,9 @@ test(
   'R12: when every key of the doorbell is deleted in mid-run, updates come all the same',
   async ({ onTestFinished }) => {
     const tally = await startTally();
-    const redis = new Redis(service.redis.url, { protocol: 2 });
+    const masters = openMasters(service.redis);
     onTestFinished(async () => {
-      redis.disconnect();
+      for (const master of masters) master.disconnect();
       await tally.close();
     });
     const busy = await openLanes(service, 3, 5);
@@ -210,8 +210,15 @@ test(
     const wipes = amount(2, 20);
     let deleted = 0;
     const wipe = async () => {
-      const keys = await redis.keys('*:doorbell:*');
-      if (keys.length > 0) deleted += await redis.del(...keys);
+      for (const master of masters) {
+        // A command takes keys of one slot: all of a queue go at once.
+        const queues = new Map<string, string[]>();
+        for (const key of await master.keys('*:doorbell:*')) {
+          const tag = key.slice(0, key.indexOf('}'));
+          queues.set(tag, [...(queues.get(tag) ?? []), key]);
+        }
+        for (const keys of queues.values()) deleted += await master.del(...keys);
+      }
     };
     for (let n = 0; n < wipes; n++) {
       // Longer than a worker stays with a bot that has nothing.

@@ -231,7 +231,13 @@ test(
     await locking.catch(() => undefined);
     await flush.stop();
     await provoke(['PetrelNotFlushed']);
+    // Something else has the name that tomorrow's partition would have.
+    const tomorrow = `delivery_failures_${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')}`;
+    await pool.query(statement('drop_tomorrow', `drop table ${tomorrow}`));
+    await pool.query(statement('take_tomorrow', `create table ${tomorrow} (other int)`));
     await startPatiently(flush);
+    await provoke(['PetrelDaysMissing']);
+    await pool.query(statement('free_tomorrow', `drop table ${tomorrow}`));
   },
   3 * long,
 );

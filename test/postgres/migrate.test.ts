@@ -64,7 +64,7 @@ describe('migrate', () => {
     const now = schemaVersion();
     expect(await schemaProblem(url, now)).toBeNull();
     expect(await schemaProblem(url, now + 1)).toMatch(/run "petrel migrate"/);
-    expect(await schemaProblem(url, now - 1)).toMatch(/use the version that brought it there/);
+    expect(await schemaProblem(url, 1)).toMatch(/use the version that brought it there/);
     const served = String(now).padStart(4, '0');
     writeFileSync(
       join(folder, `${next}_wider.sql`),
@@ -73,7 +73,7 @@ describe('migrate', () => {
     await migrate(url, undefined, folder);
     expect(await schemaProblem(url, now + 1)).toBeNull();
     expect(await schemaProblem(url, now)).toBeNull();
-    expect(await schemaProblem(url, now - 1)).toMatch(/schema \d+/);
+    expect(await schemaProblem(url, 1)).toMatch(/schema \d+/);
   });
 
   it('waits for a table a moment at a time, and lets others pass meanwhile', async () => {

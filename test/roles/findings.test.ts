@@ -7,7 +7,7 @@ const well: Facts = {
   warnings: [],
   servers: [server],
   journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
-  ...{ quarantined: 0, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
+  ...{ quarantined: 0, failureDaysAhead: 3, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
   postgres: { connections: 10, connectionsMax: 100 },
 };
 
@@ -41,6 +41,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
   ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
   ['quarantine', { quarantined: 3 }, true, /3 entries/, /table quarantine/],
+  ['no days', { failureDaysAhead: 0 }, true, /no partition for tomorrow/, /delivery_failures_default/],
   ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
   ['webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],
   ['connections', { postgres: { connections: 95, connectionsMax: 100 } }, true, /95 of 100/, /POSTGRES_POOL/],
@@ -53,6 +54,11 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
 
 test('what is at rest is no trouble, and what is wrong comes first', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
+  // Whoever has restored it starts a flusher next.
+  expect(findingsOf({ ...well, failureDaysAhead: 0, flushers: 0 }).map(({ bad }) => bad)).toEqual([
+    true,
+    false,
+  ]);
   const found = findingsOf({ ...well, warnings: ['w'], lostAgo: 8 * 86_400_000, quarantined: 1 });
   expect(found.map(({ bad }) => bad)).toEqual([true, false]);
 });

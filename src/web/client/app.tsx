@@ -50,7 +50,7 @@ function Opening({ username }: { username: string }) {
   return (
     <main className="main center">
       {missing ? (
-        <div className="card">
+        <div className="card stack center-text">
           <p>{t('nobody_has', { name: username })}</p>
           <button type="button" className="button" onClick={() => go('')}>
             {t('back')}

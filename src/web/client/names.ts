@@ -31,6 +31,13 @@ class Profiles extends Signal {
     return this.byName.get(username);
   }
 
+  /** Reads all anew when it is looked at: another language has other texts. */
+  forget(): void {
+    this.byName.clear();
+    this.#asked.clear();
+    this.changed();
+  }
+
   load(username: string, anew = false): Promise<BotPage | null> {
     const asked = this.#asked.get(username);
     if (asked && !anew) return asked;

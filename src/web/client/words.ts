@@ -33,7 +33,7 @@ let words: Words = en;
 const isLanguage = (text: string | null | undefined): text is Language =>
   text !== null && text !== undefined && Object.hasOwn(languages, text);
 
-/** Chosen here, else the person's own, else the browser's. */
+/** The person's own, else what was chosen in this browser, else the browser's. */
 export function wantedLanguage(): Language {
   let kept: string | null = null;
   try {
@@ -41,7 +41,7 @@ export function wantedLanguage(): Language {
   } catch {
     // Storage may be forbidden.
   }
-  const own = [kept, me.value?.language_code, ...navigator.languages.map((code) => code.slice(0, 2))];
+  const own = [me.value?.language_code, kept, ...navigator.languages.map((code) => code.slice(0, 2))];
   return own.find(isLanguage) ?? 'en';
 }
 

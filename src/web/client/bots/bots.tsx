@@ -7,7 +7,7 @@ import { go } from '../route.js';
 import { useSignal } from '../signal.js';
 import type { OwnBot } from '../types.js';
 import { Icon } from '../view/icons.js';
-import { Dialog, Face, Field, Spinner, Trouble } from '../view/ui.js';
+import { Dialog, Empty, Face, Field, Spinner, Trouble } from '../view/ui.js';
 import { t } from '../words.js';
 import { BotPages } from './bot.js';
 import { CodeSample } from './code.js';
@@ -134,7 +134,13 @@ function BotList({ making: begun }: { making: boolean }) {
         {failure && <Trouble text={failure} retry={load} />}
         {!bots && !failure && <Spinner />}
         <Offers changed={load} />
-        {bots?.length === 0 && <p className="empty">{t('no_bots')}</p>}
+        {bots?.length === 0 && (
+          <Empty icon="bot" text={t('no_bots')}>
+            <button type="button" className="button" onClick={() => setMaking(true)}>
+              {t('create_bot')}
+            </button>
+          </Empty>
+        )}
         <ul className="bot-list">
           {bots?.map((bot) => (
             <li key={bot.id}>

@@ -36,6 +36,18 @@ interface DeadLetter {
   update: unknown;
 }
 
+const reasons = {
+  expired: 'dead_expired',
+  too_large: 'dead_too_large',
+  queue_full: 'dead_queue_full',
+} as const;
+
+/** Why an update was given up, in words. */
+function whyDead(reason: string): string {
+  const key = Object.entries(reasons).find(([name]) => name === reason)?.[1];
+  return key ? t(key) : reason;
+}
+
 function StateCard({ state }: { state: State }) {
   return (
     <section className="card stack">
@@ -82,7 +94,7 @@ function AttemptRow({ attempt }: { attempt: Attempt }) {
         {attempt.next_try_date !== null && (
           <p className="muted">{t('next_try', { date: fullDate(attempt.next_try_date) })}</p>
         )}
-        {dead && <p className="bad">{t('given_up', { reason: dead })}</p>}
+        {dead && <p className="bad">{t('given_up', { reason: whyDead(dead) })}</p>}
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
         <pre className="code" tabIndex={0} dir="ltr">
           {answer || t('no_answer')}
@@ -178,7 +190,7 @@ export function WebhookPage({ bot }: BotProps) {
                 <summary>
                   <span className="dot bad" />
                   <span className="grow">
-                    {reason}
+                    {whyDead(reason)}
                     <small>{fullDate(date)}</small>
                   </span>
                   <code>{update_id}</code>

@@ -61,6 +61,13 @@ export class History extends Signal {
     return this.messages[this.#indexOf(id)];
   }
 
+  /** The message with all of its album. */
+  together(message: Message): readonly Message[] {
+    const album = message.media_group_id;
+    if (album === undefined) return [message];
+    return this.messages.filter((one) => one.media_group_id === album);
+  }
+
   get first(): number {
     return this.messages[0]?.message_id ?? 0;
   }
@@ -77,7 +84,10 @@ export class History extends Signal {
     const at = this.#indexOf(id);
     if (at >= 0) this.messages = this.messages.with(at, message);
     // Beside the stretch that is loaded there is a gap, which is filled when one gets there.
-    else if (isNew && this.atEnd) this.messages = sorted([...this.messages, message]);
+    else if (isNew && this.atEnd) {
+      this.messages = sorted([...this.messages, message]);
+      if (this.messages.length > loaded_max + page * 10) this.#letGoOldest(loaded_max);
+    }
     this.changed();
   }
 
@@ -140,6 +150,8 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
+    // Before the page comes and not with it: what is let go above and what is added below are two changes for the list.
+    if (what === 'newer') this.#letGoOldest(loaded_max);
     this.changed();
     try {
       const query = before > 0 ? `?limit=${page}&before=${before}` : `?limit=${page}`;
@@ -163,6 +175,12 @@ export class History extends Signal {
     if (!this.#again) return;
     this.#again = false;
     await this.loadNewest();
+  }
+
+  #letGoOldest(keep: number): void {
+    if (this.messages.length <= keep) return;
+    this.messages = this.messages.slice(-keep);
+    this.atStart = false;
   }
 
   #note(id: number, message: Message, isNew: boolean): void {

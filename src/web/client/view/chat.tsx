@@ -12,6 +12,7 @@ import type { ChatSummary, Message } from '../types.js';
 import { t } from '../words.js';
 import { ChatInfo } from './chat_info.js';
 import { Composer } from './composer.js';
+import { ForwardDialog } from './forward.js';
 import { Icon } from './icons.js';
 import { MessageList } from './message_list.js';
 import { PostsPage } from './posts.js';
@@ -100,6 +101,7 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
   const [replyTo, setReplyTo] = useState<Message | null>(null);
   const [editing, setEditing] = useState<Message | null>(null);
   const [deleting, setDeleting] = useState<Message | null>(null);
+  const [forwarding, setForwarding] = useState<readonly Message[]>([]);
   const [picture, setPicture] = useState('');
   const [info, setInfo] = useState(false);
   const [target, setTarget] = useState<{ id: number; n: number } | null>(null);
@@ -151,6 +153,9 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
     const items: MenuItem[] = [];
     const writes = mayWrite && chat.type !== 'channel';
     if (writes) items.push({ icon: 'reply', label: t('reply'), act: () => begin(setReplyTo, message) });
+    const whole = history.together(message);
+    if (!whole.some((one) => one.has_protected_content))
+      items.push({ icon: 'forward', label: t('forward'), act: () => setForwarding(whole) });
     if (words)
       items.push({
         icon: 'copy',
@@ -237,6 +242,9 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
           }}
         />
       )}
+      {forwarding.length > 0 && (
+        <ForwardDialog messages={forwarding} from={id} close={() => setForwarding([])} />
+      )}
       {picture && (
         <Dialog title={t('media_photo')} close={() => setPicture('')} wide>
           <img className="viewer" src={picture} alt={t('media_photo')} referrerPolicy="no-referrer" />
@@ -251,9 +259,9 @@ export function ChatView({ id, tab }: { id: number; tab: string }) {
 function Outside({ id, text }: { id: number; text: string }) {
   const [busy, setBusy] = useState(false);
   return (
-    <div className="card">
+    <div className="card stack center-text">
       <p>{id < 0 ? t('join_hint') : text}</p>
-      <div className="row">
+      <div className="row center-row">
         <button type="button" className="button" onClick={() => go('')}>
           {t('back')}
         </button>

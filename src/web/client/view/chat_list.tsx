@@ -12,7 +12,7 @@ import type { ChatSummary } from '../types.js';
 import { shortDate, t } from '../words.js';
 import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
-import { Face, IconButton, Spinner, Trouble } from './ui.js';
+import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
 /** What a username stands for: opens it. False when nobody has it. */
 export async function openUsername(name: string): Promise<boolean> {
@@ -160,7 +160,7 @@ export function ChatList() {
           <Spinner />
         </div>
       )}
-      {chats.loaded && list.length === 0 && <p className="empty">{t('no_chats')}</p>}
+      {chats.loaded && list.length === 0 && <Empty icon="chat" text={t('no_chats')} />}
       <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
         <VList className="chat-rows" data={list} itemSize={72}>
           {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}

@@ -1,5 +1,5 @@
 /** The emoji picker, loaded when first opened; its data come from this service. */
-import { EmojiPicker } from 'frimousse';
+import { EmojiPicker, type EmojiPickerListEmojiProps, type EmojiPickerListRowProps } from 'frimousse';
 import { type CSSProperties, useEffect, useRef } from 'react';
 import { createPortal } from 'react-dom';
 import { language, t } from '../words.js';
@@ -10,6 +10,25 @@ interface EmojiPanelProps {
   /** Where the button is that opened it, in the window; without it the panel stands where it is written. */
   at?: DOMRect | undefined;
 }
+
+interface Indexed {
+  'aria-rowindex'?: number;
+  'aria-colindex'?: number;
+}
+
+/** ARIA counts from one, the picker from nothing; it looks its rows up by what it gave them, all but the first. */
+const parts = {
+  Row: ({ children, ...rest }: EmojiPickerListRowProps & Indexed) => (
+    <div {...rest} {...{ 'aria-rowindex': rest['aria-rowindex'] || undefined }}>
+      {children}
+    </div>
+  ),
+  Emoji: ({ emoji, ...rest }: EmojiPickerListEmojiProps & Indexed) => (
+    <button type="button" {...rest} {...{ 'aria-colindex': (rest['aria-colindex'] ?? 0) + 1 }}>
+      {emoji.emoji}
+    </button>
+  ),
+};
 
 const size = { width: 330, height: 340 };
 
@@ -61,7 +80,7 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
         <EmojiPicker.Viewport>
           <EmojiPicker.Loading>{t('loading')}</EmojiPicker.Loading>
           <EmojiPicker.Empty>{t('nothing_found')}</EmojiPicker.Empty>
-          <EmojiPicker.List />
+          <EmojiPicker.List components={parts} />
         </EmojiPicker.Viewport>
       </EmojiPicker.Root>
     </div>

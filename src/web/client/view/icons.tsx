@@ -11,6 +11,7 @@ const paths = {
   clock: 'M12 21a9 9 0 100-18 9 9 0 000 18zM12 7v5l3 2',
   pin: 'M9 4h6l-.7 6 3.200 3.500h-11L9.700 10 9 4zM12 13.500V21',
   reply: 'M10 7L5 12l5 5M5 12h9a5 5 0 015 5v1',
+  forward: 'M14 7l5 5-5 5M19 12h-9a5 5 0 00-5 5v1',
   edit: 'M4 20l1-4L16 5l3 3L8 19l-4 1z',
   trash: 'M5 7h14M10 7V5h4v2M7 7l1 13h8l1-13',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',

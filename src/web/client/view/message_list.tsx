@@ -24,22 +24,23 @@ const together_s = 300;
 function itemsOf({ messages, outgoing }: History, type: string): Item[] {
   const items: Item[] = [];
   let before: Message | undefined;
+  let day = '';
   for (const message of messages) {
-    const newDay =
-      new Date(message.date * 1_000).toDateString() !== new Date((before?.date ?? 0) * 1_000).toDateString();
+    const own = new Date(message.date * 1_000).toDateString();
+    const newDay = own !== day;
+    day = own;
     if (newDay) items.push({ kind: 'day', key: `d${message.message_id}`, date: message.date });
     const last = items.at(-1);
     if (message.pinned_message) {
       items.push({ kind: 'service', key: `m${message.message_id}`, message });
       before = undefined;
-      if (newDay) before = message;
       continue;
     }
     const album = message.media_group_id;
     if (album !== undefined && last?.kind === 'messages' && last.messages[0]?.media_group_id === album) {
       last.messages.push(message);
     } else {
-      const same = !newDay && before?.from?.id === message.from?.id && before?.pinned_message === undefined;
+      const same = !newDay && before !== undefined && before.from?.id === message.from?.id;
       const joined = same && message.date - (before?.date ?? 0) < together_s;
       const others = type === 'group' && message.from?.id !== me.value?.id;
       items.push({
@@ -123,7 +124,8 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
   const firstId = useRef(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for what the history holds
   const items = useMemo(() => itemsOf(history, chat.type), [history, version, chat.type]);
-  const prepended = firstId.current > 0 && history.first < firstId.current;
+  // Rows came or went above: what is in sight stays where it is.
+  const shifted = firstId.current > 0 && history.first !== firstId.current;
   // Handlers of messages that are drawn stay the same, so that one new message draws one.
   const latest = useRef(actions);
   latest.current = actions;
@@ -254,7 +256,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
           ref={list}
           scrollRef={box}
           data={items}
-          shift={prepended}
+          shift={shifted}
           onScroll={onScroll}
           onResize={() => {
             if (stick.current) toEnd();

@@ -10,7 +10,7 @@ import { fullDate, t } from '../words.js';
 import { Media, mediumOfPost } from './media.js';
 import { ReactionBar } from './reactions.js';
 import { RichText } from './text.js';
-import { Face, Spinner, Trouble } from './ui.js';
+import { Empty, Face, Spinner, Trouble } from './ui.js';
 
 const page = 20;
 
@@ -106,7 +106,7 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a long page is scrolled by the keyboard too
     <section className="posts" ref={scroller} onScroll={onScroll} tabIndex={0} aria-label={t('posts')}>
       <div className="posts-column">
-        {state === 'all' && list.length === 0 && <p className="empty">{t('no_posts')}</p>}
+        {state === 'all' && list.length === 0 && <Empty icon="channel" text={t('no_posts')} />}
         <Virtualizer scrollRef={scroller} data={list}>
           {(post) => <PostCard key={post.id} post={post} open={open} />}
         </Virtualizer>

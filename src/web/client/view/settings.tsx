@@ -1,11 +1,25 @@
-/** Settings of this browser: language, look, and signing out. */
-import { personName } from '../names.js';
+/** Settings: the language of the person, the look of this browser, and signing out. */
+import { call, reasonOf } from '../api.js';
+import { personName, profiles } from '../names.js';
+import { say } from '../notes.js';
 import { me, signOut } from '../session.js';
 import { useCell } from '../signal.js';
 import { setTheme, theme, themes } from '../theme.js';
+import type { User } from '../types.js';
 import { type Language, language, languages, setLanguage, t } from '../words.js';
 import { Icon } from './icons.js';
 import { Face } from './ui.js';
+
+/** Kept on the account: bots are told it, and show their texts in it. */
+async function choose(code: Language): Promise<void> {
+  try {
+    await setLanguage(code, true);
+    me.set(await call<User>('PATCH', '/api/me', { language_code: code }));
+    profiles.forget();
+  } catch (error) {
+    say(reasonOf(error));
+  }
+}
 
 export function Settings() {
   const chosen = useCell(language);
@@ -37,7 +51,8 @@ export function Settings() {
             <select
               id="language"
               value={chosen}
-              onChange={(event) => void setLanguage(event.target.value as Language, true)}
+              aria-describedby="language-hint"
+              onChange={(event) => void choose(event.target.value as Language)}
             >
               {Object.entries(languages).map(([code, name]) => (
                 <option key={code} value={code} lang={code}>
@@ -45,6 +60,9 @@ export function Settings() {
                 </option>
               ))}
             </select>
+            <p className="hint" id="language-hint">
+              {t('language_hint')}
+            </p>
           </div>
           <fieldset className="choices across">
             <legend>{t('look')}</legend>

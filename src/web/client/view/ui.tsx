@@ -57,6 +57,19 @@ export function Spinner({ label }: { label?: string }) {
   );
 }
 
+/** Where there is nothing yet: what will be here, and what leads there. */
+export function Empty({ icon, text, children }: { icon: IconName; text: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <span className="empty-icon">
+        <Icon name={icon} size={34} />
+      </span>
+      <p>{text}</p>
+      {children}
+    </div>
+  );
+}
+
 /** Says that something cannot be shown, and offers to try again. */
 export function Trouble({ text, retry }: { text: string; retry?: () => void }) {
   return (
@@ -132,7 +145,10 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
   const id = useId();
   useEffect(() => {
     const dialog = ref.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    if (!dialog || dialog.open) return;
+    dialog.showModal();
+    // What is to be filled in, not the button that closes.
+    dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea')?.focus();
   }, []);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself

@@ -1,0 +1,255 @@
+/**
+ * CPU time a request over one, two and three fronts behind a balancer, all of them on one machine, whose cores they share: what a
+ * front costs must not grow with the number of fronts. That is judged where each front has the same traffic whatever their number.
+ * As fast as goes is shown beside it: there fronts that share the cores wake up for fewer requests at once, and each costs more,
+ * which says more of the machine than of the fronts. How far rates grow only more cores can show.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, makePair, type Pair } from '../../src/bench/client.js';
+import { held_least } from '../../src/bench/goals.js';
+import type { Finding } from '../../src/bench/results.js';
+import { once, type Series } from '../../src/bench/series.js';
+import { type LoadOptions, load, loadFixed } from '../load/load.js';
+import { drain, known, median } from '../measure.js';
+import { ask } from '../scenarios/scenario.js';
+import { type BalancerKind, findProgram, type RunningBalancer, startBalancer } from '../site/balancer.js';
+import { makeCertificate } from '../site/certificate.js';
+import { text } from '../site/population.js';
+import { cpuSeconds, cpuSecondsOfTree, unpin } from '../site/processes.js';
+import type { RedisWatch } from '../site/redis_watch.js';
+import type { Site, Target } from '../site/site.js';
+import type { Survey, SurveyOptions } from './survey.js';
+
+const warmup_s = 1;
+/** What a request over all fronts may cost their sum at most, by what it costs one. */
+const growth_max = 1.1;
+/** The configurations name three. */
+const fronts_max = 3;
+
+const shipped = fileURLToPath(new URL('../../../infra/proxy', import.meta.url));
+
+interface Call {
+  readonly name: 'sendMessage' | 'getMe';
+  /** Changes of entities that one call makes. */
+  readonly versions: number;
+  /** Requests a second for each front, few enough for three fronts on two cores. */
+  readonly rate: number;
+  series(origin: string, pair: Pair): Series;
+}
+
+const calls: readonly Call[] = [
+  {
+    name: 'sendMessage',
+    versions: 1,
+    rate: 300,
+    series: (origin, { bot, user }) => ({
+      origin,
+      calls: [
+        {
+          verb: 'POST',
+          path: `/bot${bot.token}/sendMessage`,
+          body: JSON.stringify({ chat_id: user.id, text }),
+        },
+      ],
+      rows: once,
+    }),
+  },
+  {
+    name: 'getMe',
+    versions: 0,
+    rate: 1_000,
+    series: (origin, { bot }) => ({
+      origin,
+      calls: [{ verb: 'GET', path: `/bot${bot.token}/getMe` }],
+      rows: once,
+    }),
+  },
+];
+
+/** µs of CPU time a request. */
+interface Costs {
+  readonly fronts: number;
+  readonly redis: number;
+  readonly balancer: number;
+}
+
+interface Turn extends Costs {
+  readonly rate: number;
+  /** What the least and the most busy front had of the CPU time of all. */
+  readonly shares: readonly [least: number, most: number];
+}
+
+interface Stage {
+  readonly watch: RedisWatch;
+  readonly load: LoadOptions;
+  readonly balancer: RunningBalancer;
+  /** Of the balancer's certificate. */
+  readonly ca: string;
+  readonly fronts: readonly Target[];
+}
+
+type Pace = 'steady' | 'fast';
+const paces: readonly Pace[] = ['steady', 'fast'];
+
+/** Requests that were answered, and how long they took together, in seconds. */
+async function run(pace: Pace, call: Call, pair: Pair, { load: own, balancer, ca, fronts }: Stage) {
+  const series = call.series(balancer.url, pair);
+  if (pace === 'fast') return load(series, own);
+  const rate = call.rate * fronts.length;
+  const done = await loadFixed(series, { ...own, rate, ca });
+  return { requests: done.answered, seconds: done.answered / done.rate };
+}
+
+async function turn(pace: Pace, call: Call, pair: Pair, stage: Stage): Promise<Turn> {
+  const { watch, load: own, balancer, fronts } = stage;
+  await drain({ watch, signal: own.signal });
+  const reading = async () => ({
+    redis: (await watch.cost()).cpuSeconds,
+    balancer: cpuSecondsOfTree(balancer.pid),
+    each: fronts.map(({ pid }) => cpuSeconds(pid)),
+    versions: await watch.versions(),
+  });
+  const before = await reading();
+  const { requests, seconds } = await run(pace, call, pair, stage);
+  const after = await reading();
+  const applied = after.versions - before.versions;
+  const least = requests * call.versions;
+  expect(
+    requests > 0 && applied >= least && applied <= least + own.connections * call.versions,
+    `${requests} calls were acknowledged and ${applied} changes applied`,
+  );
+  const spent = after.each.map((value, i) => value - (before.each[i] as number));
+  const sum = spent.reduce((a, b) => a + b, 0);
+  const a_request = (value: number) => (value * 1e6) / requests;
+  return {
+    rate: requests / seconds,
+    fronts: a_request(sum),
+    redis: a_request(after.redis - before.redis),
+    balancer: a_request(after.balancer - before.balancer),
+    shares: [Math.min(...spent) / sum, Math.max(...spent) / sum],
+  };
+}
+
+/** `turns` by number of fronts from one on, in the order of the rounds. */
+function findingOf(kind: BalancerKind, call: Call, pace: Pace, turns: readonly (readonly Turn[])[]): Finding {
+  const of = (each: readonly Turn[], field: keyof Costs | 'rate') =>
+    Math.round(median(each.map((one) => one[field])));
+  const growths = turns
+    .slice(1)
+    .map((each) => median(each.map(({ fronts }, round) => fronts / (turns[0]?.[round]?.fronts ?? 0))));
+  const growth = Math.max(...growths);
+  const shown = turns.map((each, i) => {
+    const [least, most] = [0, 1].map((at) =>
+      Math.round(median(each.map(({ shares }) => shares[at] ?? 0)) * 100),
+    );
+    return `${i + 1}: ${of(each, 'fronts')} µs, Redis ${of(each, 'redis')}, ${kind} ${of(each, 'balancer')}, ${of(each, 'rate').toLocaleString('en')}/s${i === 0 ? '' : `, ${least} to ${most} % each`}`;
+  });
+  const by = growths.map((each) => each.toFixed(2)).join(' and ');
+  const steady = pace === 'steady';
+  // What a crowded machine did not let through was not the same traffic for each.
+  const held = turns.every((each, i) => of(each, 'rate') >= held_least * call.rate * (i + 1));
+  const how = steady ? `${call.rate.toLocaleString('en')} a second each` : 'as fast as goes';
+  return {
+    key: `fronts behind ${kind}, ${call.name}, ${pace}`,
+    proof: '',
+    what: `${call.name} over 1 to ${turns.length} fronts behind ${kind}, ${how}: CPU time of all fronts a request`,
+    measured: `${by} × that of one front (${shown.join('; ')}; ${turns[0]?.length} rounds${steady && !held ? '; not all of it was held: measure on a quieter machine' : ''})`,
+    value: known(growth),
+    goal: steady ? `≤ ${growth_max.toFixed(2)} ×` : '',
+    met: !steady || !held || Number.isNaN(growth) ? null : growth <= growth_max,
+  };
+}
+
+/** Each call over one front, two, and so on, in rounds that begin from either end in turns. */
+async function measureBehind(
+  kind: BalancerKind,
+  stages: readonly Stage[],
+  pair: Pair,
+  { rounds, seconds, progress }: SurveyOptions,
+): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const [call, pace] of calls.flatMap((each) => paces.map((how) => [each, how] as const))) {
+    const turns = stages.map((): Turn[] => []);
+    for (let round = 0; round <= rounds; round++) {
+      const order = stages.map((_, i) => (round % 2 === 0 ? i : stages.length - 1 - i));
+      for (const i of order) {
+        const what = round === 0 ? 'warm-up' : `round ${round} of ${rounds}`;
+        progress(`${call.name} behind ${kind}, ${pace}: ${what}, ${i + 1} fronts`);
+        const stage = stages[i] as Stage;
+        const own = { ...stage.load, seconds: round === 0 ? warmup_s : seconds };
+        const done = await turn(pace, call, pair, { ...stage, load: own });
+        if (round > 0) turns[i]?.push(done);
+      }
+    }
+    findings.push(findingOf(kind, call, pace, turns));
+  }
+  return findings;
+}
+
+const absent = (kind: BalancerKind): Finding => ({
+  ...{ key: `fronts behind ${kind}`, proof: '', what: `fronts behind ${kind}`, goal: '' },
+  ...{ measured: `not measured: ${kind} is not installed`, value: null, met: null },
+});
+
+/** A balancer for each number of fronts, all before the same processes. */
+async function behind(
+  kind: BalancerKind,
+  site: Site,
+  watch: RedisWatch,
+  fronts: readonly Target[],
+  options: SurveyOptions,
+  pair: Pair,
+): Promise<Finding[]> {
+  const folder = join(site.dir, kind);
+  mkdirSync(folder);
+  const pem = join(folder, 'own.pem');
+  const { cert, key } = makeCertificate();
+  writeFileSync(pem, `${cert}\n${key}\n`, { mode: 0o600 });
+  const { seconds, load: tool } = options;
+  const { dir, signal } = site;
+  const each = Math.max(1, Math.floor(options.connections / fronts.length));
+  const stages: Stage[] = [];
+  try {
+    for (let count = 1; count <= fronts.length; count++) {
+      const some = fronts.slice(0, count);
+      const files = join(folder, String(count));
+      mkdirSync(files);
+      const ports = some.map(({ baseUrl }) => Number(new URL(baseUrl).port));
+      const balancer = await startBalancer(kind, { shipped, dir: files, pem, fronts: ports });
+      const load: LoadOptions = { tool, connections: each * count, seconds, dir, signal, anyCore: true };
+      stages.push({ watch, load, balancer, ca: cert, fronts: some });
+    }
+    return await measureBehind(kind, stages, pair, options);
+  } finally {
+    for (const { balancer } of stages) await balancer.stop();
+  }
+}
+
+export const balanced: Survey = {
+  name: 'balanced',
+  async run(site, watch, options) {
+    const pair = await makePair(site.front.baseUrl, site.adminToken, 'balanced');
+    const started: Array<Awaited<ReturnType<Site['startFront']>>> = [];
+    try {
+      // Fronts that believe their balancer, as those behind one do.
+      while (started.length < Math.min(options.fronts, fronts_max))
+        started.push(await site.startFront({ TRUSTED_PROXIES: '127.0.0.1/32' }));
+      for (const { pid } of started) unpin(pid);
+      for (const pid of Object.values(site.parts)) unpin(pid);
+      for (const front of started) await ask(front, `/bot${pair.bot.token}/getMe`);
+      const findings: Finding[] = [];
+      for (const kind of options.balancers)
+        findings.push(
+          ...(findProgram(kind) === undefined
+            ? [absent(kind)]
+            : await behind(kind, site, watch, started, options, pair)),
+        );
+      return findings;
+    } finally {
+      for (const front of started) await front.stop();
+      site.repin();
+    }
+  },
+};

@@ -1,0 +1,43 @@
+/** What an installation holds in its database, and the settings of one that is to get it. */
+import pg from 'pg';
+import { redisSettings } from '../support/environment.js';
+import type { FreshRedis } from '../support/servers.js';
+
+/** The same settings with another Redis, of whatever kind, and another database. */
+export function elsewhere(
+  env: Readonly<Record<string, string>>,
+  redis: FreshRedis,
+  databaseUrl: string,
+): Record<string, string> {
+  const { REDIS_URL: _, REDIS_CLUSTER: __, REDIS_SENTINELS: ___, ...others } = env;
+  return { ...others, ...redisSettings(redis), DATABASE_URL: databaseUrl };
+}
+
+/** Every row of every table as text, and where sequences stand. */
+export async function contentOf(url: string): Promise<Map<string, string[]>> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const { rows: tables } = await client.query(
+      // What is in partitions is read through the whole.
+      `select relname as name from pg_class
+        where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
+    );
+    const content = new Map<string, string[]>();
+    for (const { name } of tables) {
+      if (name === 'schema_migrations') continue;
+      const { rows } = await client.query(`select t::text as row from "${name}" t order by 1`);
+      content.set(
+        name,
+        rows.map(({ row }) => row),
+      );
+    }
+    const { rows } = await client.query(
+      'select sequencename as name, last_value::text as last from pg_sequences',
+    );
+    content.set('sequences', rows.map(({ name, last }) => `${name} ${last}`).sort());
+    return content;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Every page and dialog: axe finds nothing serious in either look, and nothing is wider than the window in any of three
+ * languages. With PETREL_UI_SHOTS=<folder> a picture of each is written there: page × light, dark × phone, desktop × language.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { en } from '../../src/web/client/words/en.js';
+import { words as hy } from '../../src/web/client/words/hy.js';
+import { words as ru } from '../../src/web/client/words/ru.js';
+import { resultOf } from '../support/service.js';
+import { fillGallery, type Gallery } from './gallery.js';
+import { enter, type Scene, scenesOf } from './scenes.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 120_000 });
+
+const folder = process.env.PETREL_UI_SHOTS;
+const only = process.env.PETREL_UI_SCENES?.split(',');
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const languages = { en, ru, hy } as const;
+const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
+const demo = join(tmpdir(), `petrel-gallery-${process.pid}.json`);
+
+let world: World;
+let gallery: Gallery;
+
+beforeAll(async () => {
+  world = await startWorld({ DEMO_FILE: demo }, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+  gallery = await fillGallery(world.service);
+  const { alice, bob } = gallery;
+  const users = Object.fromEntries(
+    [alice, bob].map(({ id, username, token }) => [username, { id, username, token }]),
+  );
+  writeFileSync(demo, JSON.stringify({ users }));
+});
+afterAll(async () => {
+  await gallery?.close();
+  await world?.stop();
+});
+
+/** What is seriously amiss for those who do not see the page, or see it differently. */
+async function serious(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    type Violation = { id: string; impact: string; nodes: Array<{ html: string; failureSummary: string }> };
+    const { axe: run } = window as unknown as { axe: { run: () => Promise<{ violations: Violation[] }> } };
+    return (await run.run()).violations;
+  });
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(' | ')}`,
+    );
+}
+
+/** Elements of which a part is beyond the window, or whose words do not fit, unless that is meant. */
+const overflowing = (page: Page) =>
+  page.evaluate(() => {
+    const meant =
+      '.scroll, .tabs, pre, .code, .sr-only, .reactEasyCrop_Container, [frimousse-viewport], input, textarea';
+    const cut = (style: CSSStyleDeclaration) =>
+      style.textOverflow === 'ellipsis' || style.overflowX === 'auto';
+    return [...document.querySelectorAll('body *')].flatMap((element) => {
+      const { left, right, width } = element.getBoundingClientRect();
+      if (width === 0 || element.closest(meant) || element.closest('svg')) return [];
+      const beyond = left < -1 || right > innerWidth + 1;
+      const style = getComputedStyle(element);
+      const wide =
+        element.scrollWidth > element.clientWidth + 2 &&
+        element.clientWidth > 0 &&
+        style.overflowX !== 'visible';
+      if (!beyond && (!wide || cut(style))) return [];
+      return [`${element.tagName}.${element.className} ${element.textContent?.slice(0, 60)}`];
+    });
+  });
+
+const wanted = (scene: Scene) => !only || only.includes(scene.name);
+
+async function windows(code: string, colorScheme: 'light' | 'dark') {
+  const { alice, newcomer } = gallery;
+  const options = { locale: code, colorScheme, bypassCSP: true, viewport: sizes.desktop };
+  for (const user of [alice, newcomer])
+    await resultOf(world.service.app(user, 'PATCH', '/api/me', { language_code: 'en' }));
+  const open = {
+    '': await world.open(null, '', options),
+    alice: await world.open(alice, '', { ...options, locale: 'en' }),
+    newcomer: await world.open(newcomer, '', { ...options, locale: 'en' }),
+  };
+  for (const user of [alice, newcomer])
+    await resultOf(world.service.app(user, 'PATCH', '/api/me', { language_code: code }));
+  return {
+    of: ({ who }: Scene) => (who === null ? open[''] : open[who ?? 'alice']),
+    all: Object.values(open),
+    close: () => Promise.all(Object.values(open).map((page) => page.context().close())),
+  };
+}
+
+describe.each(['light', 'dark'] as const)('in the %s look', (look) => {
+  test.each(Object.keys(languages) as Array<keyof typeof languages>)('every page in %s', async (code) => {
+    const pages = await windows(code, look);
+    for (const page of pages.all) page.setDefaultTimeout(8_000);
+    const wrong: string[] = [];
+    for (const scene of scenesOf(gallery).filter(wanted)) {
+      const page = pages.of(scene);
+      for (const [size, viewport] of Object.entries(sizes)) {
+        const name = `${scene.name}-${code}-${look}-${size}`;
+        await page.setViewportSize(viewport);
+        if (size === 'desktop' || scene.anew)
+          await enter(page, world.wire.url, scene, languages[code]).catch((error: Error) =>
+            wrong.push(`${name}: ${error.message.slice(0, 300)}`),
+          );
+        else await page.waitForTimeout(250);
+        wrong.push(...(await overflowing(page)).map((what) => `${name} overflows: ${what}`));
+        // Roles and colours are the same in every language.
+        if (code === 'en') wrong.push(...(await serious(page)).map((what) => `${name}: ${what}`));
+        if (!folder) continue;
+        mkdirSync(folder, { recursive: true });
+        await page.screenshot({ path: join(folder, `${name}.png`) });
+      }
+    }
+    await pages.close();
+    world.faults();
+    expect(wrong).toEqual([]);
+  });
+});

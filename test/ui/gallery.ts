@@ -1,0 +1,304 @@
+/** A world worth looking at: people, bots, chats and posts that show every part of the pages. */
+import sharp from 'sharp';
+import { makeKeys } from '../../src/store/keys.js';
+import { makeCertificate } from '../support/certificates.js';
+import { openAnywhere } from '../support/cluster.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+
+export interface Gallery {
+  readonly alice: TestUser;
+  readonly bob: TestUser;
+  /** Has no chats and no bots. */
+  readonly newcomer: TestUser;
+  readonly guide: TestBot;
+  /** Has not been started by anyone. */
+  readonly fresh: TestBot;
+  readonly group: number;
+  readonly channel: number;
+  close(): Promise<void>;
+}
+
+/** A landscape in the colours of the hour, so that pictures are told apart. */
+export function picture(hue: number, width = 900, height = 600): Promise<Buffer> {
+  const far = `hsl(${hue} 45% 62%)`;
+  const near = `hsl(${hue + 18} 42% 38%)`;
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 900 600" preserveAspectRatio="xMidYMid slice">
+    <defs><linearGradient id="sky" x2="0" y2="1"><stop stop-color="hsl(${hue + 40} 70% 78%)"/><stop offset="1" stop-color="hsl(${hue} 65% 88%)"/></linearGradient></defs>
+    <rect width="900" height="600" fill="url(#sky)"/><circle cx="640" cy="170" r="62" fill="hsl(${hue + 60} 85% 88%)"/>
+    <path d="M0 420L170 250 320 380 500 190 690 390 800 300 900 390V600H0z" fill="${far}"/>
+    <path d="M0 500L220 380 420 490 640 400 900 500V600H0z" fill="${near}"/></svg>`;
+  return sharp(Buffer.from(svg)).jpeg({ quality: 82 }).toBuffer();
+}
+
+async function upload(
+  service: Service,
+  bot: TestBot,
+  method: string,
+  fields: Record<string, unknown>,
+  files: Record<string, { bytes: Buffer | string; name: string }>,
+) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields))
+    form.set(name, typeof value === 'string' ? value : JSON.stringify(value));
+  for (const [name, { bytes, name: file }] of Object.entries(files))
+    form.set(name, new Blob([bytes as BlobPart]), file);
+  const answer = await fetch(`${service.fronts[0].url}/bot${bot.token}/${method}`, {
+    method: 'POST',
+    body: form,
+  });
+  const { ok, result, description } = (await answer.json()) as {
+    ok: boolean;
+    result: { message_id: number };
+    description?: string;
+  };
+  if (!ok) throw new Error(`${method}: ${description}`);
+  return result;
+}
+
+async function drawBot(service: Service, owner: TestUser, bot: TestBot): Promise<void> {
+  const put = async (what: string, bytes: Buffer) => {
+    const answer = await fetch(`${service.fronts[0].url}/api/me/bots/${bot.id}/${what}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'image/jpeg' },
+      body: new Uint8Array(bytes),
+    });
+    if (!answer.ok) throw new Error(`${what}: ${answer.status}`);
+  };
+  await put('avatar', await picture(200, 512, 512));
+  await put('start_picture', await picture(24, 640, 360));
+  await resultOf(
+    service.app(owner, 'PATCH', `/api/me/bots/${bot.id}`, {
+      name: { '': 'Mountain Guide', ru: 'Горный проводник', hy: 'Լեռնային ուղեկցորդ' },
+      description: {
+        '': 'Plans walks for the weekend: routes, weather on the pass, and who brings the tea.',
+        ru: 'Планирует прогулки на выходные: маршруты, погода на перевале и кто несёт чай.',
+        hy: 'Պլանավորում է շաբաթավերջի արշավները՝ երթուղիներ, եղանակը լեռնանցքում և ով է բերում թեյը։',
+      },
+      short_description: {
+        '': 'Routes, weather and company for the weekend.',
+        ru: 'Маршруты, погода и компания на выходные.',
+        hy: 'Երթուղիներ, եղանակ և ընկերակցություն շաբաթավերջին։',
+      },
+    }),
+  );
+  await resultOf(
+    service.bot(bot, 'setMyCommands', {
+      commands: [
+        { command: 'start', description: 'Begin' },
+        { command: 'route', description: 'Suggest a route for today' },
+        { command: 'weather', description: 'Weather on the pass' },
+        { command: 'company', description: 'Who comes along' },
+      ],
+    }),
+  );
+}
+
+async function fillDirect(service: Service, { alice, guide, group }: Gallery): Promise<void> {
+  const say = (text: string, more: object = {}) =>
+    resultOf(service.app(alice, 'POST', `/api/chats/${guide.id}/messages`, { text, ...more }));
+  const send = (method: string, params: object) =>
+    resultOf(service.bot(guide, method, { chat_id: alice.id, ...params }));
+  const one = {
+    message_id: 0,
+    ...(await send('sendMessage', {
+      text: '<b>Welcome!</b> I plan walks. Try /route, or tell me how long you want to be out: <i>two hours</i>, <code>6h</code>, a whole day.\n<blockquote>The best walk is the one that ends with tea.</blockquote>',
+      parse_mode: 'HTML',
+    })),
+  };
+  const asked = await say('Something with a view, not more than six hours please');
+  await upload(
+    service,
+    guide,
+    'sendPhoto',
+    {
+      chat_id: alice.id,
+      caption: 'The ridge above the lake: 11 km, 640 m up. The last bus goes at 18:40.',
+      reply_parameters: { message_id: asked.message_id },
+    },
+    { photo: { bytes: await picture(205), name: 'ridge.jpg' } },
+  );
+  const hues = [24, 95, 160, 265];
+  const album = await Promise.all(hues.map((hue) => picture(hue, 700, 700)));
+  await upload(
+    service,
+    guide,
+    'sendMediaGroup',
+    {
+      chat_id: alice.id,
+      media: hues.map((_, i) => ({
+        type: 'photo',
+        media: `attach://p${i}`,
+        ...(i === 0 ? { caption: 'From last year, hour by hour' } : {}),
+      })),
+    },
+    Object.fromEntries(album.map((bytes, i) => [`p${i}`, { bytes, name: `p${i}.jpg` }])),
+  );
+  await upload(
+    service,
+    guide,
+    'sendDocument',
+    { chat_id: alice.id, caption: 'For your watch' },
+    { document: { bytes: '<gpx/>'.repeat(3_000), name: 'ridge-above-the-lake.gpx' } },
+  );
+  await send('sendPhoto', { photo: 'https://pictures.example.com/lake.jpg' });
+  await say('Lovely. Is it open after all that rain?', { reply_to_message_id: one.message_id });
+  await send('sendMessage', {
+    text: 'Password of the hut: ||marmot||. See https://example.com/huts or write to hut@example.com',
+    protect_content: true,
+    parse_mode: 'MarkdownV2',
+  }).catch(() =>
+    send('sendMessage', {
+      text: 'Password of the hut: <tg-spoiler>marmot</tg-spoiler>. Do not pass it on, @keeper asks for that.',
+      parse_mode: 'HTML',
+      protect_content: true,
+    }),
+  );
+  const his = await resultOf(service.app(alice, 'GET', `/api/chats/${group}/messages?limit=100`));
+  const told = his.find(({ text }: { text?: string }) => text?.startsWith('I bring'));
+  const to = `/api/chats/${guide.id}/forward`;
+  await resultOf(service.app(alice, 'POST', to, { from_chat_id: group, message_ids: [told.message_id] }));
+  const plan = await send('sendMessage', { text: 'Meeting at nine, at the fountain' });
+  await send('editMessageText', {
+    message_id: plan.message_id,
+    text: 'Meeting at half past eight, at the fountain. Bring water: the spring is dry.',
+  });
+  await send('pinChatMessage', { message_id: plan.message_id });
+  await send('sendMessage', {
+    text: 'Will you come?',
+    reply_markup: {
+      inline_keyboard: [
+        [
+          { text: 'Yes, with tea', callback_data: 'yes' },
+          { text: 'Only to the hut', callback_data: 'hut' },
+        ],
+        [{ text: 'Show the way on a map', url: 'https://example.com/map' }],
+        [{ text: 'Ask me again tomorrow, when the forecast is there', callback_data: 'later' }],
+      ],
+    },
+  });
+}
+
+async function fillShared(service: Service, { alice, bob, guide, group, channel }: Gallery): Promise<void> {
+  const in_ = (who: TestUser, chat: number, text: string, more: object = {}) =>
+    resultOf(service.app(who, 'POST', `/api/chats/${chat}/messages`, { text, ...more }));
+  const first = await in_(alice, group, 'Who comes on Saturday?');
+  await in_(bob, group, 'I bring bread, cheese and the big thermos');
+  await in_(bob, group, 'And my sister, if she gets the day off', { reply_to_message_id: first.message_id });
+  await resultOf(
+    service.bot(guide, 'sendMessage', {
+      chat_id: group,
+      text: 'Saturday: 14 °C, wind from the west, no rain before evening.',
+    }),
+  );
+  await in_(alice, group, 'Տեսնենք լեռներում! Увидимся в горах! ⛰️');
+  await resultOf(service.app(alice, 'POST', `/api/chats/${group}/pin`, { message_id: first.message_id }));
+  await in_(
+    alice,
+    channel,
+    'The pass is open again. Take care below the north face: there is still ice in the shade until noon.',
+  );
+  await upload(
+    service,
+    guide,
+    'sendPhoto',
+    { chat_id: channel, caption: 'First snow, seen from the hut this morning' },
+    { photo: { bytes: await picture(215), name: 'snow.jpg' } },
+  );
+  await in_(alice, channel, 'Перевал закрыт до среды. Լեռնանցքը փակ է մինչև չորեքշաբթի։', {});
+  const posts: Array<{ id: number }> = await resultOf(
+    service.app(alice, 'GET', `/api/chats/${channel}/posts`),
+  );
+  const react = (who: TestUser, post: number | undefined, emoji: string) =>
+    resultOf(service.app(who, 'POST', `/api/posts/${post}/reactions`, { emoji }));
+  for (const { id } of posts) await resultOf(service.app(bob, 'POST', `/api/posts/${id}/like`));
+  for (const emoji of ['❤', '🔥', '😍']) await react(alice, posts[1]?.id, emoji);
+  for (const emoji of ['🔥', '⛄', '🎉', '👏']) await react(bob, posts[1]?.id, emoji);
+  await react(alice, posts[2]?.id, '🙏');
+}
+
+/** A webhook that refuses, an update that was given up, and one that is tried again. */
+async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise<Receiver> {
+  const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+  const receiver = await startReceiver(certificate, (_, response, body) => {
+    const fine = String(body).includes('first things');
+    response.writeHead(fine ? 200 : 503, fine ? {} : { 'retry-after': '3000' });
+    response.end(fine ? '{"ok":true}' : '{"error":"The database of the bot is away"}');
+  });
+  await outdate(service, guide);
+  await resultOf(
+    service.bot(guide, 'setWebhook', {
+      url: `https://127.0.0.1:${receiver.port}/hooks/mountain-guide`,
+      certificate: certificate.cert,
+    }),
+  );
+  const count = async (what: string) =>
+    (await resultOf(service.app(alice, 'GET', `/api/me/bots/${guide.id}/webhook/${what}`))).items.length;
+  for (let tries = 0; (await count('dead_letters')) === 0 && tries < 100; tries++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  for (const text of ['first things first', 'Are you there?'])
+    await resultOf(service.app(alice, 'POST', `/api/chats/${guide.id}/messages`, { text }));
+  for (let tries = 0; (await count('deliveries')) < 2 && tries < 100; tries++)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  return receiver;
+}
+
+/** Makes what waits in a bot's queue older than anything that is still delivered. */
+export async function outdate(service: Service, bot: TestBot): Promise<void> {
+  const redis = openAnywhere(service.redis);
+  const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot.id);
+  const rows = await redis.xrangeBuffer(queue, '-', '+');
+  // The stream keeps its last id, so that the queue goes on behind it.
+  const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
+  await redis.del(queue);
+  for (const [i, [, fields]] of rows.entries()) {
+    fields[3] = Buffer.from(String(Date.now() - 25 * 3_600_000));
+    await redis.xadd(queue, `${last - rows.length + 1 + i}-0`, ...fields);
+  }
+  redis.disconnect();
+}
+
+export async function fillGallery(service: Service): Promise<Gallery> {
+  const create = async (username: string, first_name: string, last_name?: string): Promise<TestUser> => {
+    const body = { username, first_name, ...(last_name ? { last_name } : {}) };
+    const { user, token } = await resultOf(
+      service.app({ token: service.adminToken }, 'POST', '/api/admin/users', body),
+    );
+    service.issued(token);
+    return { id: user.id, username, first_name, token };
+  };
+  const [alice, bob, newcomer] = await Promise.all([
+    create('alice', 'Alice', 'Archer'),
+    create('bob', 'Bob', 'Baghdasaryan'),
+    create('newcomer', 'Nora'),
+  ]);
+  const guide = await service.newBot(alice, 'guide');
+  const [quiet, fresh] = [await service.newBot(alice, 'quiet'), await service.newBot(bob, 'fresh')];
+  await resultOf(
+    service.app(alice, 'PATCH', `/api/me/bots/${quiet.id}`, {
+      name: { '': 'Reminders of the whole family' },
+    }),
+  );
+  await Promise.all([drawBot(service, alice, guide), drawBot(service, bob, fresh)]);
+  const group = await service.newGroup(alice, 'Hiking on Saturday', [bob, guide]);
+  const about = { type: 'channel', title: 'Mountain News', username: 'mountain_news' };
+  const { id: channel } = await resultOf(service.app(alice, 'POST', '/api/chats', about));
+  await resultOf(service.app(bob, 'POST', `/api/chats/${channel}/join`));
+  await resultOf(
+    service.app(alice, 'PUT', `/api/chats/${channel}/members/${guide.id}`, {
+      status: 'administrator',
+      rights: { can_post_messages: true },
+    }),
+  );
+  await service.openChat(alice, guide);
+  await service.openChat(alice, quiet);
+  const parts = { alice, bob, newcomer, guide, fresh, group, channel };
+  const gallery = { ...parts, close: async () => {} };
+  await fillShared(service, gallery);
+  const receiver = await fillWebhook(service, gallery);
+  await fillDirect(service, gallery);
+  // Seen by nobody yet, a number stands beside it.
+  for (const text of ['Water the plants', 'Call grandmother', 'Bread, milk, and the paper'])
+    await resultOf(service.bot(quiet, 'sendMessage', { chat_id: alice.id, text }));
+  return { ...parts, close: () => receiver.close() };
+}

@@ -1,0 +1,159 @@
+/** A chat with 100,000 messages: whoever scrolls through it sees each in its place, and the page stays small and quick. */
+import type { CDPSession, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
+
+const messages_total = 100_000;
+const batch = 100;
+/** Rows that are drawn are those in sight and some beside them. */
+const rows_max = 150;
+/** A busy machine holds up a page too; what is looked for are seconds. */
+const long_task_ms_max = 1_500;
+const heap_growth_bytes_max = 60_000_000;
+
+let world: World;
+let alice: TestUser;
+let bot: TestBot;
+let first = 0;
+let last = 0;
+
+/** Calls again what is to be called later: the journal drains meanwhile. */
+async function call(method: string, params: object) {
+  for (;;) {
+    const answer = await world.service.bot(bot, method, params as Record<string, unknown>);
+    if (answer.status !== 429 && answer.status !== 503) return resultOf(answer);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+beforeAll(async () => {
+  world = await startWorld({}, { JOURNAL_HIGH_WATER: '1000000' });
+  const { service } = world;
+  alice = await service.newUser('alice');
+  bot = await service.newBot(alice, 'chronicle');
+  await service.openChat(alice, bot);
+  const ids: number[] = [];
+  for (let i = 0; i < batch; i++) {
+    const text = `Line ${i}${i % 7 === 0 ? ` ${'which is longer than others '.repeat(i % 5)}` : ''}`;
+    ids.push((await call('sendMessage', { chat_id: alice.id, text })).message_id);
+  }
+  first = ids[0] as number;
+  const copy = { chat_id: alice.id, from_chat_id: alice.id, message_ids: ids };
+  for (let n = batch; n < messages_total; n += batch) {
+    const made: Array<{ message_id: number }> = await call('copyMessages', copy);
+    last = made.at(-1)?.message_id as number;
+  }
+});
+afterAll(() => world?.stop());
+
+/** Ids of the rows that are drawn, from top to bottom. */
+const drawn = (page: Page): Promise<number[]> =>
+  page.getByRole('log').evaluate((box) =>
+    [...box.querySelectorAll('article[data-id]')]
+      .map((row) => [row.getBoundingClientRect().top, Number(row.getAttribute('data-id'))] as const)
+      .sort(([a], [b]) => a - b)
+      .map(([, id]) => id),
+  );
+
+/** Neither gaps nor doubles, and no more rows than are needed. */
+function holdRows(ids: readonly number[]): void {
+  expect(ids.length).toBeLessThanOrEqual(rows_max);
+  const from = ids[0] ?? 0;
+  // The service told nobody of the messages before the bot's first: /start is one.
+  expect(ids).toEqual(ids.map((_, i) => from + i));
+}
+
+/** Turns the wheel until `done`; tells every id that was drawn on the way. */
+async function wheel(
+  page: Page,
+  by: number,
+  done: (seen: ReadonlySet<number>) => boolean | Promise<boolean>,
+) {
+  const seen = new Set<number>();
+  await page.getByRole('log').hover();
+  for (let turns = 0; turns < 4_000; turns++) {
+    const ids = await drawn(page);
+    holdRows(ids);
+    for (const id of ids) seen.add(id);
+    if (await done(seen)) return seen;
+    await page.mouse.wheel(0, by);
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve(null))));
+    // What is read from the service comes when it comes.
+    await page.locator('.loading-pill').waitFor({ state: 'detached' });
+  }
+  throw new Error(`never got there; saw ${seen.size} from ${Math.min(...seen)} to ${Math.max(...seen)}`);
+}
+
+const unbroken = (seen: ReadonlySet<number>) => {
+  const ids = [...seen];
+  return Math.max(...ids) - Math.min(...ids) + 1 === ids.length;
+};
+
+async function heap(session: CDPSession): Promise<number> {
+  await session.send('HeapProfiler.collectGarbage');
+  const { metrics } = await session.send('Performance.getMetrics');
+  return metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? 0;
+}
+
+test('it is scrolled from its end to its first message and back, by wheel and by jumps', async () => {
+  const page = await world.open(alice);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  await page.evaluate(() => {
+    const tasks: number[] = [];
+    (window as unknown as { tasks: number[] }).tasks = tasks;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) tasks.push(duration);
+    }).observe({ type: 'longtask' });
+  });
+  await page.evaluate((id) => {
+    location.hash = `#/chat/${id}`;
+  }, bot.id);
+  const row = (id: number) => page.locator(`article[data-id="${id}"]`);
+  await row(last).waitFor();
+  const before = await heap(session);
+
+  // Upwards by the wheel, past what the page keeps at once.
+  const up = await wheel(page, -1_800, (seen) => seen.size > 6_000);
+  expect(unbroken(up)).toBe(true);
+  expect(up.has(last)).toBe(true);
+
+  // By jumps over the pinned message, each into a part that was let go or never loaded.
+  const spots = [first + 50_000, first + 10, last - 40, first + 25_000, first + 120];
+  for (const spot of spots) {
+    await call('pinChatMessage', { chat_id: alice.id, message_id: spot, disable_notification: true });
+    await page
+      .locator('.pinned')
+      .getByText(`Line ${(spot - first) % batch}`)
+      .waitFor();
+    await page.locator('.pinned-jump').click();
+    await row(spot).waitFor();
+    await expect.poll(() => row(spot).boundingBox()).not.toBeNull();
+    holdRows(await drawn(page));
+  }
+
+  // To the very first, and down again past what the page keeps.
+  const top = await wheel(page, -1_800, (seen) => seen.has(first));
+  expect(unbroken(top)).toBe(true);
+  const down = await wheel(page, 1_800, (seen) => seen.size > 6_000);
+  expect(unbroken(down)).toBe(true);
+  expect(down.has(first)).toBe(true);
+  const after = await heap(session);
+
+  await page.getByRole('button', { name: 'To the newest message' }).click();
+  await page.locator('.to-end').waitFor({ state: 'detached' });
+  const shown = await drawn(page);
+  expect(shown.at(-1)).toBeGreaterThanOrEqual(last);
+  const tasks = await page.evaluate(() => (window as unknown as { tasks: number[] }).tasks);
+  const longest = Math.max(0, ...tasks);
+  console.log(
+    `long tasks: ${tasks.length}, the longest ${Math.round(longest)} ms; heap ${Math.round(before / 1e6)} → ${Math.round(after / 1e6)} MB`,
+  );
+  expect(longest).toBeLessThan(long_task_ms_max);
+  expect(after - before).toBeLessThan(heap_growth_bytes_max);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});

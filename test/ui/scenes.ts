@@ -1,0 +1,237 @@
+/** Every page and dialog of the application, and how one gets there. */
+import type { Page } from 'playwright-core';
+import { type Gallery, picture } from './gallery.js';
+
+export interface Scene {
+  readonly name: string;
+  readonly path: string;
+  /** Alice if absent; nobody is signed in for null. */
+  readonly who?: 'newcomer' | null;
+  /** Drawn for the size of the window that it was opened in: opened again for another. */
+  readonly anew?: true;
+  /** What is done when the page is there; `words` are those of its language. */
+  readonly act?: (page: Page, words: Readonly<Record<string, string>>) => Promise<unknown>;
+}
+
+const menuOf = async (page: Page, text: string | RegExp) => {
+  await page.getByRole('log').locator('article').getByText(text).last().click({ button: 'right' });
+  await page.getByRole('menu').waitFor();
+};
+const press = (page: Page, name: string | undefined) =>
+  page
+    .getByRole('button', { name: name ?? '', exact: true })
+    .last()
+    .click();
+const scroll = async (page: Page, by: number) => {
+  await page.getByRole('log').hover();
+  await page.mouse.wheel(0, by);
+  await page.waitForTimeout(700);
+};
+const dialog = (page: Page) => page.getByRole('dialog').waitFor();
+
+export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Scene[] {
+  const own = `#/bots/${guide.id}`;
+  const direct = `#/chat/${guide.id}`;
+  const info: NonNullable<Scene['act']> = async (page) => {
+    await page.locator('.chat-title').click();
+    await dialog(page);
+    await page.waitForTimeout(300);
+  };
+  return [
+    { name: 'sign_in', path: '', who: null },
+    { name: 'chats', path: '' },
+    { name: 'chats_none', path: '', who: 'newcomer' },
+    {
+      name: 'new_chat',
+      path: '',
+      act: async (page, w) => {
+        await press(page, w.new_chat);
+        await dialog(page);
+        await page.getByRole('dialog').getByRole('checkbox').check();
+      },
+    },
+    { name: 'direct', path: direct },
+    {
+      name: 'direct_media',
+      anew: true,
+      path: direct,
+      act: async (page) => {
+        await scroll(page, -760);
+      },
+    },
+    {
+      name: 'direct_top',
+      anew: true,
+      path: direct,
+      act: async (page) => {
+        await scroll(page, -9_000);
+      },
+    },
+    { name: 'message_menu', anew: true, path: direct, act: (page) => menuOf(page, /half past eight/) },
+    {
+      name: 'forward',
+      path: direct,
+      act: async (page, w) => {
+        await menuOf(page, /half past eight/);
+        await page.getByRole('menuitem', { name: w.forward ?? '', exact: true }).click();
+        await dialog(page);
+      },
+    },
+    {
+      name: 'reply',
+      path: direct,
+      act: async (page, w) => {
+        await menuOf(page, /half past eight/);
+        await page.getByRole('menuitem', { name: w.reply ?? '', exact: true }).click();
+        await page
+          .getByRole('combobox')
+          .fill('Half past eight it is. I bring a rope, two apples and my old camera.');
+      },
+    },
+    {
+      name: 'delete',
+      path: `#/chat/${group}`,
+      act: async (page, w) => {
+        await menuOf(page, /Who comes/);
+        await page.getByRole('menuitem', { name: w.delete ?? '', exact: true }).click();
+        await dialog(page);
+      },
+    },
+    {
+      name: 'emoji',
+      anew: true,
+      path: direct,
+      act: async (page, w) => {
+        await press(page, w.emoji);
+        await page.locator('.emoji-panel [frimousse-emoji]:visible').first().waitFor();
+      },
+    },
+    {
+      name: 'commands',
+      anew: true,
+      path: direct,
+      act: async (page) => {
+        await page.getByRole('combobox').fill('/');
+        await page.getByRole('option').first().waitFor();
+      },
+    },
+    {
+      name: 'picture',
+      path: direct,
+      act: async (page) => {
+        await scroll(page, -9_000);
+        await page
+          .locator('.picture')
+          .first()
+          .evaluate((button: HTMLElement) => button.click());
+        await dialog(page);
+      },
+    },
+    { name: 'bot_profile', path: direct, act: info },
+    { name: 'group', path: `#/chat/${group}` },
+    { name: 'group_members', path: `#/chat/${group}`, act: info },
+    { name: 'channel', path: `#/chat/${channel}` },
+    { name: 'posts', path: `#/chat/${channel}/posts` },
+    {
+      name: 'who_reacted',
+      path: `#/chat/${channel}/posts`,
+      act: async (page, w) => {
+        await page
+          .getByRole('button', { name: w.who_reacted ?? '' })
+          .nth(1)
+          .click();
+        await dialog(page);
+        await page.getByRole('dialog').locator('li').first().waitFor();
+      },
+    },
+    {
+      name: 'reaction_picker',
+      anew: true,
+      path: `#/chat/${channel}/posts`,
+      act: async (page, w) => {
+        await page
+          .getByRole('button', { name: w.add_reaction ?? '' })
+          .first()
+          .click();
+        await page.locator('.emoji-panel [frimousse-emoji]:visible').first().waitFor();
+      },
+    },
+    { name: 'start', path: `#/bot/${fresh.username}` },
+    { name: 'nobody', path: '#/to/nobody_at_all' },
+    { name: 'outside', path: '#/chat/-7' },
+    { name: 'bots', path: '#/bots' },
+    { name: 'bots_none', path: '#/bots', who: 'newcomer' },
+    { name: 'new_bot', path: '#/bots/new', act: dialog },
+    { name: 'bot', path: own },
+    {
+      name: 'renew',
+      path: own,
+      act: async (page, w) => {
+        await press(page, w.renew_token);
+        await dialog(page);
+      },
+    },
+    { name: 'texts', path: `${own}/texts` },
+    { name: 'pictures', path: `${own}/pictures` },
+    {
+      name: 'crop',
+      path: `${own}/pictures`,
+      act: async (page) => {
+        const buffer = await picture(150);
+        await page
+          .locator('input[type=file]')
+          .first()
+          .setInputFiles({ name: 'p.jpg', mimeType: 'image/jpeg', buffer });
+        await page.getByRole('dialog').locator('img').waitFor();
+        await page.waitForTimeout(300);
+      },
+    },
+    { name: 'writers', path: `${own}/writers`, act: (page) => page.getByRole('radio').nth(1).check() },
+    { name: 'webhook', path: `${own}/webhook` },
+    {
+      name: 'webhook_open',
+      path: `${own}/webhook`,
+      act: async (page) => {
+        await page.locator('.attempts summary').last().waitFor();
+        for (const row of [page.locator('.attempts').first(), page.locator('.attempts').last()])
+          await row.locator('summary').first().click();
+        await page.locator('.attempts').last().scrollIntoViewIfNeeded();
+      },
+    },
+    {
+      name: 'discard',
+      path: `${own}/webhook`,
+      act: async (page, w) => {
+        await page.locator('.attempts summary').last().waitFor();
+        await press(page, w.discard_all);
+        await dialog(page);
+      },
+    },
+    { name: 'transfer', path: `${own}/transfer` },
+    {
+      name: 'transfer_dialog',
+      path: `${own}/transfer`,
+      act: async (page) => {
+        await page.locator('.page-body form input').fill('bob');
+        await page.locator('.page-body form button[type=submit]').click();
+        await dialog(page);
+      },
+    },
+    { name: 'settings', path: '#/settings' },
+  ];
+}
+
+/** Goes there with nothing of the former page left, and waits until it is drawn. */
+export async function enter(page: Page, url: string, scene: Scene, words: Readonly<Record<string, string>>) {
+  await page.goto('about:blank');
+  await page.goto(`${url}/app${scene.path}`);
+  if (scene.who === null)
+    await page.getByRole('button', { name: words.sign_in ?? '', exact: true }).waitFor();
+  else await page.locator('.app .main').waitFor({ state: 'attached' });
+  await page.locator('.spinner:visible').first().waitFor({ state: 'detached' });
+  await page.waitForFunction(() => [...document.images].every((image) => image.complete));
+  await scene.act?.(page, words);
+  await page.waitForFunction(() =>
+    document.getAnimations().every(({ playState }) => playState !== 'running'),
+  );
+}

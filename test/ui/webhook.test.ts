@@ -1,0 +1,135 @@
+/** What an owner sees of a webhook that fails, and what they have done about it, with a real receiver. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { outdate } from './gallery.js';
+import { startWorld, type World } from './world.js';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+let world: World;
+let owner: TestUser;
+let receiver: Receiver;
+let heard: string[] = [];
+/** Status, body and headers of the receiver's next answers. */
+let answer: readonly [status: number, body: string, headers?: Record<string, string>] = [200, ''];
+
+beforeAll(async () => {
+  world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+  owner = await world.service.newUser('olga');
+  receiver = await startReceiver(certificate, (_, response, body) => {
+    heard.push(JSON.parse(String(body)).message.text);
+    const [status, text, headers] = answer;
+    response.writeHead(status, headers).end(text);
+  });
+});
+afterAll(async () => {
+  await world?.stop();
+  await receiver?.close();
+});
+
+async function begin() {
+  const { service } = world;
+  const bot = await service.newBot(owner, 'hooked');
+  await service.openChat(owner, bot);
+  await resultOf(service.bot(bot, 'setWebhook', { url: '', drop_pending_updates: true }));
+  heard = [];
+  return {
+    bot,
+    say: (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text })),
+    page: await world.open(owner, `#/bots/${bot.id}/webhook`),
+  };
+}
+
+const hook = (bot: TestBot) =>
+  resultOf(
+    world.service.bot(bot, 'setWebhook', {
+      url: `https://127.0.0.1:${receiver.port}/hook`,
+      certificate: certificate.cert,
+    }),
+  );
+
+test('each attempt is told with what the receiver answered and when the next one is', async () => {
+  const { bot, say, page } = await begin();
+  await page.getByText('Nothing was sent yet.').waitFor();
+  answer = [503, '{"error":"<b>away</b>"}', { 'retry-after': '600' }];
+  await hook(bot);
+  await say('one');
+  await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['one']);
+  const refreshed = async (what: ReturnType<typeof page.locator>) =>
+    expect
+      .poll(
+        async () => {
+          await page.getByRole('button', { name: 'Refresh' }).click();
+          return what.count();
+        },
+        { timeout: 20_000, interval: 500 },
+      )
+      .toBeGreaterThan(0);
+  await refreshed(page.locator('.attempts').getByText(/Wrong response from the webhook: 503/));
+  const row = page.locator('.attempts li').last();
+  await row.locator('summary').click();
+  await row.getByText('{"error":"<b>away</b>"}').waitFor();
+  await row.getByText(/Next attempt: /).waitFor();
+  // The card of the webhook tells the same.
+  const facts = page.locator('.facts');
+  await facts.getByText(/503/).waitFor();
+  await facts.getByText(`https://127.0.0.1:${receiver.port}/hook`).waitFor();
+  expect(await facts.locator('dd').nth(2).textContent()).toBe('1');
+  answer = [200, '{"fine":true}'];
+  // Set anew, it is tried at once.
+  await resultOf(world.service.bot(bot, 'deleteWebhook'));
+  await hook(bot);
+  await refreshed(page.locator('.attempts .dot.good'));
+  await page.locator('.attempts li').first().getByText('Delivered').waitFor();
+  expect(heard).toEqual(['one', 'one']);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('dead letters are read, delivered again one by one or all at once, and discarded', async () => {
+  const { bot, say, page } = await begin();
+  answer = [200, ''];
+  const die = async (...texts: string[]) => {
+    await resultOf(world.service.bot(bot, 'deleteWebhook'));
+    for (const text of texts) await say(text);
+    await outdate(world.service, bot);
+    await hook(bot);
+    const letters = `/api/me/bots/${bot.id}/webhook/dead_letters`;
+    await expect
+      .poll(async () => (await resultOf(world.service.app(owner, 'GET', letters))).items.length, {
+        timeout: 20_000,
+      })
+      .toBe(texts.length);
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await rows.nth(texts.length - 1).waitFor();
+  };
+  const rows = page.locator('.attempts').first().locator('li');
+  await page.getByText('Everything was delivered.').waitFor();
+  await die('one', 'two', 'three');
+  expect(heard).toEqual([]);
+  expect(await rows.count()).toBe(3);
+  await rows.nth(1).getByText('It was older than 24 hours').waitFor();
+  await rows.nth(1).locator('summary').click();
+  await rows.nth(1).getByText('"text": "two"').waitFor();
+  await rows.nth(1).getByRole('button', { name: 'Deliver again' }).click();
+  await page.getByText('Queued again: 1').waitFor();
+  await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['two']);
+  await expect.poll(() => rows.count()).toBe(2);
+  await page.getByRole('button', { name: 'Deliver all again' }).click();
+  await page.getByText('Queued again: 2').waitFor();
+  await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['two', 'one', 'three']);
+  await page.getByText('Everything was delivered.').waitFor();
+  await die('four', 'five');
+  await page.getByRole('button', { name: 'Discard all' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('These updates will never be delivered.').waitFor();
+  await dialog.getByRole('button', { name: 'Discard all' }).click();
+  await page.getByText('Discarded: 2').waitFor();
+  await page.getByText('Everything was delivered.').waitFor();
+  expect(heard).toEqual(['two', 'one', 'three']);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
