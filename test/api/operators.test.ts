@@ -1,4 +1,5 @@
 /** What operators see of the whole installation, and dead letters that they have delivered again. */
+import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { overview } from '../../src/api/operations.js';
 import { makeKeys } from '../../src/store/keys.js';
@@ -182,4 +183,27 @@ test('a process that leaves in order is gone at once', async () => {
   expect(await pids()).toContain(was);
   await second?.stop();
   await expect.poll(pids, patiently).not.toContain(was);
+});
+
+test('the page is served by every front, alone under a policy that lets no other host in', async () => {
+  const load = async (path: string, method: 'GET' | 'POST' = 'GET') => {
+    const answer = await request(service.fronts[0].url + path, { method });
+    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  };
+  const page = await load('/ops');
+  const policy = String(page.headers['content-security-policy']).split('; ');
+  for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'"])
+    expect(policy).toContain(part);
+  for (const part of ["connect-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'"])
+    expect(policy).toContain(part);
+  expect(policy.join()).not.toMatch(/unsafe|https:|blob:|data:|\*/);
+  const loaded = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path as string);
+  expect(loaded).toHaveLength(3);
+  for (const path of loaded) {
+    expect(path).toMatch(/^\/ops\//);
+    expect((await load(path)).status, path).toBe(200);
+  }
+  expect((await load('/app')).text).not.toContain('/ops');
+  expect((await load('/ops', 'POST')).status).toBe(405);
+  expect((await load('/ops/page.html')).status).toBe(404);
 });
