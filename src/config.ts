@@ -15,6 +15,7 @@ import {
   rate,
   servers,
   url,
+  vapidKey,
   whole,
 } from './setting_forms.js';
 
@@ -128,8 +129,21 @@ export const settings = {
   WEBHOOK_ALLOW_CIDRS: cidrs
     .default([])
     .describe(
-      'Ranges of addresses that webhooks may reach though they are private, loopback or otherwise special, for tests and intranets',
+      'Ranges of addresses that webhooks and pushes may reach though they are private, loopback or otherwise special, for tests and intranets',
     ),
+  VAPID_PRIVATE_KEY: vapidKey
+    .optional()
+    .describe(
+      'Key by which push services know this installation, base64url of 32 bytes (`dev` makes one); without it nobody is notified',
+    ),
+  VAPID_SUBJECT: url(['mailto:', 'https:'])
+    .optional()
+    .describe(
+      'How push services reach the operator: a mailto: or https: URL; BASE_URL without it, if that is https',
+    ),
+  PUSH_DELAY_MS: int(0, 60_000, 3_000).describe(
+    'How long a message may be read in a window before those who have none are notified of it',
+  ),
   TRUSTED_PROXIES: cidrs
     .default([])
     .describe(
@@ -280,6 +294,15 @@ export function providerOf(config: Config) {
     subjectClaim: config.JWT_SUBJECT_CLAIM,
     createUsers: config.JWT_CREATE_USERS,
   };
+}
+
+/** What notifications are signed with; undefined where nobody is notified. Throws a ConfigError where the operator is not named. */
+export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
+  if (VAPID_PRIVATE_KEY === undefined) return undefined;
+  const subject = VAPID_SUBJECT ?? (BASE_URL?.startsWith('https:') ? BASE_URL : undefined);
+  if (subject === undefined)
+    throw new ConfigError('VAPID_PRIVATE_KEY needs VAPID_SUBJECT: a mailto: or https: URL of the operator');
+  return { privateKey: VAPID_PRIVATE_KEY, subject };
 }
 
 /** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */

@@ -11,6 +11,7 @@ export const secretSettings = [
   'ADMIN_TOKEN',
   'TOKEN_PEPPER',
   'TOKEN_KEYS',
+  'VAPID_PRIVATE_KEY',
   'FILES_S3_KEY_ID',
   'FILES_S3_SECRET',
 ] as const;

@@ -49,6 +49,8 @@ export const catalogue = {
   too_many_tokens: bad('too many tokens'),
   token_name_taken: bad('token name is already taken'),
   token_not_found: { code: 404, text: 'Not Found: token not found' },
+  push_off: bad('push notifications are off'),
+  push_subscription_invalid: bad('invalid push subscription specified'),
   subject_taken: bad('external subject is already taken'),
   subject_invalid: bad('external subject is invalid'),
   no_identity_provider: bad('no identity provider is set'),

@@ -1,4 +1,5 @@
 /** Forms that the text of a setting may have. */
+import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { limits } from './limits.js';
@@ -14,7 +15,7 @@ export const int = (min: number, max: number, fallback: number) => whole(min, ma
 
 export const url = (protocols: readonly string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
-    error: `a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+    error: `a URL that begins with ${protocols.map((p) => (p === 'mailto:' ? p : `${p}//`)).join(' or ')}`,
   });
 
 /** Servers as URLs; what the first one says of protocol and password holds for those that are bare. */
@@ -103,4 +104,18 @@ export const rate = z.string().transform((text, ctx) => {
     return { calls, seconds };
   ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day' });
   return z.NEVER;
+});
+
+/** Whether 32 bytes are a private key of P-256, as nearly all are. */
+function isPrivateKey(text: string): boolean {
+  try {
+    createECDH('prime256v1').setPrivateKey(Buffer.from(text, 'base64url'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const vapidKey = z.string().refine((text) => /^[A-Za-z0-9_-]{43}$/.test(text) && isPrivateKey(text), {
+  error: '32 bytes as base64url, a private key of P-256',
 });

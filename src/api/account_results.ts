@@ -16,3 +16,10 @@ export const userTokenList = z.array(
     })
     .meta({ id: 'UserToken', description: 'A token of a person, without its secret.' }),
 );
+
+export const pushState = z
+  .strictObject({
+    public_key: z.string().optional().describe('base64url; absent where nobody is notified'),
+    subscriptions: z.int().min(0),
+  })
+  .meta({ id: 'PushState', description: 'Notifications of the caller.' });

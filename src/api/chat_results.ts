@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { limits } from '../limits.js';
 import { pictureFields } from './pictures.js';
-import { chat, message } from './results.js';
+import { chat, message, unixSeconds } from './results.js';
 
 export const listedChat = chat
   .extend({
@@ -17,6 +17,8 @@ export const listedChat = chat
       .max(limits.unread_counted_max)
       .optional()
       .describe('Messages of others after the last read one, as far as they are counted; absent for none'),
+    muted: z.literal(true).optional().describe('The caller is not notified of it'),
+    muted_until: unixSeconds.optional().describe('Absent where it is muted for ever'),
   })
   .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
 

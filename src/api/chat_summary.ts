@@ -4,6 +4,7 @@ import { limits } from '../limits.js';
 import { rightsOf } from '../rules/rights.js';
 import type { User } from '../store/control.js';
 import { type ChatRef, isDirect } from '../store/keys.js';
+import type { MutedChats } from '../store/mutes.js';
 import type { Store } from '../store/store.js';
 import type { StoredMessage } from '../store/stored_message.js';
 import { viewMessage } from '../view/messages.js';
@@ -33,15 +34,20 @@ async function mayPost(store: Store, chat: ChatRef, type: string | undefined, us
   return rightsOf(status, rights).can_post_messages === true;
 }
 
+/** `undefined` for a chat that is not muted, null for one that is for ever. */
+export const viewMute = (until: number | null | undefined) =>
+  until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
+
 /**
  * The chat with its last and its pinned message, of a direct chat with the avatar of the bot, as the person sees it; null when there is
- * no such chat. `marks` tell how far the person has read; without them nothing is told of that.
+ * no such chat. `marks` tell how far the person has read; without them nothing is told of that. `muted`: which chats they muted.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },
   chat: ChatRef,
   user: User,
   marks: ReadonlyMap<number, number> | null,
+  muted: MutedChats,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const [messages, viewer, found, described] = await Promise.all([
     store.history.list(chat, 0, 1),
@@ -63,5 +69,6 @@ export async function chatSummary(
     ...(pin ? { pinned_message: viewMessage(pin, viewer) } : {}),
     ...((await mayPost(store, chat, found.profile.t, user)) ? { can_post: true } : {}),
     ...(count > 0 ? { unread_count: count } : {}),
+    ...viewMute(muted.get(chat.id)),
   };
 }

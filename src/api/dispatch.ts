@@ -12,7 +12,7 @@ import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
 import { chatOfUser } from './compose.js';
 import { createDownloads } from './downloads.js';
-import { type Endpoint, Flat, kindForPeople, type LeakKeys, replied } from './endpoint.js';
+import { type Endpoint, Flat, kindForPeople, type LeakKeys, type PushService, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
 import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
 import type { Operations } from './operations.js';
@@ -31,6 +31,8 @@ export interface DispatchOptions {
   readonly provider?: TokenProvider | undefined;
   /** Null or absent where reports of leaked tokens are not taken. */
   readonly leakKeys?: LeakKeys | null;
+  /** Null where nobody is notified. */
+  readonly push?: PushService | null;
   /** Null or absent where nobody tells operators of the installation. */
   readonly operations?: Operations | null;
   /** Ranges of proxies whose `X-Forwarded-For` is believed. */
@@ -102,6 +104,7 @@ export function createDispatch({
   adminToken,
   provider,
   leakKeys = null,
+  push = null,
   operations = null,
   trustedProxies = [],
   onResult,
@@ -210,7 +213,18 @@ export function createDispatch({
     await countInChat(on, endpoint, user, params);
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
-    const context = { user, store: on, files, uploads, downloads, request, onRevoked, leakKeys, operations };
+    const context = {
+      user,
+      store: on,
+      files,
+      uploads,
+      downloads,
+      request,
+      onRevoked,
+      leakKeys,
+      push,
+      operations,
+    };
     return endpoint.handler(context as never, params as never);
   }
 

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { User } from '../store/control.js';
+import type { SubscriptionKeys } from '../store/push.js';
 import type { Store } from '../store/store.js';
 import type { Downloads } from './downloads.js';
 import type { Operations } from './operations.js';
@@ -13,6 +14,22 @@ import type { ApiRequest } from './request.js';
 export interface LeakKeys {
   /** Whether these bytes were signed with the key of this id. Error: `unavailable` while no key can be had. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
+}
+
+/** A browser as it describes its subscription. */
+export interface GivenSubscription {
+  readonly endpoint: string;
+  /** base64url */
+  readonly p256dh: string;
+  readonly auth: string;
+}
+
+/** Notifications to people without a window; `push/` implements it. */
+export interface PushService {
+  /** Under which browsers subscribe, base64url. */
+  readonly publicKey: string;
+  /** Error: `push_subscription_invalid` for keys that are none, and for addresses that may not be dialled. */
+  read(given: GivenSubscription): Promise<SubscriptionKeys>;
 }
 
 export interface EndpointContext<U> {
@@ -28,6 +45,8 @@ export interface EndpointContext<U> {
   readonly onRevoked: (listener: () => void) => () => void;
   /** Null where reports of leaked tokens are not taken. */
   readonly leakKeys: LeakKeys | null;
+  /** Null where nobody is notified. */
+  readonly push: PushService | null;
   /** Null where nobody tells of the installation. */
   readonly operations: Operations | null;
 }

@@ -10,6 +10,7 @@ import type { StoredMessage } from '../store/stored_message.js';
 import { viewAudit, viewTransfer } from '../view/bots.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewPerson, viewUserToken } from '../view/users.js';
+import { viewMute } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
 import type { StreamForm } from './request.js';
@@ -71,9 +72,13 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
-async function readUntil(store: Store, chat: ChatRef, user: User): Promise<{ readonly read_until?: number }> {
-  const mark = await store.exports.readMark(user.id, chat.id);
-  return mark ? { read_until: mark } : {};
+/** What the person alone keeps of a chat. */
+async function ownOf(store: Store, chat: ChatRef, user: User): Promise<Readonly<Record<string, unknown>>> {
+  const [mark, mutes] = await Promise.all([
+    store.exports.readMark(user.id, chat.id),
+    store.mutes.of(user.id, [chat.id]),
+  ]);
+  return { ...(mark ? { read_until: mark } : {}), ...viewMute(mutes.get(chat.id)) };
 }
 
 async function* directChats(store: Store, user: User): AsyncIterable<Line> {
@@ -83,7 +88,7 @@ async function* directChats(store: Store, user: User): AsyncIterable<Line> {
     if (!found) continue;
     const side = viewChat(viewer.bot ?? { id: chat.id, bot: 1, n: '' });
     const blocked = found.kind === 'blocked' ? { blocked: true } : {};
-    yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...(await readUntil(store, chat, user)) };
+    yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...(await ownOf(store, chat, user)) };
     yield* chatLines(store, chat, user);
   }
 }
@@ -99,7 +104,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
       chat: viewChat(found.profile),
       status,
       ...may,
-      ...(await readUntil(store, chat, user)),
+      ...(await ownOf(store, chat, user)),
     };
     yield* chatLines(store, chat, user);
   }
@@ -112,6 +117,8 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   yield { kind: 'profile', user: viewPerson(userProfile(user)), created_at };
   for (const identity of identities) yield { kind: 'identity', ...identity };
   for (const token of await store.users.tokens(user.id)) yield { kind: 'token', token: viewUserToken(token) };
+  for (const { endpoint, created_at: made } of await store.push.subscriptions(user.id))
+    yield { kind: 'push_subscription', endpoint, created_at: made };
   yield* botLines(store, files, user);
   for await (const { at, notice } of store.exports.notices(user.id)) yield { kind: 'notice', at, notice };
   yield* directChats(store, user);

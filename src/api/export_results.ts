@@ -14,6 +14,9 @@ export const exportLine = z
     line('profile', { user, created_at: unixSeconds }),
     line('identity', { issuer: z.string(), subject: z.string() }).describe('Of an identity provider'),
     line('token', { token: userTokenList.element }).describe('Without its secret'),
+    line('push_subscription', { endpoint: z.string(), created_at: unixSeconds }).describe(
+      'A browser that is notified',
+    ),
     line('bot', { bot: ownedBotSettings }).describe('A bot of the person, without its token'),
     line('commands', {
       ...{ bot_id: z.int().positive(), scope: z.string().describe('Scope and language as they are kept') },
@@ -29,6 +32,8 @@ export const exportLine = z
       status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
       rights: z.record(z.string(), z.boolean()).optional(),
       read_until: z.int().positive().optional().describe('Id of the last message that was read'),
+      muted: z.literal(true).optional().describe('The person is not notified of it'),
+      muted_until: unixSeconds.optional(),
       blocked: z.literal(true).optional().describe('The person blocks the bot'),
     }).describe('Before the messages of the chat'),
     line('message', { chat_id: z.int(), message }).describe(

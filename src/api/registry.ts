@@ -53,6 +53,7 @@ import {
   listMessages,
   postMessage,
 } from '../app/chats/messages.js';
+import { muteChat, unmuteChat } from '../app/chats/mute.js';
 import { pinMessage, unpinMessage } from '../app/chats/pin.js';
 import { readChat } from '../app/chats/read.js';
 import { downloadFile } from '../app/files/download.js';
@@ -60,6 +61,7 @@ import { reportLeaks } from '../app/leaks/report.js';
 import { deleteSelf } from '../app/me/delete.js';
 import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
+import { showPush, subscribePush, unsubscribePush } from '../app/me/push.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { updateSelf } from '../app/me/update.js';
 import { findName } from '../app/names/get.js';
@@ -195,6 +197,9 @@ export const endpoints: readonly Endpoint[] = [
   updateSelf,
   deleteSelf,
   exportSelf,
+  showPush,
+  subscribePush,
+  unsubscribePush,
   listTokens,
   createToken,
   removeToken,
@@ -220,6 +225,8 @@ export const endpoints: readonly Endpoint[] = [
   joinChat,
   leaveChatEndpoint,
   readChat,
+  muteChat,
+  unmuteChat,
   findName,
   listMembers,
   putMember,

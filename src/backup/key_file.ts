@@ -4,7 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { BackupError } from './manifest.js';
 
 /** What every node must have, and cannot be made again. */
-export const keptNames = ['TOKEN_PEPPER', 'TOKEN_KEYS', 'ADMIN_TOKEN', 'PARTITIONS'] as const;
+export const keptNames = [
+  'TOKEN_PEPPER',
+  'TOKEN_KEYS',
+  'ADMIN_TOKEN',
+  'PARTITIONS',
+  'VAPID_PRIVATE_KEY',
+] as const;
 
 const magic = Buffer.from('petrel-keys-1\n');
 const saltBytes = 16;

@@ -12,6 +12,7 @@ import type { Pool } from '../postgres/pool.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/keys.js';
+import type { Change } from './batch.js';
 import { createLeases } from './leases.js';
 import { attemptAgeMs, purgeTombstones } from './purge.js';
 import { settlePrefixes } from './settle.js';
@@ -39,6 +40,8 @@ export interface FlusherOptions {
   /** Told of every failure; the flusher goes on by itself. */
   readonly onError?: (error: Error) => void;
   readonly onQuarantine?: OnQuarantine;
+  /** Told of what a batch has brought to Postgres, perhaps not for the first time; must neither throw nor take long. */
+  readonly onWritten?: (changes: readonly Change[]) => void;
   /** Awaited at each step of each batch: a test holds the flusher there. */
   readonly onStep?: (step: FlushStep) => Promise<void> | void;
 }
@@ -134,6 +137,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
         options.onQuarantine?.(entry, reason);
       });
       await step('committed');
+      options.onWritten?.(outcome.changes);
       return outcome;
     };
     const outcome = write();

@@ -1,5 +1,5 @@
 /** The folder of all data that `dev` keeps: its format version, its lock, its secrets. */
-import { randomBytes } from 'node:crypto';
+import { createECDH, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readIfThere, readJsonIfThere, writeFileAtomic } from './files.js';
@@ -13,6 +13,7 @@ export interface Secrets {
   readonly ADMIN_TOKEN: string;
   readonly TOKEN_PEPPER: string;
   readonly TOKEN_KEYS: string;
+  readonly VAPID_PRIVATE_KEY: string;
 }
 
 /** Makes the folder, or checks that it is one of ours and of our version. Throws a Refusal and changes nothing then. */
@@ -110,6 +111,14 @@ function discardStale(home: string, path: string): void {
   rmSync(aside, { force: true });
 }
 
+/** As base64url of its 32 bytes. */
+function makePushKey(): string {
+  const made = createECDH('prime256v1');
+  made.generateKeys();
+  // Leading zeros are left out.
+  return Buffer.from(made.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url');
+}
+
 /** The secrets of this installation, made once and kept in `secrets.json` (0600). */
 export function keptSecrets(home: string): Secrets {
   const path = join(home, 'secrets.json');
@@ -121,6 +130,7 @@ export function keptSecrets(home: string): Secrets {
     ADMIN_TOKEN: kept?.ADMIN_TOKEN ?? randomBytes(24).toString('hex'),
     TOKEN_PEPPER: kept?.TOKEN_PEPPER ?? randomBytes(32).toString('hex'),
     TOKEN_KEYS: kept?.TOKEN_KEYS ?? `k1:${randomBytes(32).toString('base64')}`,
+    VAPID_PRIVATE_KEY: kept?.VAPID_PRIVATE_KEY ?? makePushKey(),
   };
   if (JSON.stringify(kept) !== JSON.stringify(secrets)) {
     writeFileAtomic(path, `${JSON.stringify(secrets, null, 2)}\n`);

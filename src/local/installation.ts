@@ -142,6 +142,7 @@ export class Installation {
       ADMIN_TOKEN: this.#config.ADMIN_TOKEN ?? kept.ADMIN_TOKEN,
       TOKEN_PEPPER: process.env.TOKEN_PEPPER || kept.TOKEN_PEPPER,
       TOKEN_KEYS: process.env.TOKEN_KEYS || kept.TOKEN_KEYS,
+      VAPID_PRIVATE_KEY: this.#config.VAPID_PRIVATE_KEY ?? kept.VAPID_PRIVATE_KEY,
     };
     this.#say(`Petrel starts; its data is in ${this.#home}`);
   }
@@ -211,6 +212,9 @@ export class Installation {
     return {
       ...process.env,
       ...this.#secrets,
+      // Read already: the two exclude each other.
+      VAPID_PRIVATE_KEY_FILE: undefined,
+      VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
       // Several processes of one machine cannot have one port each under one setting.
       METRICS_PORT: undefined,

@@ -14,6 +14,12 @@ export interface Ended {
   readonly identities: readonly number[];
 }
 
+/** What nobody else is shown. */
+const onlyShownToThem = [
+  ...['notices', 'management_talks', 'bot_writers', 'read_marks'],
+  ...['chat_mutes', 'push_subscriptions', 'push_due'],
+];
+
 const ids = async (sql: Sql, text: string, values: readonly unknown[]): Promise<number[]> =>
   (await sql.query<{ id: number }>(text, values)).map(({ id }) => id);
 
@@ -53,7 +59,7 @@ export function endAccount(db: Database, user: number, holdMs: number): Promise<
         where id = $1`,
       [user],
     );
-    for (const table of ['user_tokens', 'leaks', 'notices', 'management_talks', 'bot_writers', 'read_marks'])
+    for (const table of [...onlyShownToThem, 'user_tokens', 'leaks'])
       await sql.query(`delete from ${table} where user_id = $1`, [user]);
     await declineOffers(sql, user);
     const bots = await ids(sql, 'select id from bots where owner_id = $1 order by id for no key update', [
@@ -173,7 +179,7 @@ export async function removeDirectChat(sql: Sql, bot: number, user: number): Pro
 export async function forgetPerson(sql: Sql, user: number): Promise<void> {
   await sql.query('delete from chat_members where member_id = $1', [user]);
   // What was noted by calls that were under way when the account ended.
-  for (const table of ['notices', 'management_talks', 'bot_writers', 'user_tokens', 'read_marks'])
+  for (const table of [...onlyShownToThem, 'user_tokens'])
     await sql.query(`delete from ${table} where user_id = $1`, [user]);
   await sql.query('update users set external_id = gen_random_uuid() where id = $1', [user]);
 }

@@ -497,6 +497,20 @@ export interface Scripts {
     result:
       | { status: 'ok'; versions: string[] };
   };
+  /** Notes that people have windows open on a node, or have none any more. */
+  'presence/note': {
+    keys: { windows: string };
+    args: { node: string; ttl_ms: number | string; users: readonly (string)[] };
+    result:
+      | { status: 'ok' };
+  };
+  /** Tells which people have a window open on any node. */
+  'presence/read': {
+    keys: { windows: string };
+    args: { users: readonly (string)[] };
+    result:
+      | { status: 'ok'; present: unknown };
+  };
   /** Puts updates of another partition into a bot's queue, each once and in order. */
   'updates/accept_forwarded': {
     keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string; due: string };

@@ -222,6 +222,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     },
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
+    notingWindows: config.VAPID_PRIVATE_KEY !== undefined,
     onError: onDelay('background work', meaning.background, isLate),
   });
 

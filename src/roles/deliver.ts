@@ -7,6 +7,7 @@ import { makeSender } from '../delivery/send.js';
 import { createDeliveryWorker } from '../delivery/worker.js';
 import { createManager } from '../manage/manager.js';
 import { type Backends, isLate } from './backends.js';
+import { startPusher } from './push.js';
 import type { Role } from './role.js';
 import { traceDeliveries } from './tracing.js';
 
@@ -86,6 +87,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     const { drains, open } = worker.stats();
     return { deliver: { ...meter.told(), drains, open, connections: sender.stats().connections } };
   });
+  const pusher = startPusher(backends);
   await store.auth.start();
   store.sweep.start();
   recorder.start();
@@ -93,7 +95,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   manager.start();
   return {
     async stop() {
-      await Promise.all([worker.stop(), manager.stop()]);
+      await Promise.all([worker.stop(), manager.stop(), pusher?.stop()]);
       await sender.close();
       await recorder.stop();
       await store.sweep.stop();

@@ -3,20 +3,12 @@ import { createFlusher } from '../journal/flusher.js';
 import { limits } from '../limits.js';
 import type { Backends } from './backends.js';
 import { startEnds } from './ends.js';
+import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
-export function startFlush({
-  config,
-  log,
-  connection,
-  runner,
-  pool,
-  keys,
-  store,
-  files,
-  figures,
-  node,
-}: Backends): Role {
+export function startFlush(backends: Backends): Role {
+  const { config, log, connection, runner, pool, keys, store, files, figures, node } = backends;
+  const noter = startNoter(backends);
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
@@ -27,6 +19,7 @@ export function startFlush({
     intervalMs: config.FLUSH_INTERVAL_MS,
     auditDays: config.AUDIT_DAYS,
     messageDays: config.MESSAGE_DAYS,
+    onWritten: noter.written,
     onError(error) {
       if (performance.now() - told < 5_000) return;
       told = performance.now();
@@ -86,6 +79,7 @@ export function startFlush({
     async stop() {
       clearInterval(sweep);
       await Promise.all([sweeping, ends.stop(), flusher.stop({ drain: true })]);
+      await noter.stop();
     },
   };
 }

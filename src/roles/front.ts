@@ -6,7 +6,7 @@ import { createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import type { RequestHandler } from '../api/request.js';
-import { providerOf } from '../config.js';
+import { providerOf, pushOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { fail } from '../errors.js';
@@ -19,6 +19,7 @@ import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
 import type { Metrics } from '../obs/metrics.js';
 import { createRequestMeter } from '../obs/requests.js';
+import { createPushService } from '../push/service.js';
 import { demoPages } from '../web/demo.js';
 import { applicationPages } from '../web/pages.js';
 import type { Backends } from './backends.js';
@@ -105,10 +106,13 @@ export async function startFront(backends: Backends): Promise<Role> {
     ...applicationPages(),
     ...demoPages(config.DEMO_FILE),
   };
+  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
+  const pushing = pushOf(config);
   const dispatch = createDispatch({
     store,
     files,
-    receivers: createReceivers(config.WEBHOOK_ALLOW_CIDRS),
+    receivers,
+    push: pushing ? createPushService(pushing.privateKey, receivers.guard) : null,
     adminToken: config.ADMIN_TOKEN,
     provider:
       provider &&

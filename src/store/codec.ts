@@ -253,6 +253,12 @@ export function messageVersion(bytes: Buffer): number {
   return unpackHeader(bytes)[1];
 }
 
+/** The small fields of a record, without reading the rest. */
+export function messageHeader(bytes: Buffer): MessageHeader {
+  const [, version, date, editedAt, sender, kind, flags] = unpackHeader(bytes);
+  return { version, date, editedAt, sender, kind, flags };
+}
+
 /** When a message was sent, in seconds, of its record or the begin of one that holds the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];

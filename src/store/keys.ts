@@ -44,6 +44,8 @@ export interface Keys {
   journal(partition: number): string;
   /** STREAM of `version-0`: updates for bots of other partitions. Bounded by limits.outbox_length_max. */
   outbox(partition: number): string;
+  /** Prefix of the ZSET of each person who has a window open: node → until (ms). Expires. Bounded by the nodes. */
+  windowsRoot(partition: number): string;
   /** STRING: who flushes the partition now. Expires. */
   flushLease(partition: number): string;
   /** STRING: who takes out of Redis what Postgres has in later versions. Expires. */
@@ -156,6 +158,7 @@ export function makeKeys(count: number): Keys {
     meta: (p) => `${at(p)}:meta`,
     journal: (p) => `${at(p)}:journal`,
     outbox: (p) => `${at(p)}:outbox`,
+    windowsRoot: (p) => `${at(p)}:windows:`,
     flushLease: (p) => `${at(p)}:flush_lease`,
     forgetting: (p) => `${at(p)}:forgetting`,
     journaledRoots: (p) => ['msg', 'chat', 'post', 'acted'].map((kind) => `${at(p)}:${kind}:`),

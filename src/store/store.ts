@@ -26,6 +26,7 @@ import type { Keys } from './keys.js';
 import { createLeaks, type Leaks } from './leaks.js';
 import { createManagement, type Management } from './management.js';
 import { createMessages, type Messages } from './messages.js';
+import { createMutes, type Mutes } from './mutes.js';
 import { createNotices, type Notices } from './notices.js';
 import { createOversight, type Oversight } from './oversight.js';
 import { createPictures, type Pictures } from './pictures.js';
@@ -33,6 +34,8 @@ import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
 import { createPostWatches } from './post_watches.js';
 import { createPosts, type Posts } from './posts.js';
+import { createPresence, type Presence } from './presence.js';
+import { createPush, type Push } from './push.js';
 import { createQueues, type Queues } from './queues.js';
 import { createReadBack } from './read_back.js';
 import { createReadMarks, type ReadMarks } from './read_marks.js';
@@ -64,6 +67,9 @@ export interface Store {
   readonly pins: Pins;
   readonly history: History;
   readonly readMarks: ReadMarks;
+  readonly mutes: Mutes;
+  readonly push: Push;
+  readonly presence: Presence;
   readonly queues: Queues;
   readonly forwarder: Forwarder;
   readonly callbacks: Callbacks;
@@ -122,6 +128,8 @@ export interface StoreOptions {
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
   readonly transferConsent?: boolean;
+  /** Whether this node notes who has windows open on it: for notifications to those who have none. Off by default. */
+  readonly notingWindows?: boolean;
   /** Hears what fails in the background and will be tried again. */
   readonly onError: (error: unknown) => void;
 }
@@ -132,6 +140,7 @@ export function createStore({
   ring = () => {},
   guessing = { burst: 0, perMinute: 1 },
   rates = {},
+  notingWindows = false,
   ...context
 }: StoreOptions): Store {
   const { transferConsent = false } = context;
@@ -168,6 +177,7 @@ export function createStore({
   const own = changing(shared);
   const history = createHistory(shared, chats, records);
   const ending = { control, auth, chats, history, posts: own.posts, identities, removal, erase };
+  const presence = createPresence(shared, { noting: notingWindows, onError });
   const accounts = createAccounts(shared, shared.db, ending, onError);
   const store: Store = {
     ...own,
@@ -178,13 +188,16 @@ export function createStore({
     forwarder,
     history,
     readMarks: createReadMarks(shared, chats),
+    mutes: createMutes(shared, chats),
+    push: createPush(shared),
+    presence,
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
     fairUse: createFairUse(shared, rates),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
-    streams: createStreams(shared, hints, chats, records),
+    streams: createStreams(shared, hints, chats, records, presence),
     sweep: createSweep(
       shared,
       {

@@ -11,7 +11,9 @@ import type { Hints } from '../redis/hints.js';
 import { actionHint, type Chats, isPresent } from './chats.js';
 import { messageKinds, unpack } from './codec.js';
 import type { StoreContext } from './context.js';
+import { cursorText, parseCursor } from './cursors.js';
 import { type ChatRef, chatText, isDirect, parseChat } from './keys.js';
+import type { Presence } from './presence.js';
 import type { Records } from './records.js';
 import { relatedId, type StoredMessage, storedMessage } from './stored_message.js';
 
@@ -60,24 +62,6 @@ export interface Streams {
 /** Looks after which a stream reads its list of chats anew, hint or no hint. */
 const reloadTicks = 10;
 
-type Cursors = Map<number, number>;
-
-export function parseCursor(text: string, partitions: number): Cursors {
-  const cursors: Cursors = new Map();
-  for (const part of text.split(',')) {
-    const match = /^([0-9a-z]{1,2})\.([0-9a-z]{1,11})$/.exec(part);
-    const partition = Number.parseInt(match?.[1] ?? '', 36);
-    if (match && partition < partitions)
-      cursors.set(partition, Math.max(1, Number.parseInt(match[2] as string, 36)));
-  }
-  return cursors;
-}
-
-/** Never empty: an empty one would mean a stream that begins. */
-export const cursorText = (cursors: Cursors): string =>
-  [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
-  '-';
-
 type RawRow = [
   chat: Buffer,
   kind: Buffer,
@@ -104,7 +88,13 @@ function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Chang
   return { ...shared, message, answer: extra.length > 0 ? unpack(extra) : null, notify: false };
 }
 
-export function createStreams(context: StoreContext, hints: Hints, chats: Chats, records: Records): Streams {
+export function createStreams(
+  context: StoreContext,
+  hints: Hints,
+  chats: Chats,
+  records: Records,
+  presence: Pick<Presence, 'changed' | 'close'>,
+): Streams {
   const { scripts, keys } = context;
   const open = new Set<{
     look: (partitions?: readonly number[], anew?: boolean) => void;
@@ -120,6 +110,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
     const now = openOf(user) + more;
     if (now === 0) openByUser.delete(user);
     else openByUser.set(user, now);
+    if (now === 0 || (now === 1 && more === 1)) presence.changed(user, now > 0);
   };
 
   const readChanges = (partition: number, after: number, keep: boolean, list: readonly ChatRef[]) =>
@@ -342,6 +333,7 @@ export function createStreams(context: StoreContext, hints: Hints, chats: Chats,
       clearInterval(timer);
       for (const stream of [...open]) stream.leave();
       for (const listener of [...leaving]) listener();
+      presence.close();
     },
   };
 }

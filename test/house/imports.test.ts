@@ -78,6 +78,9 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // What it implements is defined by the endpoint that asks it.
   leaks: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
+  // What it tells a front, the endpoints ask through one interface.
+  push: (to, typeOnly) =>
+    /^(store|delivery|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
   delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
   // What it makes of a token, the callers of the API are told through one interface.
   jwt: (to, typeOnly) =>
@@ -200,7 +203,8 @@ test.each([
   ['@aws-sdk/client-s3', /^files\/s3\.ts$/],
   ['file-type', /^files\//],
   ['mediainfo.js', /^files\//],
-  ['jose', /^jwt\//],
+  ['jose', /^(jwt\/|push\/vapid\.ts$)/],
+  ['http_ece', /^push\/encrypt\.ts$/],
   ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/codec\.ts$/],
 ])('%s is imported by its owner alone', (name, owner) => {

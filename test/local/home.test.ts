@@ -74,7 +74,7 @@ test('secrets are made once, differ between installations, and only their owner 
   const other = join(top, 'other');
   openHome(other);
   const values = [...Object.values(made), ...Object.values(keptSecrets(other))];
-  expect(new Set(values).size).toBe(6);
+  expect(new Set(values).size).toBe(8);
 });
 
 test('unreadable secrets are not replaced: stored tokens would be lost', () => {

@@ -18,6 +18,7 @@ import { pinCases } from './pins.cases.js';
 import { postCountCases } from './post_counts.cases.js';
 import { reactionCases } from './post_reactions.cases.js';
 import { postCases } from './posts.cases.js';
+import { presenceCases } from './presence.cases.js';
 import { pollCases } from './update_polls.cases.js';
 import { pressCases } from './update_presses.cases.js';
 import { updateCases } from './updates.cases.js';
@@ -45,6 +46,7 @@ const cases: readonly Case[] = [
   ...controlCases,
   ...journalCases,
   ...limitCases,
+  ...presenceCases,
   ...idempotencyCases,
   ...reactionCases,
   ...postCases,

@@ -17,10 +17,10 @@ import {
   unpack,
   unpackMessage,
 } from '../../src/store/codec.js';
+import { cursorText, parseCursor } from '../../src/store/cursors.js';
 import { chatText, directChat, parseChat, sharedChat } from '../../src/store/keys.js';
 import { layPartitions } from '../../src/store/partitions.js';
 import { createSecrets } from '../../src/store/secrets.js';
-import { cursorText, parseCursor } from '../../src/store/streams.js';
 
 const versionMax = limits.versions_per_incarnation * limits.incarnations_max;
 const id = fc.integer({ min: 1, max: limits.id_max - 1 });

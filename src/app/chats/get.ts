@@ -16,7 +16,10 @@ export const getChat = defineEndpoint({
   handler: async (context, p) => {
     const { user, store } = context;
     const chat = await readableChat(store, user, p.chat_id);
-    const marks = await store.readMarks.of(user.id, [chat.id]);
-    return (await chatSummary(context, chat, user, marks)) ?? fail('chat_not_found');
+    const [marks, muted] = await Promise.all([
+      store.readMarks.of(user.id, [chat.id]),
+      store.mutes.of(user.id, [chat.id]),
+    ]);
+    return (await chatSummary(context, chat, user, marks, muted)) ?? fail('chat_not_found');
   },
 });

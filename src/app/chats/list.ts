@@ -12,11 +12,12 @@ export const listChats = defineEndpoint({
   handler: async (context) => {
     const { user, store } = context;
     const chats = await store.chats.listOf(user.id);
-    const marks = await store.readMarks.of(
-      user.id,
-      chats.map(({ id }) => id),
-    );
-    const shown = await Promise.all(chats.map((chat) => chatSummary(context, chat, user, marks)));
+    const ids = chats.map(({ id }) => id);
+    const [marks, muted] = await Promise.all([
+      store.readMarks.of(user.id, ids),
+      store.mutes.of(user.id, ids),
+    ]);
+    const shown = await Promise.all(chats.map((chat) => chatSummary(context, chat, user, marks, muted)));
     const dateOf = (chat: Readonly<Record<string, unknown>>) =>
       (chat.last_message as { date?: number } | undefined)?.date ?? 0;
     return shown.filter((chat) => chat !== null).sort((a, b) => dateOf(b) - dateOf(a));

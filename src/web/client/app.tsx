@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect, useState } from 'react';
 import { ApiFailure, get, reasonOf } from './api.js';
 import { chats, startChats } from './model/chats.js';
 import { drop, notes } from './notes.js';
+import { startPush } from './push.js';
 import { go, route } from './route.js';
 import { me, signOut, token } from './session.js';
 import { useCell, useSignal } from './signal.js';
@@ -137,6 +138,7 @@ function Title() {
 function SignedIn() {
   const { page } = useCell(route);
   useEffect(() => startChats(), []);
+  useEffect(() => startPush(), []);
   return (
     <div className={page === '' ? 'app' : 'app open'}>
       <Title />

@@ -39,12 +39,19 @@ export function signIn(secret: string, user: User, keep: boolean): void {
   token.set(secret);
 }
 
+/** What is still to be done with the token of who signs out. */
+export const leaving = new Set<(token: string) => Promise<void>>();
+const leaving_ms_max = 2_000;
+
 export function signOut(): void {
+  const secret = token.value;
   write(tab, null);
   write(browser, null);
+  const last = [...leaving].map((work) => work(secret));
   token.set('');
   me.set(null);
   // What was read of the former person must be nowhere.
   location.hash = '';
-  location.reload();
+  const bound = new Promise((resolve) => setTimeout(resolve, leaving_ms_max));
+  void Promise.race([Promise.allSettled(last), bound]).then(() => location.reload());
 }

@@ -84,6 +84,9 @@ export interface ChatSummary extends ChatRef {
   last_message?: Message;
   pinned_message?: Message;
   unread_count?: number;
+  muted?: true;
+  /** Unix time in seconds; absent where it is for ever. */
+  muted_until?: number;
   /** Of a channel. */
   can_post?: true;
 }

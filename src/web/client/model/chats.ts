@@ -63,6 +63,10 @@ class Chats extends Signal {
 
 export const chats = new Chats();
 
+/** A mute that has ended meanwhile is none. */
+export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
+  muted === true && (muted_until === undefined || muted_until * 1_000 > Date.now());
+
 const histories = new Map<number, History>();
 const histories_max = 30;
 

@@ -1,14 +1,15 @@
 /** What there is to know of a chat: the page of a bot, or the members of a group or channel. */
 import { useCallback, useEffect, useState } from 'react';
 import { call, get, reasonOf } from '../api.js';
-import { chats } from '../model/chats.js';
+import { chats, isMuted } from '../model/chats.js';
 import { chatName, personName, profiles } from '../names.js';
 import { say } from '../notes.js';
+import { pushServed } from '../push.js';
 import { go } from '../route.js';
 import { me } from '../session.js';
-import { useSignal } from '../signal.js';
+import { useCell, useSignal } from '../signal.js';
 import type { ChatSummary, Member, Page } from '../types.js';
-import { t } from '../words.js';
+import { fullDate, t } from '../words.js';
 import { Icon } from './icons.js';
 import { StartPicture, startBot } from './start.js';
 import { Confirm, Dialog, Face, Field } from './ui.js';
@@ -234,9 +235,52 @@ function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
+/** For how long, in hours; 0 for ever. */
+const mutes = [1, 8, 0] as const;
+
+/** Whether one is notified of the chat. */
+function Mute({ chat }: { chat: ChatSummary }) {
+  useSignal(chats);
+  const served = useCell(pushServed);
+  const now = chats.byId.get(chat.id) ?? chat;
+  const change = async (verb: 'PUT' | 'DELETE', hours = 0) => {
+    const until = Math.floor(Date.now() / 1_000) + hours * 3_600;
+    try {
+      await call(verb, `/api/chats/${chat.id}/mute`, hours === 0 ? undefined : { until });
+      await chats.refresh(chat.id);
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  };
+  if (!served && !isMuted(now)) return null;
+  if (isMuted(now))
+    return (
+      <div className="row">
+        <Icon name="bell_off" size={18} />
+        <span className="grow">
+          {now.muted_until === undefined ? t('muted') : t('muted_until', { date: fullDate(now.muted_until) })}
+        </span>
+        <button type="button" className="button" onClick={() => void change('DELETE')}>
+          {t('unmute')}
+        </button>
+      </div>
+    );
+  return (
+    <fieldset className="mute">
+      <legend>{t('mute')}</legend>
+      {mutes.map((hours) => (
+        <button key={hours} type="button" className="button" onClick={() => void change('PUT', hours)}>
+          {hours === 0 ? t('mute_forever') : t('mute_hours', { n: hours })}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
 export function ChatInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   return (
     <Dialog title={t('about', { name: chatName(chat) })} close={close}>
+      {chats.byId.has(chat.id) && <Mute chat={chat} />}
       {chat.type === 'private' ? (
         <BotInfo chat={chat} close={close} />
       ) : (

@@ -2,7 +2,7 @@
 import { type KeyboardEvent, useRef, useState } from 'react';
 import { VList } from 'virtua';
 import { get } from '../api.js';
-import { chats, connected, typing } from '../model/chats.js';
+import { chats, connected, isMuted, typing } from '../model/chats.js';
 import { chatName, personName, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { go, route } from '../route.js';
@@ -52,6 +52,12 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
             {chat.type === 'channel' && <Icon name="channel" size={16} />}
             {chat.type === 'group' && <Icon name="people" size={16} />}
             <bdi>{name}</bdi>
+            {isMuted(chat) && (
+              <span className="muted-mark">
+                <Icon name="bell_off" size={14} />
+                <span className="sr-only">{t('muted')}</span>
+              </span>
+            )}
           </span>
           {last && <time>{shortDate(last.date)}</time>}
         </span>

@@ -1,7 +1,9 @@
-/** Settings: the language of the person, the look of this browser, and signing out. */
+/** Settings: the language of the person, notifications and the look of this browser, and signing out. */
+import { useState } from 'react';
 import { call, reasonOf } from '../api.js';
 import { personName, profiles } from '../names.js';
 import { say } from '../notes.js';
+import { pushChoice, turnOff, turnOn } from '../push.js';
 import { me, signOut } from '../session.js';
 import { useCell } from '../signal.js';
 import { setTheme, theme, themes } from '../theme.js';
@@ -9,6 +11,38 @@ import type { User } from '../types.js';
 import { type Language, language, languages, setLanguage, t } from '../words.js';
 import { Icon } from './icons.js';
 import { Face } from './ui.js';
+
+/** Nothing where the service or the browser has none. */
+function Notifications() {
+  const choice = useCell(pushChoice);
+  const [busy, setBusy] = useState(false);
+  if (choice === 'none') return null;
+  const change = async (on: boolean) => {
+    setBusy(true);
+    try {
+      await (on ? turnOn() : turnOff());
+    } catch {
+      say(t('push_failed'));
+    }
+    setBusy(false);
+  };
+  return (
+    <section className="card stack">
+      <label className="check">
+        <input
+          type="checkbox"
+          role="switch"
+          aria-checked={choice === 'on'}
+          checked={choice === 'on'}
+          disabled={busy || choice === 'blocked'}
+          onChange={(event) => void change(event.target.checked)}
+        />
+        {t('notifications')}
+      </label>
+      <p className="muted">{choice === 'blocked' ? t('push_blocked') : t('notifications_hint')}</p>
+    </section>
+  );
+}
 
 /** Kept on the account: bots are told it, and show their texts in it. */
 async function choose(code: Language): Promise<void> {
@@ -74,6 +108,7 @@ export function Settings() {
             ))}
           </fieldset>
         </section>
+        <Notifications />
         <section className="card">
           <button type="button" className="button danger" onClick={signOut}>
             <Icon name="out" size={18} /> {t('sign_out')}

@@ -1,0 +1,15 @@
+--[[
+@summary Tells which people have a window open on any node.
+@why     A note of a node that died counts no longer than it said: the time of Redis decides.
+@flag    no-writes
+@derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
+@args    users   text
+@ok      present raw   those who have
+]]
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local present = {}
+for _, user in ipairs(users) do
+  if redis.call('ZCOUNT', windows_key(user), ('(%.0f'):format(now), '+inf') > 0 then present[#present + 1] = user end
+end
+return ok(present)

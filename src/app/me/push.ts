@@ -1,0 +1,53 @@
+/** Browsers in which the caller is notified of messages while no window is open (behaviour §11). */
+import { z } from 'zod';
+import { pushState } from '../../api/account_results.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { done } from '../../api/results.js';
+import { text } from '../../api/schema.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+
+const path = '/api/me/push';
+
+export const showPush = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary:
+    'The key under which browsers subscribe to notifications, where there are any, and how many of the caller’s have.',
+  params: z.object({}),
+  result: pushState,
+  handler: async ({ user, store, push }) => ({
+    ...(push === null ? {} : { public_key: push.publicKey }),
+    subscriptions: (await store.push.subscriptions(user.id)).length,
+  }),
+});
+
+export const subscribePush = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: `Notifies a browser of messages while the caller has no window open; up to ${limits.push_subscriptions_max}, then the oldest goes. What a browser’s \`PushSubscription\` is as JSON can be sent as it is.`,
+  params: z.object({
+    endpoint: text.describe('HTTPS address at the push service'),
+    keys: z.object({ p256dh: text, auth: text }).describe('Of the browser, as base64url'),
+  }),
+  errors: ['push_off', 'push_subscription_invalid'],
+  result: done,
+  handler: async ({ user, store, push, request }, { endpoint, keys }) => {
+    if (push === null) return fail('push_off');
+    const token = request.authorization.replace(/^bearer /i, '').trim();
+    await store.push.subscribe(user.id, await push.read({ endpoint, ...keys }), token);
+    return true;
+  },
+});
+
+export const unsubscribePush = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Notifies a browser no more.',
+  params: z.object({ endpoint: text.describe('Of the subscription') }),
+  result: done,
+  handler: async ({ user, store }, { endpoint }) => {
+    await store.push.unsubscribe(user.id, endpoint);
+    return true;
+  },
+});

@@ -1,0 +1,121 @@
+/**
+ * Learns of new messages from what a flusher has committed, and notes who is to be told of them. It is handed changes and keeps of each
+ * chat the newest message: it neither waits nor fails, so that it holds up no flusher; what it cannot keep or write is not told.
+ * Where nobody is to be notified it looks at nothing.
+ */
+import { limits } from '../limits.js';
+import { messageFlags, messageHeader, messageKinds } from '../store/codec.js';
+import { chatText } from '../store/keys.js';
+import type { NotedMessage } from '../store/push.js';
+import type { Store } from '../store/store.js';
+
+/** A row that was written behind, as `journal/` has it. */
+export interface WrittenRow {
+  readonly table: { readonly table: string };
+  readonly key: readonly number[];
+  readonly entry: { readonly image: Buffer };
+}
+
+export interface NoterOptions {
+  readonly push: Pick<Store['push'], 'anybody' | 'note' | 'purge'>;
+  /** Setting PUSH_DELAY_MS. */
+  readonly delayMs: number;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface Noter {
+  /** Rows that are in Postgres now. */
+  written(rows: readonly WrittenRow[]): void;
+  start(): void;
+  stop(): Promise<void>;
+  /** Messages, of each chat the newest, that were noted, and that were dropped since too many waited. */
+  readonly stats: { readonly noted: number; readonly dropped: number };
+}
+
+/** An edit so long after the message is none of a flusher that was slow. */
+const edited_ms_max = 30_000;
+const messages_a_statement = 1_000;
+const note_interval_ms = 200;
+/** How soon the first subscriber of an installation counts. */
+const look_interval_ms = 1_000;
+const purge_interval_ms = 60_000;
+
+/** Whom a row tells of; null for what is no new message, is not to be told, or is too old. */
+function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage | null {
+  if (table.table !== 'messages' || entry.image.length === 0) return null;
+  const { date, editedAt, sender, kind, flags } = messageHeader(entry.image);
+  if (kind === messageKinds.deleted || (flags & messageFlags.silent) !== 0) return null;
+  if (now - date * 1_000 > limits.push_age_ms_max || editedAt - date * 1_000 > edited_ms_max) return null;
+  const [chat = 0, user = 0, message = 0] = key;
+  return { chat, user, message, sender };
+}
+
+export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
+  const waiting = new Map<string, NotedMessage>();
+  const stats = { noted: 0, dropped: 0 };
+  let wanted = false;
+  let working: Promise<void> | undefined;
+  const timers: NodeJS.Timeout[] = [];
+
+  async function look(): Promise<void> {
+    wanted = await push.anybody();
+  }
+
+  async function note(): Promise<void> {
+    while (waiting.size > 0) {
+      const some = [...waiting].slice(0, messages_a_statement);
+      for (const [name] of some) waiting.delete(name);
+      await push.note(
+        some.map(([, message]) => message),
+        delayMs,
+      );
+      stats.noted += some.length;
+    }
+  }
+
+  function every(ms: number, work: () => Promise<void>): void {
+    let busy = false;
+    const timer = setInterval(() => {
+      if (busy) return;
+      busy = true;
+      working = work()
+        .catch(onError)
+        .finally(() => {
+          busy = false;
+        });
+    }, ms).unref();
+    timers.push(timer);
+  }
+
+  return {
+    stats,
+    written(rows) {
+      if (!wanted) return;
+      const now = Date.now();
+      for (const row of rows) {
+        try {
+          const message = notedOf(row, now);
+          if (message === null) continue;
+          const name = chatText({ id: message.chat, user: message.user });
+          const known = waiting.get(name);
+          if (known !== undefined && known.message > message.message) continue;
+          if (known === undefined && waiting.size >= limits.push_chats_waiting_max) stats.dropped++;
+          else waiting.set(name, message);
+        } catch (error) {
+          onError(error);
+        }
+      }
+    },
+    start() {
+      void look().catch(onError);
+      every(look_interval_ms, look);
+      every(note_interval_ms, note);
+      every(purge_interval_ms, push.purge);
+    },
+    async stop() {
+      for (const timer of timers) clearInterval(timer);
+      await working;
+      await note().catch(onError);
+    },
+  };
+}

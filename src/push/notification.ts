@@ -1,0 +1,71 @@
+/** What a person is told of a message: whom it is from and how it begins. */
+import { limits } from '../limits.js';
+import type { Entity, MediaType, MessageRecord, Profile } from '../store/codec.js';
+import { type ChatRef, isDirect } from '../store/keys.js';
+import type { StoredMessage } from '../store/stored_message.js';
+
+/** The payload, which the service worker of `web/client` reads. */
+export interface Notification {
+  readonly chat_id: number;
+  readonly message_id: number;
+  readonly title: string;
+  readonly body: string;
+  /** Unix time in seconds */
+  readonly date: number;
+}
+
+/** Said without words: the browser's language is not known here. */
+const signs: Readonly<Record<MediaType, string>> = {
+  photo: '🖼',
+  video: '🎬',
+  audio: '🎵',
+  document: '📎',
+  animation: '🎞',
+  voice: '🎤',
+};
+
+/** At most `max` code points. */
+function cut(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const points = [...text.slice(0, max * 2 + 2)];
+  return points.length <= max ? text : `${points.slice(0, max - 1).join('')}…`;
+}
+
+/** What is hidden in the chat until it is clicked is not shown on a locked screen. */
+function withoutSpoilers(text: string, entities: readonly Entity[] = []): string {
+  let shown = text;
+  for (const { type, offset, length } of entities) {
+    if (type !== 'spoiler') continue;
+    const hidden = shown.slice(offset, offset + length).replace(/\S/g, '▒');
+    shown = shown.slice(0, offset) + hidden + shown.slice(offset + length);
+  }
+  return shown;
+}
+
+function wordsOf({ content, origin }: MessageRecord): string {
+  const text = withoutSpoilers(content.text ?? '', content.entities);
+  if (content.media) return `${signs[content.media.type]} ${text || (content.media.name ?? '')}`.trim();
+  return text || (origin.forward ? '↪' : '');
+}
+
+const nameOf = ({ n, l }: Profile): string => (l === undefined ? n : `${n} ${l}`);
+
+/** Null for what is told otherwise, or says nothing. `bot` is that of a direct chat, as the person knows it. */
+export function notificationOf(
+  chat: ChatRef,
+  { id, record, peer, reply }: StoredMessage,
+  bot: Profile | null,
+): Notification | null {
+  const { service } = record.origin;
+  const pinned = service?.pinned !== undefined;
+  if (service && !pinned) return null;
+  const words = pinned ? `📌 ${reply ? wordsOf(reply.record) : ''}`.trim() : wordsOf(record);
+  if (words === '') return null;
+  const from = peer.t === 'group' && record.origin.from ? `${nameOf(record.origin.from)}: ` : '';
+  const title = isDirect(chat) ? nameOf(bot ?? { id: chat.id, n: '' }) : peer.n;
+  return {
+    ...{ chat_id: chat.id, message_id: id, date: record.date },
+    title: cut(title, limits.push_title_length_max),
+    body: cut(from + words, limits.push_text_length_max),
+  };
+}

@@ -1,0 +1,172 @@
+/**
+ * Tells people without a window of new messages: takes what is due, leaves out who has a window open, and sends each browser of
+ * the others an encrypted push. Best effort: each is sent once; what fails is counted and not sent again.
+ */
+import { isDelivered, type Outcome } from '../delivery/outcome.js';
+import { receiverOf, type Sender } from '../delivery/send.js';
+import { limits } from '../limits.js';
+import { directChat, isDirect, sharedChat } from '../store/keys.js';
+import type { Addressee } from '../store/push.js';
+import type { Store } from '../store/store.js';
+import type { StoredMessage } from '../store/stored_message.js';
+import { headersOf, seal } from './encrypt.js';
+import { notificationOf } from './notification.js';
+import type { Vapid } from './vapid.js';
+
+export interface PusherOptions {
+  readonly store: Pick<Store, 'push' | 'presence' | 'history' | 'bots'>;
+  readonly sender: Pick<Sender, 'send'>;
+  readonly vapid: Vapid;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface PushStats {
+  /** pushes that a push service took */
+  sent: number;
+  /** browsers that their push service knew no more */
+  gone: number;
+  failed: number;
+  /** people who had a window open */
+  present: number;
+  /** since too many pushes to one person were under way */
+  dropped: number;
+}
+
+export interface Pusher {
+  start(): void;
+  /** Waits for what is under way. */
+  stop(): Promise<void>;
+  readonly stats: Readonly<PushStats>;
+  underWay(): number;
+}
+
+const take_interval_ms = 250;
+
+/** What one person is told of one chat: a row for each of their browsers. */
+type Job = readonly [Addressee, ...Addressee[]];
+
+const chatOf = ({ chat_id, user_id }: Addressee) =>
+  chat_id > 0 ? directChat(chat_id, user_id) : sharedChat(chat_id);
+
+function jobsOf(rows: readonly Addressee[]): Job[] {
+  const jobs = new Map<string, [Addressee, ...Addressee[]]>();
+  for (const row of rows) {
+    const name = `${row.user_id} ${row.chat_id}`;
+    const known = jobs.get(name);
+    if (known) known.push(row);
+    else jobs.set(name, [row]);
+  }
+  return [...jobs.values()];
+}
+
+/** The push service has said that the browser is not to be reached there any more (RFC 8030 §7.3). */
+const isGone = (outcome: Outcome): boolean =>
+  outcome.kind === 'answered' && (outcome.status === 404 || outcome.status === 410);
+
+/** Not the fault of the browser's address: it is tried at the next message. */
+const isPassing = (outcome: Outcome): boolean =>
+  outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
+
+export function createPusher({ store, sender, vapid, onError }: PusherOptions): Pusher {
+  const stats: PushStats = { sent: 0, gone: 0, failed: 0, present: 0, dropped: 0 };
+  const underWay = new Set<Promise<void>>();
+  const busy = new Map<number, number>();
+  let stopping = false;
+  let timer: NodeJS.Timeout | undefined;
+  let turning: Promise<void> | undefined;
+
+  async function push(to: Addressee, payload: unknown): Promise<void> {
+    const receiver = receiverOf(to.endpoint);
+    const authorization = await vapid.authorization(receiver.target.origin);
+    const outcome = await sender.send(
+      receiver,
+      headersOf(to.chat_id, authorization, to.auth),
+      seal(payload, to),
+    );
+    if (isDelivered(outcome)) stats.sent++;
+    else if (isGone(outcome)) stats.gone++;
+    else stats.failed++;
+    if (isGone(outcome)) await store.push.gone(to.id);
+    else if (!isPassing(outcome)) await store.push.outcome(to.id, !isDelivered(outcome));
+  }
+
+  async function tell(job: Job, message: Promise<StoredMessage | null>): Promise<void> {
+    const [first] = job;
+    const found = await message;
+    if (found === null || Date.now() - found.record.date * 1_000 > limits.push_age_ms_max) return;
+    const chat = chatOf(first);
+    const bot = isDirect(chat) ? await store.bots.profile(chat.id, first.language_code) : null;
+    const payload = notificationOf(chat, found, bot);
+    if (payload === null) return;
+    await Promise.all(job.map((to) => push(to, payload).catch(onError)));
+  }
+
+  /** As it is now: it may have been edited or deleted since it was noted. */
+  async function read(first: Addressee): Promise<StoredMessage | null> {
+    const [found] = (await store.history.list(chatOf(first), first.message_id + 1, 1)) ?? [];
+    return found?.id === first.message_id ? found : null;
+  }
+
+  function start(job: Job, message: Promise<StoredMessage | null>): void {
+    const { user_id: user } = job[0];
+    const open = busy.get(user) ?? 0;
+    if (open >= limits.push_person_in_flight_max) {
+      stats.dropped++;
+      return;
+    }
+    busy.set(user, open + 1);
+    const work = tell(job, message)
+      .catch(onError)
+      .finally(() => {
+        underWay.delete(work);
+        const left = (busy.get(user) ?? 1) - 1;
+        if (left === 0) busy.delete(user);
+        else busy.set(user, left);
+      });
+    underWay.add(work);
+  }
+
+  async function turn(): Promise<void> {
+    while (!stopping) {
+      const free = limits.push_in_flight_max - underWay.size;
+      if (free <= 0) return;
+      const due = await store.push.take(free);
+      if (due.length === 0) return;
+      const rows = await store.push.addressees(due);
+      const present = await store.presence.among([...new Set(rows.map(({ user_id }) => user_id))]);
+      /** Many people are told of one message of a group. */
+      const messages = new Map<string, Promise<StoredMessage | null>>();
+      const jobs = jobsOf(rows);
+      const absent = jobs.filter(([{ user_id }]) => !present.has(user_id));
+      stats.present += jobs.length - absent.length;
+      await store.push.told(absent.map(([first]) => first));
+      for (const job of absent) {
+        const [first] = job;
+        const name = `${first.chat_id > 0 ? first.user_id : 0} ${first.chat_id} ${first.message_id}`;
+        const message = messages.get(name) ?? read(first);
+        messages.set(name, message);
+        start(job, message);
+      }
+    }
+  }
+
+  return {
+    stats,
+    underWay: () => underWay.size,
+    start() {
+      timer = setInterval(() => {
+        turning ??= turn()
+          .catch(onError)
+          .finally(() => {
+            turning = undefined;
+          });
+      }, take_interval_ms);
+    },
+    async stop() {
+      stopping = true;
+      clearInterval(timer);
+      await turning;
+      await Promise.all(underWay);
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** What a front says and asks of notifications: its public key, and whether a browser's subscription can be used. */
+import type { PushService } from '../api/endpoint.js';
+import type { Guard } from '../delivery/guard.js';
+import { ApiError, fail } from '../errors.js';
+import { limits } from '../limits.js';
+import { usableKeys } from './encrypt.js';
+import { publicKeyOf } from './vapid.js';
+
+const base64url = /^[A-Za-z0-9_-]+={0,2}$/;
+
+const bytesOf = (text: string): Buffer =>
+  base64url.test(text) ? Buffer.from(text, 'base64url') : Buffer.alloc(0);
+
+/** `privateKey`: setting VAPID_PRIVATE_KEY. */
+export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>): PushService {
+  return {
+    publicKey: publicKeyOf(privateKey),
+    async read({ endpoint, p256dh, auth }) {
+      const keys = { p256dh: bytesOf(p256dh), auth: bytesOf(auth) };
+      if (endpoint.length > limits.push_endpoint_length_max || !usableKeys(keys))
+        return fail('push_subscription_invalid');
+      try {
+        await guard.vet(endpoint);
+      } catch (error) {
+        // A name server may be away now: each connection asks anew.
+        if (!(error instanceof ApiError) || error.kind !== 'webhook_host_unresolved')
+          return fail('push_subscription_invalid');
+      }
+      return { endpoint, ...keys };
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/** By which push services know the installation (RFC 8292): its key, and tokens for each of them. */
+import { createECDH } from 'node:crypto';
+import { importJWK, SignJWT } from 'jose';
+import { limits } from '../limits.js';
+
+export interface VapidSettings {
+  /** 32 bytes as base64url, setting VAPID_PRIVATE_KEY */
+  readonly privateKey: string;
+  /** how the operator is reached: a mailto: or https: URL */
+  readonly subject: string;
+}
+
+/** The public key that browsers subscribe under: an uncompressed point of P-256 as base64url. */
+export function publicKeyOf(privateKey: string): string {
+  const ecdh = createECDH('prime256v1');
+  ecdh.setPrivateKey(Buffer.from(privateKey, 'base64url'));
+  return ecdh.getPublicKey().toString('base64url');
+}
+
+export interface Vapid {
+  /** The header `Authorization` of a push to a service. A token is signed once for many pushes. */
+  authorization(origin: string): Promise<string>;
+}
+
+export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
+  const publicKey = publicKeyOf(privateKey);
+  const point = Buffer.from(publicKey, 'base64url');
+  const jwk = {
+    ...{ kty: 'EC', crv: 'P-256', d: privateKey },
+    x: point.subarray(1, 33).toString('base64url'),
+    y: point.subarray(33).toString('base64url'),
+  };
+  const key = importJWK(jwk, 'ES256');
+  /** by origin, the oldest first */
+  const kept = new Map<string, { readonly text: Promise<string>; readonly until: number }>();
+
+  async function sign(origin: string, exp: number): Promise<string> {
+    const token = await new SignJWT({})
+      .setProtectedHeader({ typ: 'JWT', alg: 'ES256' })
+      .setAudience(origin)
+      .setExpirationTime(exp)
+      .setSubject(subject)
+      .sign(await key);
+    return `vapid t=${token}, k=${publicKey}`;
+  }
+
+  return {
+    authorization(origin) {
+      const now = Date.now() / 1_000;
+      const known = kept.get(origin);
+      if (known !== undefined && known.until > now) return known.text;
+      kept.delete(origin);
+      for (const oldest of kept.keys()) {
+        if (kept.size < limits.push_vapid_kept_max) break;
+        kept.delete(oldest);
+      }
+      const text = sign(origin, Math.floor(now) + limits.push_vapid_ttl_s);
+      kept.set(origin, { text, until: now + limits.push_vapid_ttl_s / 2 });
+      return text;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * The service worker: shows what the service tells of messages while no window looks at their chat, and opens the chat on a click.
+ * It keeps nothing, and loads nothing of the application.
+ */
+const answer_ms_max = 300;
+
+/** Which chat a window shows; '' for none, or when it does not answer. */
+function shownIn(client) {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    const timer = setTimeout(() => resolve(''), answer_ms_max);
+    port1.onmessage = ({ data }) => {
+      clearTimeout(timer);
+      resolve(String(data));
+    };
+    client.postMessage({ kind: 'which_chat' }, [port2]);
+  });
+}
+
+const windows = () => self.clients.matchAll({ type: 'window', includeUncontrolled: true });
+
+/** Whether somebody is looking at the chat now. */
+async function isSeen(chat) {
+  const focused = (await windows()).filter((client) => client.focused);
+  return (await Promise.all(focused.map(shownIn))).includes(String(chat));
+}
+
+async function show({ chat_id, message_id, title, body, date }) {
+  if (await isSeen(chat_id)) return;
+  await self.registration.showNotification(title, {
+    body,
+    // Of one chat the latest alone is shown, with a sound each time.
+    tag: `chat-${chat_id}`,
+    renotify: true,
+    timestamp: date * 1_000,
+    data: { chat_id, message_id },
+  });
+}
+
+async function open(chat) {
+  const [client] = await windows();
+  if (client === undefined) return self.clients.openWindow(`/app#/chat/${chat}`);
+  client.postMessage({ kind: 'open_chat', chat });
+  return client.focus();
+}
+
+self.addEventListener('install', () => self.skipWaiting());
+self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener('push', (event) => {
+  if (event.data) event.waitUntil(show(event.data.json()));
+});
+self.addEventListener('notificationclick', (event) => {
+  event.notification.close();
+  event.waitUntil(open(event.notification.data.chat_id));
+});

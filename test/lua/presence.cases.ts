@@ -1,0 +1,63 @@
+/** Calls of the scripts below presence/, and every status they can end in. */
+import { expect } from 'vitest';
+import type { Case } from './cases.js';
+import { keys } from './world.js';
+
+const windows = keys.windowsRoot(1);
+const note = (what: string, more: Partial<Case>): Case => ({
+  ...{ script: 'presence/note', what, keys: { windows }, answer: ['ok'] },
+  ...{ args: { node: 'a', ttl_ms: '25000', users: ['5', '6'] } },
+  ...more,
+});
+const read = (what: string, more: Partial<Case>): Case => ({
+  ...{
+    script: 'presence/read',
+    what,
+    keys: { windows },
+    args: { users: ['5', '6', '7'] },
+    answer: ['ok', []],
+  },
+  ...more,
+});
+/** Windows of a person on nodes, each for so many ms from now. */
+const open =
+  (user: number, nodes: Readonly<Record<string, number>>) =>
+  (client: Parameters<NonNullable<Case['after']>>[0]) =>
+    client.zadd(
+      `${windows}${user}`,
+      ...Object.entries(nodes).flatMap(([node, ms]) => [Date.now() + ms, node]),
+    );
+
+export const presenceCases: Case[] = [
+  note('the first windows of people', {
+    changes: ['windows:5', 'windows:6'],
+    async after(client) {
+      const left = await client.pttl(`${windows}5`);
+      expect(left).toBeGreaterThan(20_000);
+      expect(left).toBeLessThanOrEqual(25_000);
+      const until = Number(await client.zscore(`${windows}5`, 'a'));
+      expect(Math.abs(until - Date.now() - 25_000)).toBeLessThan(5_000);
+    },
+  }),
+  note('beside another node, without one that has ended', {
+    seeds: [open(5, { b: 20_000, c: -1_000 })],
+    args: { node: 'a', ttl_ms: '25000', users: ['5'] },
+    changes: ['windows:5'],
+    after: async (client) =>
+      expect((await client.zrange(`${windows}5`, '0', '-1')).sort()).toEqual(['a', 'b']),
+  }),
+  note('that the windows of one node are gone, and those of another are not', {
+    seeds: [open(5, { a: 20_000, b: 20_000 }), open(6, { a: 20_000 })],
+    args: { node: 'a', ttl_ms: '0', users: ['5', '6'] },
+    changes: ['windows:5', 'windows:6'],
+    async after(client) {
+      expect(await client.zrange(`${windows}5`, '0', '-1')).toEqual(['b']);
+      expect(await client.exists(`${windows}6`)).toBe(0);
+    },
+  }),
+  read('that nobody has a window', {}),
+  read('who has one on any node, as long as its note holds', {
+    seeds: [open(5, { a: 20_000 }), open(6, { a: -1 }), open(7, { a: -1, b: 20_000 })],
+    answer: ['ok', [Buffer.from('5'), Buffer.from('7')]],
+  }),
+];

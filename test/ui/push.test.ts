@@ -1,0 +1,172 @@
+/** Notifications in a real browser: the switch, mutes, and what the service worker does with a push. */
+import type { CDPSession, Page, Worker } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Browser, makeBrowser } from '../push/browser.js';
+import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { startWorld, type World } from './world.js';
+
+// A machine that does other work draws slowly.
+vi.setConfig({ testTimeout: 120_000 });
+
+let world: World;
+let alice: TestUser;
+let bot: TestBot;
+
+beforeAll(async () => {
+  world = await startWorld({
+    VAPID_PRIVATE_KEY: Buffer.alloc(32, 7).toString('base64url'),
+    VAPID_SUBJECT: 'mailto:operator@example.org',
+  });
+  alice = await world.service.newUser('alice');
+  bot = await world.service.newBot(alice, 'news');
+  await world.service.openChat(alice, bot);
+});
+afterAll(() => world?.stop());
+
+const open = (path: string, permissions: string[] = []) => world.open(alice, path, { permissions });
+
+test('a chat is muted and heard again, and the list of chats says so', async () => {
+  const page = await open(`#/chat/${bot.id}`);
+  const row = page.locator('.chat-row', { hasText: 'news' });
+  const mark = row.getByText('Muted', { exact: true });
+  const about = page.getByRole('dialog');
+  const show = () => page.getByRole('button', { name: /^About/ }).click();
+  await show();
+  await about.getByRole('button', { name: 'Until I turn it on' }).click();
+  await about.getByRole('button', { name: 'Unmute' }).waitFor();
+  await expect.poll(() => mark.count()).toBe(1);
+  await about.getByRole('button', { name: 'Unmute' }).click();
+  await about.getByRole('button', { name: '8 h' }).click();
+  await about.getByText(/^Muted until/).waitFor();
+  const { muted_until } = await resultOf(world.service.app(alice, 'GET', `/api/chats/${bot.id}`));
+  expect(Math.abs(muted_until - Date.now() / 1_000 - 8 * 3_600)).toBeLessThan(60);
+  await about.getByRole('button', { name: 'Unmute' }).click();
+  await expect.poll(() => mark.count()).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the switch asks the browser when it is clicked and not before, and tells where the browser has refused', async () => {
+  const refused = await open('#/settings');
+  await refused.getByText('Your browser blocks notifications').waitFor();
+  expect(await refused.getByRole('switch', { name: 'Notifications' }).isDisabled()).toBe(true);
+  await refused.context().close();
+  const page = await open('#/settings', ['notifications']);
+  const control = page.getByRole('switch', { name: 'Notifications' });
+  await page.addInitScript(() => {
+    Notification.requestPermission = async () => {
+      document.documentElement.dataset.asked = 'asked';
+      return 'default';
+    };
+  });
+  await page.reload();
+  await control.waitFor();
+  const asked = () => page.evaluate(() => document.documentElement.dataset.asked);
+  expect(await asked()).toBeUndefined();
+  await control.click();
+  await expect.poll(asked).toBe('asked');
+  await expect.poll(() => control.isChecked()).toBe(false);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+/** What a push service would give the browser, which cannot reach one here. */
+async function withSubscription(page: Page, subscription: Browser['subscription']): Promise<void> {
+  await page.addInitScript((given) => {
+    const key = 'fake subscription';
+    const made = (applicationServerKey: ArrayBuffer | null) => ({
+      ...{ endpoint: given.endpoint, options: { applicationServerKey } },
+      toJSON: () => given,
+      unsubscribe: async () => localStorage.removeItem(key),
+    });
+    // The key that it was made under is kept in the browser too: here it is that of the service.
+    PushManager.prototype.getSubscription = async () =>
+      (localStorage.getItem(key) ? made(null) : null) as PushSubscription | null;
+    PushManager.prototype.subscribe = async (options) => {
+      localStorage.setItem(key, 'yes');
+      return made(options?.applicationServerKey as ArrayBuffer) as unknown as PushSubscription;
+    };
+  }, subscription);
+  await page.reload();
+}
+
+test('who turns them on is notified until they turn them off or sign out', async () => {
+  const page = await open('#/settings', ['notifications']);
+  // A public address, at which nothing is sent here.
+  await withSubscription(page, makeBrowser('https://1.1.1.1').subscription);
+  const control = page.getByRole('switch', { name: 'Notifications' });
+  const count = async () =>
+    (await resultOf(world.service.app(alice, 'GET', '/api/me/push'))).subscriptions as number;
+  await control.click();
+  await expect.poll(() => control.isChecked()).toBe(true);
+  expect(await count()).toBe(1);
+  await control.click();
+  await expect.poll(count).toBe(0);
+  await control.click();
+  await expect.poll(count).toBe(1);
+  // It is so still when the window is opened again.
+  await page.reload();
+  await expect.poll(() => control.isChecked()).toBe(true);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Your token').waitFor();
+  expect(await count()).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+/** The service worker of a page, and a way to hand it pushes as a push service would. */
+async function workerOf(page: Page): Promise<{ worker: Worker; push(data: object): Promise<void> }> {
+  const cdp: CDPSession = await page.context().newCDPSession(page);
+  const registered = new Promise<string>((resolve) => {
+    cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => {
+      const [first] = registrations;
+      if (first) resolve(first.registrationId);
+    });
+  });
+  await cdp.send('ServiceWorker.enable');
+  const appeared = page.context().waitForEvent('serviceworker');
+  await page.getByRole('switch', { name: 'Notifications' }).click();
+  const worker = await appeared;
+  const registrationId = await registered;
+  const origin = new URL(page.url()).origin;
+  return {
+    worker,
+    push: (data) =>
+      cdp
+        .send('ServiceWorker.deliverPushMessage', { origin, registrationId, data: JSON.stringify(data) })
+        .then(() => undefined),
+  };
+}
+
+const shown = (page: Page) =>
+  page.evaluate(async () => {
+    const registration = await navigator.serviceWorker.getRegistration('/app/worker.js');
+    return ((await registration?.getNotifications()) ?? []).map(({ title, body, tag }) => [title, body, tag]);
+  });
+
+test('the worker shows the latest of a chat, nothing of one that is looked at, and opens what is clicked', async () => {
+  const page = await open('#/settings', ['notifications']);
+  const { worker, push } = await workerOf(page);
+  const told = { chat_id: bot.id, title: 'news', date: Math.floor(Date.now() / 1_000) };
+  await push({ ...told, message_id: 1, body: 'one' });
+  await push({ ...told, message_id: 2, body: 'two' });
+  await expect.poll(() => shown(page)).toEqual([['news', 'two', `chat-${bot.id}`]]);
+
+  // What the worker does on a click, since nobody clicks on notifications of a browser without a screen.
+  await worker.evaluate(async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: the types of a worker's global names exclude those of a page's
+    const scope = globalThis as any;
+    const [notification] = await scope.registration.getNotifications();
+    scope.dispatchEvent(new scope.NotificationEvent('notificationclick', { notification }));
+  });
+  await page.waitForURL(`**/app#/chat/${bot.id}`);
+  // Opened: its notification has gone.
+  await expect.poll(() => shown(page)).toEqual([]);
+
+  await page.bringToFront();
+  await push({ ...told, message_id: 3, body: 'three' });
+  await push({ ...told, chat_id: -5, message_id: 4, body: 'of another' });
+  await expect.poll(() => shown(page)).toEqual([['news', 'of another', 'chat--5']]);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
