@@ -1,4 +1,5 @@
 /** What operators see of the whole installation, and dead letters that they have delivered again. */
+import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { overview } from '../../src/api/operations.js';
 import { makeKeys } from '../../src/store/keys.js';
@@ -13,6 +14,8 @@ let books: Books;
 let owner: TestUser;
 let bot: TestBot;
 let status = 200;
+/** Less than a process that ended without a word is told of. */
+const patiently = { timeout: 20_000 };
 type Shown = ReturnType<typeof overview.parse>;
 
 beforeAll(async () => {
@@ -46,7 +49,7 @@ async function die(...texts: string[]): Promise<number[]> {
   for (const text of texts) await say(text);
   await ageQueue(service, bot.id);
   await hook();
-  await expect.poll(async () => (await letters()).items.length, { timeout: 10_000 }).toBe(texts.length);
+  await expect.poll(async () => (await letters()).items.length, patiently).toBe(texts.length);
   return (await letters()).items.map(({ update_id }: { update_id: number }) => update_id);
 }
 
@@ -65,7 +68,7 @@ test.each([
 
 test('every front tells of all processes, with counters that only grow', async () => {
   await expect
-    .poll(async () => (await look()).nodes.map(({ role }) => role), { timeout: 10_000 })
+    .poll(async () => (await look()).nodes.map(({ role }) => role), patiently)
     .toEqual(['deliver', 'flush', 'front', 'front']);
   const [first, second] = [await look(0), await look(1)];
   expect(second.nodes.map(({ id }) => id)).toEqual(first.nodes.map(({ id }) => id));
@@ -85,12 +88,12 @@ test('every front tells of all processes, with counters that only grow', async (
   const before = meOf(await look());
   for (const front of [0, 1, 0, 1, 0]) await resultOf(service.bot(bot, 'getMe', {}, front));
   await expect
-    .poll(async () => meOf(await look()), { timeout: 10_000 })
+    .poll(async () => meOf(await look()), patiently)
     .toEqual({ ok: before.ok + 5, timed: before.timed + 5 });
   expect(first).toMatchObject({ journal: { quarantined: 0 }, queues: { outbox: 0 } });
   expect(first.redis?.[0]).toMatchObject({ appending: true });
   expect(first.postgres?.connections).toBeGreaterThan(0);
-  expect(first.findings.filter(({ bad }) => bad)).toEqual([]);
+  await expect.poll(async () => (await look()).findings.filter(({ bad }) => bad), patiently).toEqual([]);
 });
 
 test('a process of another version is told of, one that went long ago and rubbish are cleared away', async () => {
@@ -100,12 +103,12 @@ test('a process of another version is told of, one that went long ago and rubbis
   const [seconds] = (await redis.call('TIME')) as [string];
   const now = Number(seconds) * 1_000;
   await redis.hset(key, {
-    x: `${now} ${JSON.stringify({ ...core, told: 'otherwise' })}`,
+    x: `${now + 60_000} ${JSON.stringify({ ...core, told: 'otherwise' })}`,
     quiet: `${now - 10_000} ${JSON.stringify({ ...core, id: 'quiet', role: 'quiet' })}`,
     old: `${now - 31_000} ${JSON.stringify({ ...core, id: 'old', role: 'old' })}`,
     bad: `${now} {`,
   });
-  await expect.poll(async () => (await look()).nodes.length).toBe(6);
+  await expect.poll(async () => (await look()).nodes.length, patiently).toBe(6);
   const { nodes, findings } = await look();
   expect(nodes.find(({ id }) => id === 'x')).toMatchObject(core);
   expect(findings.map(({ what }) => what)).toContain('quiet 1 on h has gone silent');
@@ -120,9 +123,9 @@ test('bots are ranked by what waits, fails and died, and found by name or id', a
   await hook();
   await say('one');
   await say('two');
-  await expect.poll(async () => (await ofBot()).failed, { timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(async () => (await ofBot()).failed, patiently).toBeGreaterThan(0);
   await expect
-    .poll(async () => (await resultOf(admin('GET', 'bots?order=failures')))[0], { timeout: 10_000 })
+    .poll(async () => (await resultOf(admin('GET', 'bots?order=failures')))[0], patiently)
     .toMatchObject({ id: bot.id, username: bot.username, pending: 2, delivered: 0, dead_letters: 0 });
   const shown = await ofBot();
   expect(shown).toMatchObject({
@@ -161,7 +164,7 @@ test('dead letters are listed without what people wrote, replayed in a range or 
   });
   expect(await resultOf(replay({}))).toEqual({ queued: 2, from_update_id: ids[0], to_update_id: ids[2] });
   expect(await resultOf(replay({}))).toEqual({ queued: 0 });
-  await books.tookIn(3, 10_000);
+  await books.tookIn(3, patiently.timeout);
   expect(books.taken.map(({ updateId }) => updateId)).toEqual([ids[1], ids[0], ids[2]]);
   const { items } = await resultOf(service.app(owner, 'GET', `/api/me/bots/${bot.id}/audit`));
   const told = items.filter(({ event }: { event: string }) => event === 'updates_replayed');
@@ -179,5 +182,28 @@ test('a process that leaves in order is gone at once', async () => {
   const was = second?.pid as number;
   expect(await pids()).toContain(was);
   await second?.stop();
-  await expect.poll(pids).not.toContain(was);
+  await expect.poll(pids, patiently).not.toContain(was);
+});
+
+test('the page is served by every front, alone under a policy that lets no other host in', async () => {
+  const load = async (path: string, method: 'GET' | 'POST' = 'GET') => {
+    const answer = await request(service.fronts[0].url + path, { method });
+    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  };
+  const page = await load('/ops');
+  const policy = String(page.headers['content-security-policy']).split('; ');
+  for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'"])
+    expect(policy).toContain(part);
+  for (const part of ["connect-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'"])
+    expect(policy).toContain(part);
+  expect(policy.join()).not.toMatch(/unsafe|https:|blob:|data:|\*/);
+  const loaded = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path as string);
+  expect(loaded).toHaveLength(3);
+  for (const path of loaded) {
+    expect(path).toMatch(/^\/ops\//);
+    expect((await load(path)).status, path).toBe(200);
+  }
+  expect((await load('/app')).text).not.toContain('/ops');
+  expect((await load('/ops', 'POST')).status).toBe(405);
+  expect((await load('/ops/page.html')).status).toBe(404);
 });

@@ -30,10 +30,10 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
     case 'string':
       return `string ${(await redis.getBuffer(key))?.toString('base64')}`;
     case 'hash': {
-      // Who opens a partition on another server raises its history, as the program that makes the next backup does.
-      const raised = key.endsWith('}:meta') ? ['run', 'ver'] : [];
+      // A master without a replica gets a new history by being copied.
+      const later = key.endsWith('}:meta') ? ['run', 'ver'] : [];
       const names = (await redis.hkeysBuffer(key))
-        .filter((name) => !raised.includes(String(name)))
+        .filter((name) => !later.includes(String(name)))
         .sort(Buffer.compare);
       const values = await Promise.all(names.map((name) => redis.hgetBuffer(key, name)));
       return `hash ${shown(names)} ${shown(values.map((value) => value ?? ''))}`;
@@ -70,16 +70,6 @@ async function keysOf(redis: FreshRedis): Promise<Map<string, string>> {
       if (ofProcesses.test(key) || left === -2 || (left > 0 && left < soon_ms)) continue;
       found.set(key, `${left > 0 ? 'ends' : 'stays'} ${await contentOfKey(master, key)}`);
     }
-    master.disconnect();
-  }
-  return found;
-}
-
-/** The last version that each partition gave out. */
-async function versionsOf(redis: FreshRedis): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
-  for (const master of openMasters(redis)) {
-    for (const key of await master.keys('*}:meta')) found.set(key, Number(await master.hget(key, 'ver')));
     master.disconnect();
   }
   return found;
@@ -134,6 +124,23 @@ async function carry(from: Record<string, string>, redis: FreshRedis, databaseUr
   return env;
 }
 
+type Stores = readonly [redis: FreshRedis, databaseUrl: string];
+
+/**
+ * Holds what was restored against what was saved, as that stands since: to open an installation for a backup raises the histories of
+ * partitions that have come to another server.
+ */
+async function same(saved: Stores, restored: Stores): Promise<void> {
+  const [keys, found] = [await keysOf(saved[0]), await keysOf(restored[0])];
+  expect(keys.size).toBeGreaterThan(60);
+  expect([...found.keys()].sort()).toEqual([...keys.keys()].sort());
+  for (const [key, value] of keys) expect(found.get(key), key).toBe(value);
+  const [rows, copied] = [await contentOf(saved[1]), await contentOf(restored[1])];
+  rows.delete('partitions');
+  expect([...rows.values()].flat().length).toBeGreaterThan(100);
+  for (const [table, expected] of rows) expect(copied.get(table), table).toEqual(expected);
+}
+
 test('from one kind of Redis to the other and back, each row and each key is as it was', async () => {
   const first = await filled();
   const { service } = first;
@@ -142,33 +149,15 @@ test('from one kind of Redis to the other and back, each row and each key is as 
   await Promise.all([...service.fronts, service.deliver].map((role) => role.stop()));
   // It ends when all is written behind.
   await service.flush.stop();
-  const rows = await contentOf(service.databaseUrl);
-  rows.delete('partitions');
-  const keys = await keysOf(service.redis);
-  const versions = await versionsOf(service.redis);
-  expect([...rows.values()].flat().length).toBeGreaterThan(100);
-  expect(keys.size).toBeGreaterThan(60);
-  expect(versions.size).toBe(16);
-
-  async function same(redis: FreshRedis, databaseUrl: string): Promise<void> {
-    const found = await keysOf(redis);
-    expect([...found.keys()].sort()).toEqual([...keys.keys()].sort());
-    for (const [key, value] of keys) expect(found.get(key), key).toBe(value);
-    const copied = await contentOf(databaseUrl);
-    for (const [table, expected] of rows) expect(copied.get(table), table).toEqual(expected);
-    for (const [key, version] of await versionsOf(redis))
-      expect(version, key).toBeGreaterThanOrEqual(versions.get(key) as number);
-  }
-
   const [there, back] = service.redis.cluster ? [freshRedis, freshCluster] : [freshCluster, freshRedis];
   const [away, awayDatabase] = await Promise.all([there(), freshDatabase()]);
   ends.push(away.stop, awayDatabase.drop);
   const env = await carry(service.env, away, awayDatabase.url);
-  await same(away, awayDatabase.url);
+  await same([service.redis, service.databaseUrl], [away, awayDatabase.url]);
 
   const [redis, database] = await Promise.all([back(), freshDatabase()]);
   await carry(env, redis, database.url);
-  await same(redis, database.url);
+  await same([away, awayDatabase.url], [redis, database.url]);
   const { TOKEN_PEPPER = '', TOKEN_KEYS = '' } = service.env;
   const extraEnv = { ...settings, TOKEN_PEPPER, TOKEN_KEYS };
   const again = await startService({ redis, database, extraEnv });

@@ -20,7 +20,9 @@ const load = createRequire(import.meta.url);
 type Loose = any;
 
 const roles = new Set(
-  [...read(root, 'src', 'main.ts').matchAll(/(?:role\(|\.command\()'(\w+)'/g)].map(([, name]) => name),
+  readdirSync(join(root, 'src', 'commands'))
+    .flatMap((file) => [...read(root, 'src', 'commands', file).matchAll(/(?:role|\.command)\(\s*'(\w+)'/g)])
+    .map(([, name]) => name),
 );
 /** What Node and the HTTP engine read besides. */
 const known = new Set([...Object.keys(settings), 'NODE_ENV', 'NODE_OPTIONS', 'UWS_HTTP_MAX_HEADERS_SIZE']);

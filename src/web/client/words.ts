@@ -64,11 +64,20 @@ export function t(name: WordKey, values: Readonly<Record<string, string | number
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
-function format(name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const place = `${language.value} ${name}`;
+/** `inDigits` is for languages that the browser has no names of months for: those of another would stand among its words. */
+function format(
+  name: string,
+  options: Intl.DateTimeFormatOptions,
+  inDigits: Intl.DateTimeFormatOptions = options,
+): Intl.DateTimeFormat {
+  const code = language.value;
+  const place = `${code} ${name}`;
   let made = formats.get(place);
   if (!made) {
-    made = new Intl.DateTimeFormat(language.value === 'en' ? undefined : language.value, options);
+    const known = code === 'en' || Intl.DateTimeFormat.supportedLocalesOf(code).length > 0;
+    made = known
+      ? new Intl.DateTimeFormat(code === 'en' ? undefined : code, options)
+      : new Intl.DateTimeFormat('ru', inDigits);
     formats.set(place, made);
   }
   return made;
@@ -87,11 +96,12 @@ export function dayText(seconds: number): string {
   if (dayOf(date) === dayOf(now)) return t('today');
   if (dayOf(date) === dayOf(new Date(now.getTime() - 86_400_000))) return t('yesterday');
   const sameYear = date.getFullYear() === now.getFullYear();
-  return format(sameYear ? 'day' : 'date', {
-    day: 'numeric',
-    month: 'long',
-    ...(sameYear ? {} : { year: 'numeric' }),
-  }).format(date);
+  const year = sameYear ? {} : ({ year: 'numeric' } as const);
+  return format(
+    sameYear ? 'day' : 'date',
+    { day: 'numeric', month: 'long', ...year },
+    { day: '2-digit', month: '2-digit', ...year },
+  ).format(date);
 }
 
 /** As short as it stands in a list. */
@@ -99,9 +109,14 @@ export function shortDate(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const age = Date.now() - date.getTime();
   if (dayOf(date) === dayOf(new Date())) return timeText(seconds);
-  if (age < 6 * 86_400_000) return format('weekday', { weekday: 'short' }).format(date);
+  if (age < 6 * 86_400_000)
+    return format('weekday', { weekday: 'short' }, { day: '2-digit', month: '2-digit' }).format(date);
   return format('short', { day: 'numeric', month: 'numeric', year: '2-digit' }).format(date);
 }
 
 export const fullDate = (seconds: number): string =>
-  format('full', { dateStyle: 'medium', timeStyle: 'short' }).format(seconds * 1_000);
+  format(
+    'full',
+    { dateStyle: 'medium', timeStyle: 'short' },
+    { dateStyle: 'short', timeStyle: 'short' },
+  ).format(seconds * 1_000);

@@ -205,7 +205,11 @@ export function BotPages({ id, tab }: { id: number; tab: string }) {
   const nav = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: on a narrow screen the chosen one may be out of sight
   useEffect(() => {
-    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+    const show = () =>
+      nav.current?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+    show();
+    addEventListener('resize', show);
+    return () => removeEventListener('resize', show);
   }, [chosen]);
   return (
     <main className="main page">

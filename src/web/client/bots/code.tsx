@@ -27,7 +27,7 @@ export function copy(text: string): void {
 export function CodeSample({ bot }: { bot: OwnBot }) {
   return (
     <section className="card stack">
-      <header className="row">
+      <header className="row wrap">
         <h3 className="grow">{t('try_it')}</h3>
         <a className="button" href={`#/to/${bot.username}`}>
           <Icon name="chat" size={18} /> {t('open_chat')}

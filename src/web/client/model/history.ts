@@ -150,8 +150,12 @@ export class History extends Signal {
     this.loading = what;
     this.failed = '';
     const began = ++clock;
-    // Before the page comes and not with it: what is let go above and what is added below are two changes for the list.
-    if (what === 'newer') this.#letGoOldest(loaded_max);
+    // Before the page comes, or after it, and not with it: what is let go at one end and what is added at the other are two changes for the
+    // list, which tells from the number of rows how far it has moved.
+    if (what === 'older' && this.messages.length > loaded_max) {
+      this.messages = this.messages.slice(0, loaded_max);
+      this.atEnd = false;
+    }
     this.changed();
     try {
       const query = before > 0 ? `?limit=${page}&before=${before}` : `?limit=${page}`;
@@ -160,16 +164,18 @@ export class History extends Signal {
       take(found);
       this.#merge(found, began);
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
-      if (what === 'older' && this.messages.length > loaded_max) {
-        this.messages = this.messages.slice(0, loaded_max);
-        this.atEnd = false;
-      }
     } catch (error) {
       // A direct chat that was not begun has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
       else this.failed = (error as Error).message;
     } finally {
       this.loading = null;
+      this.changed();
+    }
+    if (what === 'newer' && this.messages.length > loaded_max) {
+      // Once the page is drawn: at its foot, a list that gets shorter would be moved by the browser too.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      this.#letGoOldest(loaded_max);
       this.changed();
     }
     if (!this.#again) return;

@@ -173,7 +173,13 @@ function columnsOf(open: (bot: RankedBot) => void): ReadonlyArray<Column<RankedB
       show: (bot) => <span className="error-text">{bot.last_error ?? '–'}</span>,
       wide: true,
     },
-    { name: 'Failed', by: ({ failed }) => failed, show: ({ failed }) => count(failed), number: true },
+    {
+      name: 'Failed',
+      by: ({ failed }) => failed,
+      show: ({ failed }) => count(failed),
+      number: true,
+      wide: true,
+    },
     {
       name: 'Delivered',
       by: (bot) => bot.delivered,

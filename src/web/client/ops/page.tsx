@@ -204,7 +204,7 @@ function Board() {
       <header className="top">
         <img src="/ops/icon.svg" alt="" width="30" height="30" />
         <h1>Petrel operations</h1>
-        <span className="muted grow">{overview ? `version ${overview.version}` : ''}</span>
+        <span className="version muted grow">{overview ? `version ${overview.version}` : ''}</span>
         {overview && <Fresh at={overview.at_ms} paused={paused} failure={failure} />}
         <button
           type="button"

@@ -73,7 +73,8 @@ function sorted<T>(rows: readonly T[], by: (row: T) => number | string): T[] {
 
 /** Rows keep their places while figures change, until a new one comes or a head is pressed. */
 export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<T>) {
-  const [by, setBy] = useState(first ?? '');
+  // A new value each time: pressed twice, a head orders twice.
+  const [{ by }, setBy] = useState({ by: first ?? '' });
   const order = useRef<Array<string | number>>([]);
   const rank = (name: string) => {
     const read = columns.find((column) => column.name === name)?.by;
@@ -102,7 +103,7 @@ export function Table<T>({ label, rows, id, columns, first, empty }: TableProps<
                     type="button"
                     onClick={() => {
                       rank(column.name);
-                      setBy(column.name);
+                      setBy({ by: column.name });
                     }}
                   >
                     {column.name}

@@ -20,7 +20,7 @@ const columns: ReadonlyArray<Column<CallRate>> = [
   },
   { name: '429', by: ({ slowed }) => slowed, show: ({ slowed }) => shown(slowed), number: true },
   { name: '5xx', by: ({ failed }) => failed, show: ({ failed }) => shown(failed), number: true },
-  { name: 'p50', by: ({ p50 }) => p50 ?? -1, show: ({ p50 }) => ms(p50), number: true },
+  { name: 'p50', by: ({ p50 }) => p50 ?? -1, show: ({ p50 }) => ms(p50), number: true, wide: true },
   { name: 'p99', by: ({ p99 }) => p99 ?? -1, show: ({ p99 }) => ms(p99), number: true },
   { name: 'In all', by: ({ total }) => total, show: ({ total }) => count(total), number: true, wide: true },
 ];

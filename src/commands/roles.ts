@@ -1,0 +1,68 @@
+/** Commands that serve, and those around a start: schema and state. */
+import type { Command } from 'commander';
+import { requireSettings } from '../config.js';
+import { runDev } from '../local/dev.js';
+import { migrate } from '../postgres/migrate.js';
+import { openBackends } from '../roles/backends.js';
+import { startBacklog } from '../roles/backlog.js';
+import { startDeliver } from '../roles/deliver.js';
+import { runDoctor } from '../roles/doctor.js';
+import { startFlush } from '../roles/flush.js';
+import { startFront } from '../roles/front.js';
+import { startMetrics } from '../roles/metrics.js';
+import { tellAs } from '../roles/node.js';
+import { type Starter, serve, settings, task } from './running.js';
+
+export function addRoles(program: Command): void {
+  const role = (name: string, description: string, starters: readonly Starter[]) =>
+    program
+      .command(name)
+      .description(description)
+      .addHelpText('after', `\n${settings}`)
+      .action(() => serve(name, [...starters, tellAs(name)]));
+
+  role(
+    'front',
+    'serves HTTP: bot methods, application endpoints, long polls, event streams, health, metrics',
+    [startFront],
+  );
+  role('deliver', 'pushes updates to webhooks, and sweeps up what a process that died left undone', [
+    startBacklog,
+    startDeliver,
+    startMetrics,
+  ]);
+  role('flush', 'writes the journals behind to Postgres', [startBacklog, startFlush, startMetrics]);
+  role('all', 'front, deliver and flush in one process, for small installations', [
+    startBacklog,
+    startFlush,
+    startDeliver,
+    startFront,
+  ]);
+  program
+    .command('dev')
+    .description('private Redis and Postgres, migrations, all roles and demo data: what npm start runs')
+    .addHelpText('after', `\n${settings}`)
+    .action(() => task('dev', (config) => runDev(config)));
+  program
+    .command('migrate')
+    .description('brings the schema of the database up to date')
+    .addHelpText('after', `\n${settings}`)
+    .action(() =>
+      task('migrate', async (config, log) => {
+        await migrate(requireSettings(config, ['DATABASE_URL']).DATABASE_URL, (line) => log.info(line));
+      }),
+    );
+  program
+    .command('doctor')
+    .description(
+      'tells whether everything is as it should be, and if not, what to do; ends with 1 when something is wrong',
+    )
+    .addHelpText('after', `\n${settings}`)
+    .action(() =>
+      task('doctor', async (config, log) => {
+        log.level = 'warn';
+        const backends = await openBackends(config, 'doctor', log);
+        if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
+      }),
+    );
+}

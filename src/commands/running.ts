@@ -1,0 +1,92 @@
+/** How a command runs: as roles until a signal, or as a task that ends; what it fails with is told in one sentence. */
+import { BackupError } from '../backup/manifest.js';
+import { type Config, ConfigError, readConfig } from '../config.js';
+import { limits } from '../limits.js';
+import { createLog, type Logger } from '../obs/log.js';
+import { SchemaError } from '../postgres/migrate.js';
+import { RedisCheckError } from '../redis/check.js';
+import { CopyError } from '../redis/copy.js';
+import { type Backends, openBackends, StartError } from '../roles/backends.js';
+import type { Role } from '../roles/role.js';
+import { version } from '../version.js';
+
+export type Starter = (backends: Backends, isStopping: () => boolean) => Role | Promise<Role>;
+
+/** What each command says at the end of its help. */
+export const settings = 'Settings come from the environment; the README lists them.';
+
+/** Ends the process with one sentence, as a line of log where a supervisor reads it. */
+function giveUp(log: Logger, error: unknown): never {
+  const known =
+    error instanceof ConfigError ||
+    error instanceof StartError ||
+    error instanceof SchemaError ||
+    error instanceof BackupError ||
+    error instanceof CopyError ||
+    error instanceof RedisCheckError;
+  const { message, code } = error as Error & { code?: string };
+  // A person reads a sentence, a supervisor the log.
+  if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
+  else log.fatal(known ? {} : { err: error }, message || code || 'it could not start');
+  process.exit(1);
+}
+
+/** Runs roles in this process until a signal, or until the process that started it has gone. */
+export async function serve(name: string, starters: readonly Starter[]): Promise<void> {
+  let log = createLog('info', name);
+  const roles: Role[] = [];
+  let backends: Backends | undefined;
+  let stopping = false;
+  let drainMs = 0;
+  const stop = async () => {
+    if (stopping) return;
+    stopping = true;
+    const late = setTimeout(
+      () => {
+        log.error('the shutdown took too long');
+        process.exit(1);
+      },
+      limits.shutdown_ms_max + drainMs + 5_000,
+    );
+    for (const role of roles) await role.stop();
+    await backends?.close();
+    clearTimeout(late);
+    log.info('stopped');
+    process.exit(0);
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  process.once('disconnect', stop);
+  try {
+    const config = readConfig();
+    log = createLog(config.LOG_LEVEL, name);
+    drainMs = config.DRAIN_MS;
+    backends = await openBackends(config, name, log);
+    for (const start of starters) roles.push(await start(backends, () => stopping));
+    log.info({ version }, 'ready');
+    process.send?.({ type: 'ready' });
+  } catch (error) {
+    giveUp(log, error);
+  }
+}
+
+/** Runs `work` with the settings. Errors end the process: what is expected with a sentence, all else with its stack. */
+export async function task(
+  name: string,
+  work: (config: Config, log: Logger) => Promise<void>,
+): Promise<void> {
+  const log = createLog(process.stdout.isTTY ? 'warn' : 'info', name);
+  try {
+    await work(readConfig(), log);
+  } catch (error) {
+    giveUp(log, error);
+  }
+}
+
+/** A task of an operator, on the stores of the installation. */
+export const withBackends = (work: (backends: Backends) => Promise<void>, name: string): Promise<void> =>
+  task(name, async (config, log) => {
+    log.level = 'warn';
+    const backends = await openBackends(config, name, log);
+    await work(backends).finally(() => backends.close());
+  });
