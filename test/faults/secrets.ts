@@ -70,7 +70,7 @@ async function contents(redis: Redis, key: string): Promise<Buffer[]> {
     case 'string':
       return flat(await redis.getBuffer(key));
     case 'hash':
-      return flat(await redis.callBuffer('HGETALL', key));
+      return flat([await redis.hkeysBuffer(key), await redis.hvalsBuffer(key)]);
     case 'stream':
       return flat(await redis.xrangeBuffer(key, '-', '+'));
     case 'list':
