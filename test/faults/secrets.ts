@@ -1,8 +1,9 @@
 /** Looks for secrets where none may lie: Redis' memory and append-only file, every column of Postgres, logs of roles. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import pg from 'pg';
+import { openMasters } from '../support/cluster.js';
 import type { Service } from '../support/service.js';
 
 /** What holds each secret: none of it, names the place with the secret's first characters otherwise. */
@@ -17,15 +18,16 @@ export async function findSecrets(
     for (const secret of secrets) if (bytes.includes(secret)) found.push(`${place}: ${secret.slice(0, 12)}…`);
   };
 
-  const redis = new Redis(service.redis.url, { protocol: 2 });
-  for await (const keys of redis.scanStream({ count: 1_000 })) {
-    for (const key of keys as string[]) {
-      searched.keys++;
-      look(`key ${key}`, key);
-      for (const part of await contents(redis, key)) look(`key ${key}`, part);
+  for (const redis of openMasters(service.redis)) {
+    for await (const keys of redis.scanStream({ count: 1_000 })) {
+      for (const key of keys as string[]) {
+        searched.keys++;
+        look(`key ${key}`, key);
+        for (const part of await contents(redis, key)) look(`key ${key}`, part);
+      }
     }
+    redis.disconnect();
   }
-  redis.disconnect();
 
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
@@ -68,7 +70,7 @@ async function contents(redis: Redis, key: string): Promise<Buffer[]> {
     case 'string':
       return flat(await redis.getBuffer(key));
     case 'hash':
-      return flat(await redis.callBuffer('HGETALL', key));
+      return flat([await redis.hkeysBuffer(key), await redis.hvalsBuffer(key)]);
     case 'stream':
       return flat(await redis.xrangeBuffer(key, '-', '+'));
     case 'list':
