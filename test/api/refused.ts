@@ -8,7 +8,8 @@ import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
 /** What moves by itself: leases, heartbeats, what the sweep repeats, and tickets, which expire in seconds. */
-const moves = /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes)$|:guesses:|:presence:|:ticket$|:doorbell:/;
+const moves =
+  /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes)$|:guesses:|:presence:|:ticket$|:doorbell:/;
 /** Copies of what Postgres holds may appear when they are first looked at; one that is there must not change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 

@@ -1,8 +1,11 @@
 /** Real answers of every method and endpoint, against the schemas that the OpenAPI document shows of them. */
+
+import { createECDH } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { endpoints, methods } from '../../src/api/registry.js';
+import { makeBrowser } from '../push/browser.js';
 import { providerSettings } from '../support/provider.js';
 import { answered, holdEndpoint, holdMethod } from '../support/results.js';
 import { png } from '../support/samples.js';
@@ -13,13 +16,23 @@ import { makePartner, signatureOf } from './leaks_world.js';
 let service: Service;
 
 const partner = makePartner('results');
+const vapid = createECDH('prime256v1');
+vapid.generateKeys();
 
 beforeAll(async () => {
   const keys = join(temporaryFolder(), 'keys.json');
   const listed = { key_identifier: partner.id, key: partner.pem, is_current: true };
   writeFileSync(keys, JSON.stringify({ public_keys: [listed] }));
   service = await startService({
-    extraEnv: { ...providerSettings, WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32', TRANSFER_CONSENT: '1' },
+    extraEnv: {
+      ...providerSettings,
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32',
+      TRANSFER_CONSENT: '1',
+      VAPID_PRIVATE_KEY: Buffer.from(vapid.getPrivateKey('hex').padStart(64, '0'), 'hex').toString(
+        'base64url',
+      ),
+      VAPID_SUBJECT: 'mailto:operator@example.org',
+    },
     frontEnv: { LEAK_REPORT_KEYS: keys },
   });
 });
@@ -236,6 +249,21 @@ test('tokens of a person and pictures of a bot', async () => {
       await resultOf(service.app(ann, 'GET', shown));
     await resultOf(service.app(ann, 'DELETE', path));
   }
+});
+
+test('what people set for themselves, and forward', async () => {
+  const ann = await service.newUser('ann');
+  const app = (verb: string, path: string, body?: object) => resultOf(service.app(ann, verb, path, body));
+  await app('PATCH', '/api/me', { language_code: 'ru' });
+  const { subscription } = makeBrowser('https://127.0.0.1:9');
+  await app('POST', '/api/me/push', subscription);
+  await app('GET', '/api/me/push');
+  await app('DELETE', '/api/me/push', { endpoint: subscription.endpoint });
+  const [from, to] = [await service.newGroup(ann, 'From', []), await service.newGroup(ann, 'To', [])];
+  await app('PUT', `/api/chats/${to}/mute`, {});
+  await app('DELETE', `/api/chats/${to}/mute`);
+  const { message_id } = await app('POST', `/api/chats/${from}/messages`, { text: 'Pass it on' });
+  await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
 });
 
 test('bots that change hands, and what operators and partners do', async () => {
