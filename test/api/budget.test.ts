@@ -37,7 +37,10 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Everything the front sent during `work`, apart from renewals of its lease and, on a cluster, looks at where slots are. */
+/**
+ * Everything the front sent during `work`, apart from renewals of its lease, what it tells of itself every two seconds and, on a cluster, looks
+ * at where slots are.
+ */
 async function during(work: () => Promise<void>): Promise<string[]> {
   const mark = (name: string) =>
     Promise.all(
@@ -56,7 +59,8 @@ async function during(work: () => Promise<void>): Promise<string[]> {
   };
   return seen
     .flatMap(between)
-    .filter((args) => !args.some((arg) => arg.endsWith(':auth_nodes')))
+    .filter((args) => !args.some((arg) => /:(auth_nodes|nodes)$/.test(arg)))
+    .filter(([command = '']) => command.toLowerCase() !== 'time')
     .filter(([command = '']) => masters.length === 1 || !/^(cluster|info)$/i.test(command))
     .map(([command = '']) => command.toLowerCase());
 }
