@@ -26,6 +26,15 @@ afterAll(async () => {
   await database?.drop();
 });
 
+/** Something that is waited for until it is given. */
+function makeSignal() {
+  let give = () => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give };
+}
+
 /** Days of all partitions beside today, in order; the default one is not among them. */
 async function days(): Promise<number[]> {
   const rows = await db.query<{ ago: number }>(
@@ -119,18 +128,20 @@ test('a day is dropped when all in it is past its age, and what comes too late f
 test('who holds the table delays the end of a day, and nobody waits behind for longer than a moment', async () => {
   await keepDays(pool, age_ms);
   await makeDay(-9);
-  let release = () => {};
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const [reads, mayEnd] = [makeSignal(), makeSignal()];
   const reading = pool.transaction(async (tx) => {
     await tx.query(statement('test_holds', 'select from delivery_failures'));
-    await held;
+    reads.give();
+    await mayEnd.given;
   });
-  expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0 });
-  await append(attempt(1, false));
-  release();
-  await reading;
+  try {
+    await reads.given;
+    expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0 });
+    await append(attempt(1, false));
+  } finally {
+    mayEnd.give();
+    await reading;
+  }
   expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 1 });
 });
 
