@@ -159,6 +159,10 @@ async function roll(running: ReturnType<typeof load>, fronts: readonly number[])
   }
 }
 
+/** What was logged, but for the warning that a Redis with Sentinels rightly gets here. */
+const troublesIn = (log: string) =>
+  log.split('\n').filter((line) => line !== '' && !line.includes('min-replicas-to-write'));
+
 test(
   'R17: keys and peppers rotate under load, and no call fails',
   async () => {
@@ -181,7 +185,7 @@ test(
     ]);
     for (const ran of [one, two].filter(({ code }) => code !== 0)) expect(ran.log).toContain('run it again');
     const last = await petrel(service.env, 'tokens', 'rotate-keys');
-    expect(last.log).toBe('');
+    expect(troublesIn(last.log)).toEqual([]);
     expect(last.out).toContain(`everything is under k2; no box needs ${formerId} any more`);
     expect(last.out).toContain('sealed anew  0 bot tokens, 0 webhooks, 0 kept answers');
     const during = running.calls() - calls;
