@@ -1,8 +1,7 @@
 /** A world worth looking at: people, bots, chats and posts that show every part of the pages. */
 import sharp from 'sharp';
-import { makeKeys } from '../../src/store/keys.js';
 import { makeCertificate } from '../support/certificates.js';
-import { openAnywhere } from '../support/cluster.js';
+import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
@@ -225,7 +224,7 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
     response.writeHead(fine ? 200 : 503, fine ? {} : { 'retry-after': '3000' });
     response.end(fine ? '{"ok":true}' : '{"error":"The database of the bot is away"}');
   });
-  await outdate(service, guide);
+  await ageQueue(service, guide.id);
   await resultOf(
     service.bot(guide, 'setWebhook', {
       url: `https://127.0.0.1:${receiver.port}/hooks/mountain-guide`,
@@ -241,21 +240,6 @@ async function fillWebhook(service: Service, { alice, guide }: Gallery): Promise
   for (let tries = 0; (await count('deliveries')) < 2 && tries < 100; tries++)
     await new Promise((resolve) => setTimeout(resolve, 100));
   return receiver;
-}
-
-/** Makes what waits in a bot's queue older than anything that is still delivered. */
-export async function outdate(service: Service, bot: TestBot): Promise<void> {
-  const redis = openAnywhere(service.redis);
-  const queue = makeKeys(Number(service.env.PARTITIONS ?? 64)).queue(bot.id);
-  const rows = await redis.xrangeBuffer(queue, '-', '+');
-  // The stream keeps its last id, so that the queue goes on behind it.
-  const last = Number(String(rows.at(-1)?.[0]).split('-')[0]);
-  await redis.del(queue);
-  for (const [i, [, fields]] of rows.entries()) {
-    fields[3] = Buffer.from(String(Date.now() - 25 * 3_600_000));
-    await redis.xadd(queue, `${last - rows.length + 1 + i}-0`, ...fields);
-  }
-  redis.disconnect();
 }
 
 export async function fillGallery(service: Service): Promise<Gallery> {

@@ -1,9 +1,9 @@
 /** What an owner sees of a webhook that fails, and what they have done about it, with a real receiver. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
+import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { resultOf, type TestBot, type TestUser } from '../support/service.js';
-import { outdate } from './gallery.js';
 import { startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
@@ -95,7 +95,7 @@ test('dead letters are read, delivered again one by one or all at once, and disc
   const die = async (...texts: string[]) => {
     await resultOf(world.service.bot(bot, 'deleteWebhook'));
     for (const text of texts) await say(text);
-    await outdate(world.service, bot);
+    await ageQueue(world.service, bot.id);
     await hook(bot);
     const letters = `/api/me/bots/${bot.id}/webhook/dead_letters`;
     await expect
