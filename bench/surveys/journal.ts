@@ -45,26 +45,30 @@ async function waitingRows({ client, keys }: RedisWatch, partitions: number): Pr
 
 interface Turn {
   readonly rate: number;
-  /** µs a row of the writing process, and of Postgres. */
+  /** µs a row of the writing process, of Postgres and of Redis. */
   readonly own: number;
   readonly postgres: number;
+  readonly redis: number;
 }
 
 /** Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. */
-async function flusherTurn({ parts, signal }: Site, watch: RedisWatch, count: number): Promise<Turn> {
+async function flusherTurn({ parts, profile, signal }: Site, watch: RedisWatch, count: number): Promise<Turn> {
   const [from, until] = share_measured.map((share) => count * (1 - share)) as [number, number];
   const reading = () => ({
     at: performance.now(),
     own: cpuSeconds(parts.flush),
     postgres: cpuSecondsOfTree(parts.postgres),
+    redis: cpuSeconds(parts.redis),
   });
   process.kill(parts.flush, 'SIGCONT');
+  profile(parts.flush);
   let began: (ReturnType<typeof reading> & { left: number }) | undefined;
   for (;;) {
     const left = await watch.journalLength();
     if (!began && left <= from) began = { ...reading(), left };
     if (left <= until) {
       const ended = reading();
+      profile(parts.flush);
       const start = began ?? { ...ended, left };
       const rows = start.left - left;
       expect(rows > 0, 'the backlog was gone too soon to be timed: make more entries');
@@ -73,6 +77,7 @@ async function flusherTurn({ parts, signal }: Site, watch: RedisWatch, count: nu
         rate: (rows * 1_000) / (ended.at - start.at),
         own: each(ended.own - start.own),
         postgres: each(ended.postgres - start.postgres),
+        redis: each(ended.redis - start.redis),
       };
     }
     await sleep(5, undefined, { signal });
@@ -94,6 +99,7 @@ async function floorTurn(site: Site, rows: readonly JournalRow[]): Promise<Turn>
     rate: (rows.length * 1_000) / ms,
     own: each(after.own - before.own),
     postgres: each(after.postgres - before.postgres),
+    redis: 0,
   };
 }
 
@@ -129,7 +135,7 @@ export const journal: Survey = {
     const ratio = median(turns.map(({ own, floor }) => own.rate / floor.rate));
     const of = (side: 'own' | 'floor', field: keyof Turn) => median(turns.map((turn) => turn[side][field]));
     const shown = (side: 'own' | 'floor') =>
-      `${Math.round(of(side, 'rate')).toLocaleString('en')}/s (${of(side, 'own').toFixed(1)} µs CPU a row, Postgres ${of(side, 'postgres').toFixed(1)} µs)`;
+      `${Math.round(of(side, 'rate')).toLocaleString('en')}/s (${of(side, 'own').toFixed(1)} µs CPU a row, Postgres ${of(side, 'postgres').toFixed(1)} µs, Redis ${of(side, 'redis').toFixed(1)} µs)`;
     return [
       {
         key: 'journal beside a bare loop',
