@@ -10,7 +10,7 @@ import type { JournalFloorTask, JournalRow } from '../floors/journal_floor.js';
 import { known, median } from '../measure.js';
 import { untilFlushed } from '../site/fill_reactions.js';
 import { makeMessages, text } from '../site/population.js';
-import { cpuSeconds, cpuSecondsOfTree, otherCore } from '../site/processes.js';
+import { cpuSeconds, cpuSecondsOfTree, otherCore, pin, serverCore } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';
@@ -51,8 +51,16 @@ interface Turn {
   readonly redis: number;
 }
 
-/** Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. */
-async function flusherTurn({ parts, profile, signal }: Site, watch: RedisWatch, count: number): Promise<Turn> {
+/**
+ * Lets the flusher go, on the core of a server that is measured, and times it from a tenth of the backlog to near its end:
+ * it first has to take its leases again. Only journals that hold something are asked for: looking at all of them every few
+ * milliseconds took a fifth of a core from what is measured.
+ */
+async function flusherTurn(
+  { parts, partitions, profile, signal }: Site,
+  watch: RedisWatch,
+  count: number,
+): Promise<Turn> {
   const [from, until] = share_measured.map((share) => count * (1 - share)) as [number, number];
   const reading = () => ({
     at: performance.now(),
@@ -60,15 +68,22 @@ async function flusherTurn({ parts, profile, signal }: Site, watch: RedisWatch, 
     postgres: cpuSecondsOfTree(parts.postgres),
     redis: cpuSeconds(parts.redis),
   });
+  const journals = Array.from({ length: partitions }, (_, partition) => watch.keys.journal(partition));
+  const lengths = await Promise.all(journals.map((key) => watch.client.xlen(key)));
+  const holding = journals.filter((_, i) => (lengths[i] as number) > 0);
+  const waiting = async () =>
+    (await Promise.all(holding.map((key) => watch.client.xlen(key)))).reduce((a, b) => a + b, 0);
+  pin(parts.flush, serverCore);
   process.kill(parts.flush, 'SIGCONT');
   profile(parts.flush);
   let began: (ReturnType<typeof reading> & { left: number }) | undefined;
   for (;;) {
-    const left = await watch.journalLength();
+    const left = await waiting();
     if (!began && left <= from) began = { ...reading(), left };
     if (left <= until) {
       const ended = reading();
       profile(parts.flush);
+      pin(parts.flush, otherCore);
       const start = began ?? { ...ended, left };
       const rows = start.left - left;
       expect(rows > 0, 'the backlog was gone too soon to be timed: make more entries');
@@ -86,7 +101,7 @@ async function flusherTurn({ parts, profile, signal }: Site, watch: RedisWatch, 
 
 async function floorTurn(site: Site, rows: readonly JournalRow[]): Promise<Turn> {
   const task: JournalFloorTask = { databaseUrl: site.databaseUrl, rows: [] };
-  const floor = await site.startProgram<{ ms: number }>('floors/journal_floor', task, otherCore);
+  const floor = await site.startProgram<{ ms: number }>('floors/journal_floor', task, serverCore);
   const costs = () => ({ own: cpuSeconds(floor.pid), postgres: cpuSecondsOfTree(site.parts.postgres) });
   const before = costs();
   const answer = once(floor.child, 'message', { signal: site.signal });
