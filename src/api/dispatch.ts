@@ -45,7 +45,7 @@ export interface DispatchOptions {
 
 function envelope(result: unknown): string {
   if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
-  if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
+  if (result instanceof Prepared) return result.answer;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });
   }

@@ -54,12 +54,13 @@ export class Described {
   }
 }
 
-/** A result that was made into text once because it is given again and again. */
+/** A result that was made into the text of its answer once because it is given again and again. */
 export class Prepared {
-  readonly json: string;
+  readonly answer: string;
 
   constructor(result: unknown) {
-    this.json = JSON.stringify(result);
+    // In one piece: a text that was put together stays a pair of texts, each somewhere else in memory.
+    this.answer = Buffer.from(`{"ok":true,"result":${JSON.stringify(result)}}`).toString();
   }
 }
 
