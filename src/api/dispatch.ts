@@ -44,8 +44,8 @@ export interface DispatchOptions {
 }
 
 function envelope(result: unknown): string {
+  if (result instanceof Prepared) return result.envelope;
   if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
-  if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });
   }
@@ -231,7 +231,7 @@ export function createDispatch({
       : endpoint.rawBody
         ? parseQuery(request)
         : parseParams(request);
-    const params = parseWith(endpoint.params, { ...values, ...segments });
+    const params = parseWith(endpoint.params, Object.assign(values, segments));
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
     const context = {

@@ -54,12 +54,12 @@ export class Described {
   }
 }
 
-/** A result that was made into text once because it is given again and again. */
+/** A result that was made into text once because it is given again and again, with the envelope around it. */
 export class Prepared {
-  readonly json: string;
+  readonly envelope: string;
 
   constructor(result: unknown) {
-    this.json = JSON.stringify(result);
+    this.envelope = JSON.stringify({ ok: true, result });
   }
 }
 

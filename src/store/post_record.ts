@@ -1,5 +1,6 @@
 /** The record of a post as scripts answer it: a list of names and values. */
 import { limits } from '../limits.js';
+import { numberOf } from '../redis/reply.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
 /** How many users an emoji has. */
@@ -84,10 +85,10 @@ function readField(found: Map<string, Lists>, name: string, value: Buffer): void
   }
   switch (name[0]) {
     case 'n':
-      lists.count = Number(value);
+      lists.count = numberOf(value);
       break;
     case 'f':
-      lists.first = Number(value);
+      lists.first = numberOf(value);
       break;
     case 'l':
       lists.latest = value;
@@ -120,9 +121,9 @@ export function readReactions(
   for (let i = 0; i < pairs.length; i += 2) {
     const name = (pairs[i] as Buffer).toString();
     const value = pairs[i + 1] as Buffer;
-    if (name === 'c') place.chat = Number(value);
-    else if (name === 'm') place.messageId = Number(value);
-    else if (name === 'v') place.version = Number(value);
+    if (name === 'c') place.chat = numberOf(value);
+    else if (name === 'm') place.messageId = numberOf(value);
+    else if (name === 'v') place.version = numberOf(value);
     else if (name[1] === ':') readField(found, name, value);
   }
   const reactions: PostReaction[] = [];
