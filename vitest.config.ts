@@ -63,6 +63,7 @@ export default defineConfig({
                 include: [ui],
                 globalSetup: ['test/support/global_setup.ts'],
                 fileParallelism: false,
+                expect: { poll: { timeout: 10_000 } },
                 sequence: { groupOrder: 2 },
               },
             },

@@ -83,7 +83,18 @@ const viewer = join(modules, '@fastify', 'swagger-ui', 'static');
 const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
 /** Packages that lie in hundreds of small files: finding and reading each of them took most of the time that a role needs to start. */
-const bundled = ['bullmq', 'commander', 'ioredis', 'jose', 'msgpackr', 'pg', 'prom-client', 'undici', 'zod'];
+const bundled = [
+  'bullmq',
+  'commander',
+  'ioredis',
+  'jose',
+  'msgpackr',
+  'pg',
+  'prom-client',
+  'redis-parser',
+  'undici',
+  'zod',
+];
 /** Compiled code that these would use if it were there. */
 const optional = ['msgpackr-extract', 'pg-native'];
 

@@ -14,9 +14,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-
-/** Languages that the data of the emoji picker and ours have in common. */
-const emojiLanguages = ['en', 'ru'];
+import { writeEmoji } from './emoji.mjs';
 
 const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
 
@@ -34,22 +32,6 @@ function prepare(folder) {
     const params = { [constants.BROTLI_PARAM_QUALITY]: bytes.length > 400_000 ? 6 : 10 };
     writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
     writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
-  }
-}
-
-/** The picker shows names and groups; the rest of the data is left out, which is three quarters of it. */
-function copyEmoji(modules, target) {
-  for (const language of emojiLanguages) {
-    const from = join(modules, 'emojibase-data', language);
-    const to = join(target, 'emoji', language);
-    mkdirSync(to, { recursive: true });
-    const keep = ({ emoji, label, tags, group, subgroup, order, version, skins }) => ({
-      ...{ emoji, label, tags, group, subgroup, order, version },
-      ...(skins ? { skins: skins.map(({ emoji: one, tone }) => ({ emoji: one, tone })) } : {}),
-    });
-    const data = JSON.parse(readFileSync(join(from, 'data.json'), 'utf8'));
-    writeFileSync(join(to, 'data.json'), JSON.stringify(data.map(keep)));
-    copyFileSync(join(from, 'messages.json'), join(to, 'messages.json'));
   }
 }
 
@@ -110,7 +92,7 @@ export async function bundleClient({ esbuild, source, target, former, fingerprin
   copyFileSync(join(source, 'still', 'icon.svg'), join(target, 'ops', 'icon.svg'));
   for (const name of readdirSync(join(source, 'still')))
     copyFileSync(join(source, 'still', name), join(target, name));
-  copyEmoji(modules, target);
+  writeEmoji(modules, target);
   prepare(target);
   writeFileSync(join(target, '.fingerprint'), fingerprint);
 }

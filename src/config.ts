@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { ConfigFileError, withFiles } from './config_file.js';
+import { ConfigFileError, secretSettings, withFiles } from './config_file.js';
 import { limits } from './limits.js';
 import { validBotUsername } from './rules/usernames.js';
 import {
@@ -125,7 +125,7 @@ export const settings = {
     'Journal entries of a partition above which mutating calls answer 429',
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe('How long a flusher rests when it found nothing'),
-  POSTGRES_POOL: int(1, 200, 8).describe('Connections to Postgres a process'),
+  POSTGRES_POOL: int(2, 200, 8).describe('Connections to Postgres a process; upkeep takes two at once'),
   WEBHOOK_ALLOW_CIDRS: cidrs
     .default([])
     .describe(
@@ -242,6 +242,14 @@ function givenIn(env: Record<string, string | undefined>): Record<string, string
   } catch (error) {
     throw error instanceof ConfigFileError ? new ConfigError(error.message) : error;
   }
+}
+
+/** The environment with what its files say in their place: for processes that this one starts, which read no file again. */
+export function resolvedEnvironment(
+  env: Record<string, string | undefined> = process.env,
+): Record<string, string | undefined> {
+  const files = ['PETREL_CONFIG', ...secretSettings.map((name) => `${name}_FILE`)];
+  return { ...env, ...Object.fromEntries(files.map((name) => [name, undefined])), ...givenIn(env) };
 }
 
 /** Reads and freezes the configuration, from the environment and the files that it names. Empty variables count as absent. */

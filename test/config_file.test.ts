@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readConfig, settings } from '../src/config.js';
+import { readConfig, resolvedEnvironment, settings } from '../src/config.js';
 import { secretSettings } from '../src/config_file.js';
 
 let dir: string;
@@ -54,4 +54,15 @@ test('what cannot be used is refused in a sentence that shows no secret', () => 
   expect(() => readConfig({ ADMIN_TOKEN_FILE, ADMIN_TOKEN: 'another one of them' })).toThrow(
     'ADMIN_TOKEN and ADMIN_TOKEN_FILE exclude each other',
   );
+});
+
+test('what files say stands in their place for processes that are started', () => {
+  const PETREL_CONFIG = file('shared', 'PORT=9000\nLOG_LEVEL=warn\n');
+  const TOKEN_KEYS_FILE = file('keys', 'k1:x\n');
+  const env = { PATH: '/bin', PETREL_CONFIG, TOKEN_KEYS_FILE, LOG_LEVEL: 'error' };
+  const { PATH, PORT, LOG_LEVEL, TOKEN_KEYS, ...rest } = resolvedEnvironment(env);
+  expect({ PATH, PORT, LOG_LEVEL, TOKEN_KEYS }).toEqual({
+    ...{ PATH: '/bin', PORT: '9000', LOG_LEVEL: 'error', TOKEN_KEYS: 'k1:x' },
+  });
+  expect(Object.values(rest).filter((value) => value !== undefined)).toEqual([]);
 });

@@ -48,7 +48,7 @@ export interface Site {
   startProgram<Word>(name: string, task: unknown, core: number): Promise<Program<Word>>;
   /** Starts a worker that delivers webhooks, on the core of the front. */
   startWorker(): Promise<{ readonly pid: number; stop(): Promise<void> }>;
-  /** Begins a CPU profile of the front or a worker, or ends it; nothing where none are wanted. */
+  /** Begins a CPU profile of the front, a worker or the flusher, or ends it; nothing where none are wanted. */
   profile(pid: number): void;
   /** Stops everything that was started, newest first. */
   stop(): Promise<void>;
@@ -187,7 +187,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       return running;
     };
     const [flush, front] = await Promise.all([
-      start('flush', otherCore),
+      start('flush', otherCore, profiled('flush')),
       start('front', serverCore, profiled('front')),
     ]);
     return {

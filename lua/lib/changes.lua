@@ -1,11 +1,14 @@
 --[[
 @summary The log of what changed in a chat while somebody looks, from which event streams are served and resumed.
 ]]
--- Begins the log of a chat, or keeps it for so long from now: it goes some time after the last stream looked.
+-- Begins the log of a chat, or keeps it for so long from now if that is longer: it goes some time after the last stream looked.
 local function keep_log(changes, ttl_ms)
-  if redis.call('PEXPIRE', changes, ttl_ms) == 1 then return end
-  redis.call('XADD', changes, '0-1', 'p', '0')
-  redis.call('XDEL', changes, '0-1')
+  local left = redis.call('PTTL', changes)
+  if left >= ttl_ms then return end
+  if left == -2 then
+    redis.call('XADD', changes, '0-1', 'p', '0')
+    redis.call('XDEL', changes, '0-1')
+  end
   redis.call('PEXPIRE', changes, ttl_ms)
 end
 

@@ -11,10 +11,12 @@ import { changesState, type Method, type MethodContext, parseWith, type Receiver
 import { noFiles, type Params, parseJson } from './params.js';
 import { methods } from './registry.js';
 
-const byName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
+const byName = new Map(methods.map((method) => [method.name, method]));
+const byLowerName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
-/** Names ignore case (behaviour §1). */
-export const methodNamed = (name: string): Method | undefined => byName.get(name.toLowerCase());
+/** Names ignore case (behaviour §1), though nearly all come as they are spelled here. */
+export const methodNamed = (name: string): Method | undefined =>
+  byName.get(name) ?? byLowerName.get(name.toLowerCase());
 
 /** Runs a method that takes parameters. Throws or rejects with its refusal. */
 export function runMethod(

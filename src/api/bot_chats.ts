@@ -1,11 +1,11 @@
 /** What a bot must be to look at a chat. */
 import { fail } from '../errors.js';
 import { isInChat } from '../rules/rights.js';
-import { botProfile } from '../store/bots.js';
 import { type ChatState, userProfile } from '../store/chats.js';
 import type { Profile } from '../store/codec.js';
 import type { Bot } from '../store/control.js';
 import { type ChatRef, isDirect } from '../store/keys.js';
+import { botProfile } from '../store/profiles.js';
 import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 

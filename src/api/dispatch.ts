@@ -44,8 +44,8 @@ export interface DispatchOptions {
 }
 
 function envelope(result: unknown): string {
+  if (result instanceof Prepared) return result.envelope;
   if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
-  if (result instanceof Prepared) return `{"ok":true,"result":${result.json}}`;
   if (result instanceof Described) {
     return JSON.stringify({ ok: true, result: result.result, description: result.description });
   }
@@ -73,16 +73,16 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
 }
 
 /** A person's call that changes something in a chat counts there (behaviour §14). Error: `too_many_requests`. */
-async function countInChat(
+function countInChat(
   { fairUse }: Store,
   { verb, uncounted }: Endpoint,
   user: User | null,
   params: unknown,
-): Promise<void> {
+): Promise<void> | undefined {
   const chat = (params as { readonly chat_id?: unknown }).chat_id;
   if (fairUse === undefined || user === null || verb === 'GET' || uncounted || typeof chat !== 'number')
-    return;
-  await fairUse.person(user.id, chatOfUser(user.id, chat));
+    return undefined;
+  return fairUse.person(user.id, chatOfUser(user.id, chat));
 }
 
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
@@ -185,32 +185,53 @@ export function createDispatch({
     return kind === error.kind ? error : new ApiError(kind);
   }
 
-  async function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): Promise<void> {
-    request.called = endpoint.path;
-    const user =
-      endpoint.caller === 'user'
-        ? await callers.person(request)
-        : endpoint.caller === 'admin'
-          ? await callers.operator(request)
-          : null;
-    request.calledBy = user?.id ?? 0;
-    const call = { endpoint, segments, user };
-    if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
-      return callEndpointOnce(request, call);
-    const result = await runEndpoint(request, call, store);
-    onResult?.(request, result);
-    if (result !== replied) request.reply(200, envelope(result));
+  /** Who calls, which is nobody for a partner, whose body tells. */
+  function callerOf(request: ApiRequest, { caller }: Endpoint): User | null | Promise<User | null> {
+    if (caller === 'user') return callers.person(request);
+    return caller === 'admin' ? callers.operator(request) : null;
   }
 
-  async function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): Promise<unknown> {
+  /** As with bots: no promise is made but for what is waited for. */
+  function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): void | Promise<void> {
+    request.called = endpoint.path;
+    const user = callerOf(request, endpoint);
+    return user instanceof Promise
+      ? user.then((found) => callAs(request, { endpoint, segments, user: found }))
+      : callAs(request, { endpoint, segments, user });
+  }
+
+  function callAs(request: ApiRequest, call: EndpointCall): void | Promise<void> {
+    const { endpoint, user } = call;
+    request.calledBy = user?.id ?? 0;
+    if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
+      return callEndpointOnce(request, call);
+    try {
+      const result = runEndpoint(request, call, store);
+      if (!(result instanceof Promise)) return finishEndpoint(request, result);
+      return result.then(
+        (value) => finishEndpoint(request, value),
+        (error) => {
+          throw forPeople(error);
+        },
+      );
+    } catch (error) {
+      throw forPeople(error);
+    }
+  }
+
+  function finishEndpoint(request: ApiRequest, result: unknown): void {
+    if (result === replied) onResult?.(request, result);
+    else finish(request, result);
+  }
+
+  function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): unknown {
     const { endpoint, segments, user } = call;
     const { values, files: uploads } = endpoint.given
       ? { values: {}, files: noFiles }
       : endpoint.rawBody
         ? parseQuery(request)
         : parseParams(request);
-    const params = parseWith(endpoint.params, { ...values, ...segments });
-    await countInChat(on, endpoint, user, params);
+    const params = parseWith(endpoint.params, Object.assign(values, segments));
     const onRevoked = (listener: () => void) =>
       user === null ? () => {} : callers.onRevoked(request, user, listener);
     const context = {
@@ -225,7 +246,9 @@ export function createDispatch({
       push,
       operations,
     };
-    return endpoint.handler(context as never, params as never);
+    const run = () => endpoint.handler(context as never, params as never);
+    const counted = countInChat(on, endpoint, user, params);
+    return counted === undefined ? run() : counted.then(run);
   }
 
   /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */
@@ -267,9 +290,7 @@ export function createDispatch({
     const match = find(request.method === 'HEAD' ? 'GET' : request.method, request.path);
     if (match === null) return fail('not_found');
     if (match === 'other_verb') return fail('method_not_allowed');
-    return callEndpoint(request, match).catch((error) => {
-      throw forPeople(error);
-    });
+    return callEndpoint(request, match);
   }
 
   const count = store.fairUse?.request;

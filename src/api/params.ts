@@ -1,6 +1,7 @@
 /** Turns query and body of a request into one set of named parameters, whichever of the usual forms they came in. */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
+import { isWellFormed } from '../rules/text.js';
 import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
@@ -29,7 +30,7 @@ const nul = '\u0000';
 
 /** The text as it is; `bad_unicode` when it holds U+0000 or half a surrogate pair. */
 function checkText(text: string): string {
-  if (text.includes(nul) || /\p{Surrogate}/u.test(text)) fail('bad_unicode');
+  if (!isWellFormed(text)) fail('bad_unicode');
   return text;
 }
 
@@ -56,11 +57,12 @@ function checkValue(value: unknown, depth: number): void {
   }
 }
 
+/** Looks from bracket to bracket, of which most texts have few. */
 function opensMoreThan(text: string, max: number): boolean {
   let opened = 0;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if ((code === 0x5b || code === 0x7b) && ++opened > max) return true;
+  for (const bracket of ['[', '{']) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1))
+      if (++opened > max) return true;
   }
   return false;
 }

@@ -43,12 +43,8 @@ export function viewReactions({ reactions, own }: PostState, viewer: PostViewer)
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
     // Who has just set the emoji stands first already.
     const inOrder = self === null || users[0] === self;
-    return {
-      emoji,
-      count,
-      user_ids: inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed),
-      ...(count > listed ? { user_ids_truncated: true } : {}),
-    };
+    const user_ids = inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed);
+    return count > listed ? { emoji, count, user_ids, user_ids_truncated: true } : { emoji, count, user_ids };
   });
 }
 

@@ -11,6 +11,7 @@ export interface Match {
 export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
 
 function decoded(segment: string): string | null {
+  if (!segment.includes('%')) return segment;
   try {
     return decodeURIComponent(segment);
   } catch {
@@ -18,39 +19,60 @@ function decoded(segment: string): string | null {
   }
 }
 
-function matchPath(pattern: readonly string[], path: readonly string[]): Record<string, string> | null {
+/** An endpoint with the segments of its path, and the places and names of those that are parameters. */
+interface Known {
+  readonly endpoint: Endpoint;
+  readonly pattern: readonly string[];
+  readonly parameters: ReadonlyArray<readonly [at: number, name: string]>;
+}
+
+function knownOf(endpoint: Endpoint): Known {
+  const pattern = endpoint.path.split('/');
+  const parameters = pattern.flatMap((part, i) =>
+    part.startsWith('{') ? [[i, part.slice(1, -1)] as const] : [],
+  );
+  for (const [at] of parameters) pattern[at] = '';
+  return { endpoint, pattern, parameters };
+}
+
+/** Whether all fixed segments are those of the path; parameters are ''. */
+function agrees(pattern: readonly string[], path: readonly string[]): boolean {
+  for (let i = 0; i < pattern.length; i++) {
+    if (pattern[i] !== '' && pattern[i] !== path[i]) return false;
+  }
+  return true;
+}
+
+function segmentsOf({ parameters }: Known, path: readonly string[]): Record<string, string> | null {
   const segments: Record<string, string> = {};
-  for (const [i, part] of pattern.entries()) {
-    const given = path[i] as string;
-    if (!part.startsWith('{')) {
-      if (part !== given) return null;
-      continue;
-    }
-    const value = decoded(given);
+  for (const [at, name] of parameters) {
+    const value = decoded(path[at] as string);
     if (value === null || value === '') return null;
-    segments[part.slice(1, -1)] = value;
+    segments[name] = value;
   }
   return segments;
 }
 
+/** Paths of one length whose second segment is the same, as `posts` in `/api/posts/{post}`, are looked through in order. */
+const group = (parts: readonly string[]) => `${parts.length} ${parts[2]}`;
+
 export function createRouter(endpoints: readonly Endpoint[]): FindEndpoint {
-  const byLength = new Map<
-    number,
-    Array<{ readonly endpoint: Endpoint; readonly pattern: readonly string[] }>
-  >();
+  const groups = new Map<string, Known[]>();
   for (const endpoint of endpoints) {
-    const pattern = endpoint.path.split('/');
-    const list = byLength.get(pattern.length) ?? [];
-    byLength.set(pattern.length, list);
-    list.push({ endpoint, pattern });
+    const known = knownOf(endpoint);
+    const name = group(known.pattern);
+    const list = groups.get(name) ?? [];
+    groups.set(name, list);
+    list.push(known);
   }
   return (verb, path) => {
     const parts = path.split('/');
     let other: 'other_verb' | null = null;
-    for (const { endpoint, pattern } of byLength.get(parts.length) ?? []) {
-      const segments = matchPath(pattern, parts);
+    for (const known of groups.get(group(parts)) ?? []) {
+      if (!agrees(known.pattern, parts)) continue;
+      const segments = segmentsOf(known, parts);
       if (segments === null) continue;
-      if (endpoint.verb === verb) return { endpoint, segments };
+      if (known.endpoint.verb === verb) return { endpoint: known.endpoint, segments };
       other = 'other_verb';
     }
     return other;

@@ -66,29 +66,34 @@ const compareChanges = (a: Change, b: Change): number =>
 
 /** Keeps the newest version of each entity. An entity has one partition, so the text names it. */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
-  const newest = new Map<string, JournalEntry>();
-  const first = new Map<string, number>();
+  const newest = new Map<string, { entry: JournalEntry; first: number }>();
   for (const entry of entries) {
     const known = newest.get(entry.entity);
-    if (!known || known.version < entry.version) newest.set(entry.entity, entry);
-    if (known) first.set(entry.entity, Math.min(first.get(entry.entity) ?? known.version, entry.version));
+    if (known === undefined) newest.set(entry.entity, { entry, first: entry.version });
+    else if (known.entry.version < entry.version) known.entry = entry;
+    else if (entry.version < known.first) known.first = entry.version;
   }
   const changes: Change[] = [];
   const unreadable: JournalEntry[] = [];
-  for (const entry of newest.values()) {
+  for (const { entry, first } of newest.values()) {
     const entity = parseEntity(entry.entity);
-    if (entity) {
-      changes.push({ ...entity, entry, first: first.get(entry.entity) ?? entry.version });
-    } else unreadable.push(entry);
+    if (entity) changes.push({ table: entity.table, key: entity.key, entry, first });
+    else unreadable.push(entry);
   }
   return { changes: changes.sort(compareChanges), unreadable };
 }
 
-/** The runs of changes that share a table. */
+/** The runs of changes that share a table, which are sorted by it. */
 export function byTable(changes: readonly Change[]): Array<readonly [JournalTable, readonly Change[]]> {
-  return journalTables
-    .map((table) => [table, changes.filter((change) => change.table === table)] as const)
-    .filter(([, rows]) => rows.length > 0);
+  const runs: Array<readonly [JournalTable, readonly Change[]]> = [];
+  for (let from = 0; from < changes.length; ) {
+    const { table } = changes[from] as Change;
+    let to = from + 1;
+    while (changes[to]?.table === table) to++;
+    runs.push([table, changes.slice(from, to)]);
+    from = to;
+  }
+  return runs;
 }
 
 /** Whether two keys agree in all but their last column. */

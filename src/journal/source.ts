@@ -9,17 +9,31 @@ type RawEntry = readonly [id: Buffer, fields: readonly Buffer[]];
 
 const empty = Buffer.alloc(0);
 
+const zero = 48;
+const minus = 45;
+
+/** The version in the id of an entry, `version-0`. */
+function versionOf(id: Buffer): number {
+  let version = 0;
+  for (let i = 0; i < id.length && id[i] !== minus; i++) version = version * 10 + ((id[i] as number) - zero);
+  return version;
+}
+
+/** Whether a field has this name of one letter. */
+const isNamed = (field: Buffer | undefined, letter: number): boolean =>
+  field !== undefined && field.length === 1 && field[0] === letter;
+const [letterK, letterI, letterS] = [...Buffer.from('kis')] as [number, number, number];
+
 /** Entries that are not shaped like an entry of the journal keep their version and get no entity: quarantine. */
 function decode(partition: number, [id, fields]: RawEntry): JournalEntry {
-  const version = Number(id.toString('latin1', 0, id.indexOf('-')));
   const [k, name, i, image, s, state] = fields;
   const shaped =
-    k?.toString() === 'k' &&
-    i?.toString() === 'i' &&
-    (fields.length === 4 || (fields.length === 6 && s?.toString() === 's'));
+    isNamed(k, letterK) &&
+    isNamed(i, letterI) &&
+    (fields.length === 4 || (fields.length === 6 && isNamed(s, letterS)));
   return {
     partition,
-    version,
+    version: versionOf(id),
     entity: shaped ? (name as Buffer).toString() : '',
     image: image ?? empty,
     state: shaped && state !== undefined ? state.toString() : '',

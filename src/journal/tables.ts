@@ -9,9 +9,8 @@ export interface JournalTable {
   readonly columns: readonly string[];
   /** The table of what its rows are parts of, by its key columns: they are purged with it. */
   readonly partOf?: string;
-  /** Reads an entity; its groups are the columns in their order, an absent one is 0. What does not match, or is no
-   * exact integer, puts the entry into quarantine. */
-  readonly pattern: RegExp;
+  /** Whether the first two columns are a chat, spelled `id` or `id.user`: only there an id may be below zero. */
+  readonly chat?: true;
   /** The STRING whose header carries the version, where Redis keeps the entity. */
   record?(keys: Keys, key: readonly number[]): string;
   /** Where the last column counts up for the columns before it: what to keep of the greatest value. */
@@ -30,7 +29,7 @@ const messages: JournalTable = {
   kind: 'msg',
   table: 'messages',
   columns: ['chat_id', 'user_id', 'message_id'],
-  pattern: /^msg:(-?\d+)(?:\.(\d+))?:(\d+)$/,
+  chat: true,
   record: (keys, key) => keys.message(chatOf(key), key[2] as number),
   sequence: {
     table: 'chat_sequences',
@@ -44,7 +43,6 @@ const deadUpdates: JournalTable = {
   kind: 'dead',
   table: 'dead_updates',
   columns: ['bot_id', 'update_id'],
-  pattern: /^dead:(\d+):(\d+)$/,
 };
 
 /** The pin is kept in the chat's own HASH, which its entries name as their state. */
@@ -52,14 +50,13 @@ const pins: JournalTable = {
   kind: 'pin',
   table: 'chat_pins',
   columns: ['chat_id', 'user_id'],
-  pattern: /^pin:(-?\d+)(?:\.(\d+))?$/,
+  chat: true,
 };
 
 const posts: JournalTable = {
   kind: 'post',
   table: 'posts',
   columns: ['partition', 'number'],
-  pattern: /^post:(\d+):(\d+)$/,
   sequence: { table: 'post_sequences', columns: ['partition'], last: 'last_number' },
 };
 
@@ -69,7 +66,6 @@ const reactions: JournalTable = {
   table: 'post_reactions',
   partOf: 'posts',
   columns: ['partition', 'number', 'user_id', 'emoji'],
-  pattern: /^react:(\d+):(\d+):(\d+):(\d+)$/,
 };
 
 const tallies: JournalTable = {
@@ -77,7 +73,6 @@ const tallies: JournalTable = {
   table: 'post_tallies',
   partOf: 'posts',
   columns: ['partition', 'number', 'emoji'],
-  pattern: /^tally:(\d+):(\d+):(\d+)$/,
 };
 
 export const journalTables: readonly JournalTable[] = [
@@ -96,16 +91,39 @@ export interface Entity {
   readonly key: readonly number[];
 }
 
-/** Reads an entity as the journal names it. Null for an unknown kind or a key that is malformed. */
+const zero = 48;
+const nine = 57;
+const colon = 58;
+const dot = 46;
+const minus = 45;
+
+/**
+ * Reads an entity as the journal names it: its kind, then its columns, of which an absent user of a chat is 0. Null for an
+ * unknown kind, or a key that is malformed or no exact integer: what is named so goes into quarantine. By hand, since a pattern
+ * and its groups took ten times as long, for each row that is written.
+ */
 export function parseEntity(text: string): Entity | null {
-  const table = byKind.get(text.slice(0, text.indexOf(':')));
-  const found = table?.pattern.exec(text);
-  if (!table || !found) return null;
+  let at = text.indexOf(':');
+  const table = byKind.get(text.slice(0, at));
+  if (table === undefined) return null;
   const key: number[] = [];
-  for (let i = 1; i < found.length; i++) {
-    const value = Number(found[i] ?? 0);
-    if (!Number.isSafeInteger(value)) return null;
-    key.push(value);
+  while (key.length < table.columns.length) {
+    const isUser = table.chat === true && key.length === 1;
+    if (isUser && text.charCodeAt(at) !== dot) {
+      key.push(0);
+      continue;
+    }
+    if (text.charCodeAt(at) !== (isUser ? dot : colon)) return null;
+    const negative = table.chat === true && key.length === 0 && text.charCodeAt(at + 1) === minus;
+    const start = at + (negative ? 2 : 1);
+    let value = 0;
+    for (at = start; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (code < zero || code > nine) break;
+      value = value * 10 + (code - zero);
+    }
+    if (at === start || !Number.isSafeInteger(value)) return null;
+    key.push(negative ? -value : value);
   }
-  return { table, key };
+  return at === text.length ? { table, key } : null;
 }

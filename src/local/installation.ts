@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, redisGiven } from '../config.js';
+import { type Config, redisGiven, resolvedEnvironment } from '../config.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import type { DevInfo, Pids } from './announce.js';
 import { type Demo, ensureDemo } from './demo.js';
@@ -39,6 +39,8 @@ export class Installation {
   readonly #say: (line: string) => void;
   readonly #main: string;
   readonly #signal: AbortSignal;
+  /** What is given in the environment and in the files that it names. */
+  readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
@@ -57,7 +59,8 @@ export class Installation {
     this.#main = options.main ?? fileURLToPath(new URL('../main.js', import.meta.url));
     this.#signal = options.signal ?? new AbortController().signal;
     // Fronts elsewhere listen everywhere; a start on a person's own machine does only when asked.
-    this.#host = process.env.HOST ? config.HOST : '127.0.0.1';
+    this.#given = resolvedEnvironment();
+    this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
   }
 
   /** Starts all of it. When something refuses, what has started is stopped again and the Refusal is thrown. */
@@ -140,8 +143,8 @@ export class Installation {
     const kept = keptSecrets(this.#home);
     this.#secrets = {
       ADMIN_TOKEN: this.#config.ADMIN_TOKEN ?? kept.ADMIN_TOKEN,
-      TOKEN_PEPPER: process.env.TOKEN_PEPPER || kept.TOKEN_PEPPER,
-      TOKEN_KEYS: process.env.TOKEN_KEYS || kept.TOKEN_KEYS,
+      TOKEN_PEPPER: this.#given.TOKEN_PEPPER || kept.TOKEN_PEPPER,
+      TOKEN_KEYS: this.#given.TOKEN_KEYS || kept.TOKEN_KEYS,
       VAPID_PRIVATE_KEY: this.#config.VAPID_PRIVATE_KEY ?? kept.VAPID_PRIVATE_KEY,
     };
     this.#say(`Petrel starts; its data is in ${this.#home}`);
@@ -210,10 +213,8 @@ export class Installation {
 
   #environment(): Record<string, string | undefined> {
     return {
-      ...process.env,
+      ...this.#given,
       ...this.#secrets,
-      // Read already: the two exclude each other.
-      VAPID_PRIVATE_KEY_FILE: undefined,
       VAPID_SUBJECT: this.#config.VAPID_SUBJECT ?? 'mailto:operator@localhost',
       PORT: String(this.#config.PORT),
       // Several processes of one machine cannot have one port each under one setting.

@@ -1,5 +1,6 @@
 /** Facts about processes and ports: who runs, since when, under which command line, and how to end it. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -46,16 +47,27 @@ export function startOf(pid: number): string | undefined {
   }
 }
 
-/** A port of the loopback address that was free a moment ago. */
-export function freePort(): Promise<number> {
+/** Systems give outgoing connections ports from 32768 on (Linux) or 49152 on: below, a port that is free stays so. */
+const [port_min, port_max] = [15_000, 32_767];
+
+function tryPort(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    server.listen({ port: 0, host: '127.0.0.1', exclusive: true }, () => {
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => {
       const address = server.address();
       server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
     });
   });
+}
+
+/** A port of the loopback address that was free a moment ago, and that no outgoing connection takes meanwhile. */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 20; tries++) {
+    const port = await tryPort(randomInt(port_min, port_max + 1)).catch(() => 0);
+    if (port !== 0) return port;
+  }
+  return tryPort(0);
 }
 
 /** How a child ended, in words; also when it could not be started at all. */

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
-import { botProfile } from '../store/bots.js';
 import type { Profile } from '../store/codec.js';
 import { isDirect } from '../store/keys.js';
+import { botProfile } from '../store/profiles.js';
 import type { UpdateEntry } from '../store/queues.js';
 import type { Store } from '../store/store.js';
 import { onMessage } from './messages.js';

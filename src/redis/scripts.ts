@@ -6,8 +6,9 @@ import { ReplyError } from 'ioredis';
 import { ApiError } from '../errors.js';
 import { Counts, type Distribution, Distributions } from '../obs/distribution.js';
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
-import { readScripts, type Script, type ValueSpec } from './contract.js';
+import { readScripts, type Script } from './contract.js';
 import { createPauses, type Pauses } from './pauses.js';
+import { decodeReply, type Reply } from './reply.js';
 import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
 import { unavailable } from './waiting.js';
@@ -54,8 +55,6 @@ interface Loaded {
   readonly times: Distribution;
 }
 
-type Reply = { status: string } & Record<string, unknown>;
-
 /** An answer of the script on a server, under a run id. */
 interface Answered {
   readonly node: RedisConnection;
@@ -91,37 +90,6 @@ function prepare(script: Script, times: Distributions): Loaded {
     listArg: list(script.args),
     times: times.of(script.name),
   };
-}
-
-function decodeValue(type: ValueSpec['type'], raw: unknown): unknown {
-  if (raw === null || raw === undefined) return null;
-  switch (type) {
-    case 'int':
-    case 'int?':
-      return Number(raw);
-    case 'text':
-    case 'text?':
-      return String(raw);
-    case 'flag':
-      return Number(raw) === 1;
-    case 'texts':
-      return (raw as unknown[]).map(String);
-    default:
-      return raw;
-  }
-}
-
-function decodeReply(script: Script, reply: unknown): Reply {
-  const values = reply as [Buffer, ...unknown[]];
-  const status = values[0].toString('latin1');
-  const specs = status === 'ok' ? script.ok : script.errors.get(status);
-  if (!specs) throw new Error(`${script.name} answered with the undeclared status ${status}`);
-  const out: Reply = { status };
-  for (let i = 0; i < specs.length; i++) {
-    const spec = specs[i] as ValueSpec;
-    out[spec.name] = decodeValue(spec.type, values[i + 1]);
-  }
-  return out;
 }
 
 /** Names the place in lua/ that a fault of Redis speaks of. */

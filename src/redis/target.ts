@@ -1,5 +1,6 @@
 /** Which Redis to speak to: one server, the one that Sentinels name, or a cluster. */
 import { Redis, type RedisOptions } from 'ioredis';
+import './replies.js';
 import { shownUrl } from './slots.js';
 
 /** A master that Sentinels watch: whichever server they name at the moment. */

@@ -29,7 +29,7 @@ import type { Secrets } from '../store/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
-import { type OwnNode, ownNode } from './node.js';
+import { type OwnNode, ownNode } from './own_node.js';
 import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 

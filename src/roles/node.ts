@@ -2,7 +2,6 @@
  * What each process tells the others of itself: counters that it keeps anyway, written every few seconds into one hash in Redis, where
  * any front reads them for operators. Nothing of it is on the path of a call.
  */
-import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type NodeCore, type NodeTold, nodeCore, nodeTold } from '../api/operations.js';
@@ -12,19 +11,6 @@ import type { RedisConnection } from '../redis/connection.js';
 import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
-
-/** What the roles of a process add. */
-export type NodePart = Pick<NodeTold, 'engine' | 'native' | 'front' | 'deliver' | 'flush'>;
-
-export interface OwnNode {
-  readonly id: string;
-  /** What a role reads of itself whenever the process tells. */
-  readonly parts: Array<() => NodePart>;
-  /** What was told last; null before that. */
-  told: NodeTold | null;
-}
-
-export const ownNode = (): OwnNode => ({ id: randomBytes(6).toString('base64url'), parts: [], told: null });
 
 /** As it was told, when by the clock of Redis, and how long ago that was, in ms. */
 export type SeenNode = (NodeTold | NodeCore) & { readonly told_ms: number; readonly silent_ms: number };

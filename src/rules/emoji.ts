@@ -25,11 +25,17 @@ function qualified(bare: string): string {
     .join('');
 }
 
+/** Emoji in their bare form that were looked at: no more than Unicode has. */
+const recommended = new Set<string>();
+
 /** The one form in which an emoji is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
 export function reactionEmoji(given: string): string {
+  if (recommended.has(given)) return given;
   if (given.length > codeUnitsMax) return fail('reaction_invalid');
   const bare = given.replaceAll(selector, '');
-  return oneEmoji.test(qualified(bare)) ? bare : fail('reaction_invalid');
+  if (!oneEmoji.test(qualified(bare))) return fail('reaction_invalid');
+  recommended.add(bare);
+  return bare;
 }
 
 /** The heart that the like endpoints stand for (interface §4.1). */

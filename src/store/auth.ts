@@ -46,14 +46,21 @@ export interface Auth {
 
 interface Memory<T> {
   readonly value: T;
-  /** monotonic time after which it is looked up anew */
+  /** monotonic time in whole ms after which it is looked up anew: a small integer lies in the record itself */
   readonly until: number;
 }
+
+interface TokenMemory extends Memory<Bot | User> {
+  readonly kind: 'bot' | 'user';
+}
+
+/** A text in memory of its own. What is cut out of a request's path keeps the path, and is read through it. */
+const ownText = (text: string): string => Buffer.from(text).toString();
 
 export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
   const { db, scripts, keys, secrets } = context;
   const node = uniqueText();
-  const memories = new Map<string, Memory<Bot | User> & { readonly subject: Subject }>();
+  const memories = new Map<string, TokenMemory>();
   const bots = new Map<number, Memory<Bot>>();
   const tokensOf = new Map<Subject, Set<string>>();
   const listeners = new Map<Subject, Set<() => void>>();
@@ -138,17 +145,19 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
 
   function rememberBot(value: Bot): void {
     if (bots.size >= limits.auth_cache_entries_max) forget(['*']);
-    bots.set(value.id, { value, until: performance.now() + limits.auth_cache_age_ms_max });
+    bots.set(value.id, { value, until: Math.floor(performance.now() + limits.auth_cache_age_ms_max) });
   }
 
   function remember(
-    token: string,
-    subject: Subject,
+    given: string,
+    kind: 'bot' | 'user',
     value: Bot | User,
     ms: number = limits.auth_cache_age_ms_max,
   ): void {
     if (memories.size >= limits.auth_cache_entries_max) forget(['*']);
-    memories.set(token, { value, subject, until: performance.now() + ms });
+    const token = ownText(given);
+    const subject: Subject = `${kind}:${value.id}`;
+    memories.set(token, { value, kind, until: Math.floor(performance.now() + ms) });
     if (!('tokens' in value)) rememberBot(value);
     const tokens = tokensOf.get(subject) ?? new Set();
     tokensOf.set(subject, tokens);
@@ -178,7 +187,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     if ('tokens' in value) use.note(secrets.lookup(token));
     // A bot's token can be read from its box, and moves without being used.
     if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
-    if (began === forgotten) remember(token, `${kind}:${id}`, value);
+    if (began === forgotten) remember(token, kind, value);
     return value;
   }
 
@@ -189,8 +198,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     if (auth.beforeRemember) await auth.beforeRemember();
     const left = (found?.expiresAt ?? 0) - Date.now();
     if (!user || user.state !== undefined || left <= 0) return null;
-    if (began === forgotten)
-      remember(key, `user:${user.id}`, user, Math.min(left, limits.auth_cache_age_ms_max));
+    if (began === forgotten) remember(key, 'user', user, Math.min(left, limits.auth_cache_age_ms_max));
     return user;
   }
 
@@ -205,7 +213,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   function resolve(token: string, kind: 'bot' | 'user'): Bot | User | null | Promise<Bot | User | null> {
     const memory = memories.get(token);
     if (memory !== undefined && fresh(memory, performance.now()))
-      return memory.subject.startsWith(kind) ? memory.value : null;
+      return memory.kind === kind ? memory.value : null;
     const parsed = parseToken(token);
     if (parsed === null || parsed.kind !== kind) return null;
     return lookUp(token, kind, parsed.id);

@@ -5,12 +5,13 @@ import * as rows from '../postgres/bots.js';
 import type { Database } from '../postgres/sql.js';
 import { findName } from '../postgres/users.js';
 import { loadWriteAccess, loadWriters, setWriteAccess } from '../postgres/write_access.js';
-import { type Texts, textIn } from '../rules/identity_texts.js';
+import type { Texts } from '../rules/identity_texts.js';
 import { makeToken } from '../rules/token.js';
 import type { Auth } from './auth.js';
 import type { Profile } from './codec.js';
 import type { StoreContext } from './context.js';
 import { type Bot, botOf, type Commands, type ControlCopies, type Descriptions } from './control.js';
+import { botProfile } from './profiles.js';
 import type { Queues } from './queues.js';
 import { createRemoval, type Removal, type RemovalFollowing } from './removal.js';
 import { createTransfers, type Transfers } from './transfers.js';
@@ -68,17 +69,6 @@ export interface TextsByKind {
   readonly description?: Texts | undefined;
   readonly short_description?: Texts | undefined;
 }
-
-/** What is shown of a bot to those who read this language; without one, and to bots, the default. */
-export const botProfile = (
-  bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
-  language: string | null = null,
-): Profile => ({
-  id: bot.id,
-  bot: 1,
-  n: textIn(bot.names, language, bot.name),
-  ...(bot.username === '' ? {} : { u: bot.username }),
-});
 
 const noDescriptions: Descriptions = { description: {}, shortDescription: {}, pictures: {} };
 

@@ -42,6 +42,9 @@ export interface Bot {
   readonly names: Texts;
   /** of a bot whose token is not accepted; the record of a deleted one stays for those who read what it wrote */
   readonly state?: 'suspended' | 'deleted' | undefined;
+  /** What a method has made of this record and keeps with it, for as long as the record is remembered. Here rather than in a
+   * table beside it: with many bots each look into a table is a wait for memory. */
+  prepared?: unknown;
 }
 
 /** What a bot shows of itself besides its name. */
@@ -130,7 +133,7 @@ const bot: Kind<Bot> = {
   },
   // A copy that was made before bots had texts has no names.
   read: ([owner, username, name, token, names = {}, state = ''], id) =>
-    ({ id, owner, username, name, token, names, state: state || undefined }) as Bot,
+    ({ id, owner, username, name, token, names, state: state || undefined, prepared: undefined }) as Bot,
 };
 
 const user: Kind<User> = {

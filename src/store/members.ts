@@ -3,13 +3,12 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import type { MemberRow, MemberStatus } from '../postgres/chats.js';
 import * as rows from '../postgres/members.js';
-import { botProfile } from './bots.js';
 import { messageKinds, type Profile, pack, packMessage } from './codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from './context.js';
 import type { Administrator, ControlCopies } from './control.js';
 import type { Forwarder } from './forwarder.js';
 import { type ChatRef, chatText, directChat, sharedChat } from './keys.js';
-import { userProfile } from './profiles.js';
+import { botProfile, userProfile } from './profiles.js';
 
 /** What an update on a member carries in the service part of its record. */
 export interface MemberChange {

@@ -3,11 +3,12 @@ import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Notice, takeNotices, tellPerson } from '../postgres/notices.js';
 import type { Sql } from '../postgres/sql.js';
+import type { Chats } from './chats.js';
 import type { Profile } from './codec.js';
 import type { StoreContext } from './context.js';
 import { directChat } from './keys.js';
-import type { NewMessage } from './messages.js';
-import type { Store } from './store.js';
+import type { Messages, NewMessage } from './messages.js';
+import type { Users } from './users.js';
 
 export type { Notice };
 
@@ -24,13 +25,21 @@ export interface Notices {
   sendDue(bot: Profile, write: (notice: Notice, language: string | null) => NoticeMessage): Promise<number>;
 }
 
+/** What notices are sent through. */
+interface Sending {
+  readonly chats: Pick<Chats, 'openDirect'>;
+  readonly users: Pick<Users, 'find'>;
+  /** The same, with one request id for whatever is done under a seed. */
+  under(seed: string, again: boolean): { readonly messages: Pick<Messages, 'send'> };
+}
+
 /** Refusals that a later try may not meet. */
 const passing = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.kind === 'unavailable' || error.kind === 'too_many_requests';
 
 export function createNotices(
   { db }: StoreContext,
-  store: () => Store,
+  store: () => Sending,
   onError: (e: unknown) => void,
 ): Notices {
   /** Under one request id at every try, whoever tries: the chat's script knows a message that it has (law 4). */

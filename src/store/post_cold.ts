@@ -33,8 +33,9 @@ export interface PostReadBack {
   bring(post: number, who: number, missing: MissingOfPost): Promise<void>;
   /** What Postgres has of one user, as scripts spell it. */
   loadOwn(post: number, user: number): Promise<string>;
-  /** Lists that removals made shorter than what is listed get those before them again. True when one was. */
-  refill(post: number, reactions: readonly PostReaction[]): Promise<boolean>;
+  /** Lists that removals made shorter than what is listed get those before them again. True when one was; told at once when
+   * none is. */
+  refill(post: number, reactions: readonly PostReaction[]): false | Promise<true>;
 }
 
 export function createPostReadBack(
@@ -98,8 +99,9 @@ export function createPostReadBack(
     else if (!(await chats.fill(sharedChat(chat), missing.ticket))) fail('post_not_found');
   }
 
-  async function refill(post: number, reactions: readonly PostReaction[]): Promise<boolean> {
-    const short = reactions.filter(({ users, count }) => users.length < Math.min(count, reactorsListed));
+  const isShort = ({ users, count }: PostReaction) => users.length < Math.min(count, reactorsListed);
+
+  async function refillLists(post: number, short: readonly PostReaction[]): Promise<true> {
     const [partition, number] = placeOf(post);
     const key = keys.post(post);
     const at = { post: key, ticket: keys.ticket(`${key}:refill`), acted: keys.acted(post) };
@@ -124,8 +126,12 @@ export function createPostReadBack(
         behind = { emoji: last.emoji, version: last.version };
       }
     }
-    return short.length > 0;
+    return true;
   }
 
-  return { bring, loadOwn, refill };
+  return {
+    bring,
+    loadOwn,
+    refill: (post, reactions) => reactions.some(isShort) && refillLists(post, reactions.filter(isShort)),
+  };
 }

@@ -9,6 +9,9 @@ export interface PostIds {
   parse(text: string): number | null;
 }
 
+/** How many names are remembered with their ids: proving one takes two digests, more than all else that a reaction needs here. */
+const named_max = 10_000;
+
 const idBytes = 6;
 const idMax = 2 ** 48;
 
@@ -39,6 +42,17 @@ export function createPostIds(secrets: Secrets): PostIds {
     return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   }
 
+  function prove(text: string): number | null {
+    if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(text)) return null;
+    const bytes = Buffer.from(text.replaceAll('-', ''), 'hex');
+    const behind = bytes.subarray(idBytes);
+    const id = mask(bytes.subarray(0, idBytes), behind);
+    return timingSafeEqual(proof(id), behind) ? id.readUIntBE(0, idBytes) : null;
+  }
+
+  /** Only what was proven, which stays true: what somebody invents takes no place. */
+  const proven = new Map<string, number>();
+
   return {
     nameOf,
     parse(text) {
@@ -46,11 +60,13 @@ export function createPostIds(secrets: Secrets): PostIds {
         const id = Number(text);
         return id > 0 && id < idMax ? id : null;
       }
-      if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(text)) return null;
-      const bytes = Buffer.from(text.replaceAll('-', ''), 'hex');
-      const behind = bytes.subarray(idBytes);
-      const id = mask(bytes.subarray(0, idBytes), behind);
-      return timingSafeEqual(proof(id), behind) ? id.readUIntBE(0, idBytes) : null;
+      const known = proven.get(text);
+      if (known !== undefined) return known;
+      const id = prove(text);
+      if (id === null) return null;
+      if (proven.size >= named_max) proven.clear();
+      proven.set(text, id);
+      return id;
     },
   };
 }

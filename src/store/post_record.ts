@@ -1,5 +1,6 @@
 /** The record of a post as scripts answer it: a list of names and values. */
 import { limits } from '../limits.js';
+import { numberOf } from '../redis/reply.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
 /** How many users an emoji has. */
@@ -66,6 +67,44 @@ function spelledOnce(list: Buffer): readonly string[] {
   return users;
 }
 
+/** What a record has of one emoji; without a count nobody has it. */
+interface Lists {
+  count: number | undefined;
+  first: number;
+  latest: Buffer;
+  older: Buffer;
+}
+
+/** A field of an emoji: `n:` its count, `f:` its first use, `l:` the latest users and `o:` those before them. */
+function readField(found: Map<string, Lists>, name: string, value: Buffer): void {
+  const emoji = name.slice(2);
+  let lists = found.get(emoji);
+  if (lists === undefined) {
+    lists = { count: undefined, first: 0, latest: nothing, older: nothing };
+    found.set(emoji, lists);
+  }
+  switch (name[0]) {
+    case 'n':
+      lists.count = numberOf(value);
+      break;
+    case 'f':
+      lists.first = numberOf(value);
+      break;
+    case 'l':
+      lists.latest = value;
+      break;
+    case 'o':
+      lists.older = value;
+      break;
+  }
+}
+
+function usersOf(latest: Buffer, older: Buffer, listed: number): readonly string[] {
+  const users = uuids(latest, listed);
+  if (older.length === 0 || users.length === listed) return users;
+  return [...users, ...spelledOnce(older)].slice(0, listed);
+}
+
 /** Where a post stands, and its reactions by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
@@ -77,22 +116,25 @@ export function readReactions(
   readonly reactions: readonly PostReaction[];
 } {
   const pairs = raw as Buffer[];
-  const fields = new Map<string, Buffer>();
-  for (let i = 0; i < pairs.length; i += 2) fields.set(String(pairs[i]), pairs[i + 1] as Buffer);
-  const number = (name: string) => Number(fields.get(name) ?? 0);
-  const list = (name: string) => fields.get(name) ?? nothing;
-  const emoji = [...fields.keys()].flatMap((name) => (name.startsWith('n:') ? [name.slice(2)] : []));
-  const reactions = emoji.map((each) => ({
-    emoji: each,
-    count: number(`n:${each}`),
-    first: number(`f:${each}`),
-    users: [...uuids(list(`l:${each}`), listed), ...spelledOnce(list(`o:${each}`))].slice(0, listed),
-    listed,
-  }));
+  const place = { chat: 0, messageId: 0, version: 0 };
+  const found = new Map<string, Lists>();
+  for (let i = 0; i < pairs.length; i += 2) {
+    const name = (pairs[i] as Buffer).toString();
+    const value = pairs[i + 1] as Buffer;
+    if (name === 'c') place.chat = numberOf(value);
+    else if (name === 'm') place.messageId = numberOf(value);
+    else if (name === 'v') place.version = numberOf(value);
+    else if (name[1] === ':') readField(found, name, value);
+  }
+  const reactions: PostReaction[] = [];
+  for (const [emoji, { count, first, latest, older }] of found) {
+    if (count !== undefined)
+      reactions.push({ emoji, count, first, users: usersOf(latest, older, listed), listed });
+  }
   return {
-    chat: sharedChat(number('c')),
-    messageId: number('m'),
-    version: number('v'),
-    reactions: reactions.sort(byUse),
+    chat: sharedChat(place.chat),
+    messageId: place.messageId,
+    version: place.version,
+    reactions: reactions.length > 1 ? reactions.sort(byUse) : reactions,
   };
 }

@@ -11,7 +11,7 @@ import type { ControlCopies, User } from './control.js';
 import { type ChatRef, partitionOfPost, postNumber } from './keys.js';
 import { createPostReadBack, emojiColumn, type ReactionRecord } from './post_cold.js';
 import { createPostCounts, type PostCounts } from './post_counts.js';
-import { createPostIds, type PostIds } from './post_ids.js';
+import type { PostIds } from './post_ids.js';
 import { type PostReaction, readReactions, uuidText } from './post_record.js';
 import type { PostWatches } from './post_watches.js';
 import type { Repeats } from './repeats.js';
@@ -61,18 +61,27 @@ export interface Posts extends PostIds, PostCounts, PostWatches {
   ): Promise<{ readonly items: readonly Reactor[]; readonly next: string | null }>;
 }
 
-const externalBytes = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex');
+const external = new WeakMap<object, Buffer>();
+
+/** The external id of a person as scripts take it, spelled once for each copy of the person. */
+function externalBytes(user: Pick<User, 'externalId'>): Buffer {
+  const known = external.get(user);
+  if (known) return known;
+  const bytes = Buffer.from(user.externalId.replaceAll('-', ''), 'hex');
+  external.set(user, bytes);
+  return bytes;
+}
+
 const words = (text: string) => (text === '' ? [] : text.split(' '));
 
 export function createPosts(
   context: StoreContext,
-  parts: { readonly chats: Chats; readonly control: ControlCopies },
+  parts: { readonly chats: Chats; readonly control: ControlCopies; readonly ids: PostIds },
   watches: PostWatches,
   repeats: Repeats,
 ): Posts {
-  const { db, scripts, keys, secrets, hotTtlMs, reactorsListed, requestId } = context;
+  const { db, scripts, keys, hotTtlMs, reactorsListed, requestId } = context;
   const cold = createPostReadBack(context, parts);
-  const ids = createPostIds(secrets);
 
   function keysOf(post: number) {
     const partition = partitionOfPost(post);
@@ -134,7 +143,8 @@ export function createPosts(
     exists(post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
     const request = requestId();
-    const stood = await repeats.reacted(partition, request);
+    const former = repeats.reacted(partition, request);
+    const stood = former && (await former);
     if (stood) return readAgain(post, user.id, stood);
     const emoji = 'emoji' in change ? change.emoji : '';
     const at = {
@@ -143,10 +153,11 @@ export function createPosts(
       request: keys.request(partition, request),
     };
     const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
-    const external = externalBytes(user.externalId);
+    const bytes = externalBytes(user);
     let known = { token: '', known: '-' };
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const args = { token: uniqueText(), reaction, external, known: '-', ...(known.token && known) };
+      const token = known.token === '' ? uniqueText() : known.token;
+      const args = { token, reaction, external: bytes, known: known.known };
       const result = await scripts.call('posts/react', partition, at, args);
       known = { token: '', known: '-' };
       switch (result.status) {
@@ -154,9 +165,8 @@ export function createPosts(
           const state = stateOf(post, result.fields, result.own);
           // Nobody is shown it.
           if (change.what === 'erase') return state;
-          return (await cold.refill(post, state.reactions))
-            ? read(post, { id: user.id, isBot: false })
-            : state;
+          const refilled = cold.refill(post, state.reactions);
+          return refilled && (await refilled) ? read(post, { id: user.id, isBot: false }) : state;
         }
         case 'not_found':
           return fail('post_not_found');
@@ -173,7 +183,7 @@ export function createPosts(
   }
 
   return {
-    ...ids,
+    ...parts.ids,
     ...createPostCounts(context, cold),
     async find(post, who) {
       exists(post);

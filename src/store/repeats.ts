@@ -15,7 +15,7 @@ export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
 
-/** Each is null when no former run applied the request. Only a call that runs again costs a round trip. */
+/** Each is null when no former run applied the request. Only a call that runs again costs a round trip, or waits at all. */
 export interface Repeats {
   /** The message that the request put into a chat, as it was made. */
   sent(chat: ChatRef, request: string): Promise<StoredMessage | null>;
@@ -28,7 +28,7 @@ export interface Repeats {
   reacted(
     partition: number,
     request: string,
-  ): Promise<{ readonly chat: ChatRef; readonly messageId: number } | null>;
+  ): null | Promise<{ readonly chat: ChatRef; readonly messageId: number } | null>;
   /** The message that the request edited, as the edit left it. */
   edited(partition: number, request: string): Promise<StoredMessage | null>;
 }
@@ -69,12 +69,14 @@ export function createRepeats(
       const ids = Array.from({ length: count }, (_, i) => first + i);
       return { ids, messages: await show(chat, await records.read(chat, ids)) };
     },
-    async reacted(partition, request) {
-      const known = await recall(partition, request);
-      if (!known) return null;
-      const [chat = '', messageId] = known.answer.split(' ');
-      return { chat: parseChat(chat), messageId: Number(messageId) };
-    },
+    reacted: (partition, request) =>
+      again
+        ? recall(partition, request).then((known) => {
+            if (!known) return null;
+            const [chat = '', messageId] = known.answer.split(' ');
+            return { chat: parseChat(chat), messageId: Number(messageId) };
+          })
+        : null,
     async edited(partition, request) {
       const known = await recall(partition, request);
       if (!known?.record) return null;

@@ -46,13 +46,25 @@ export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: numb
   };
 }
 
-/** The message that a call is about, in place of the prefix of all messages, which becomes `sibling`. */
+interface OfMessage {
+  message: string;
+  message_ticket: string;
+  sibling: string;
+}
+
+/**
+ * The message that a call is about, in place of the prefix of all messages, which becomes `sibling`. It goes into the set itself,
+ * which must be new: a copy costs several times what spelling the keys does.
+ */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,
   set: K,
   chat: ChatRef,
   messageId: number,
-) {
-  const message = keys.message(chat, messageId);
-  return { ...set, message, message_ticket: keys.ticket(message), sibling: set.message };
+): K & Readonly<OfMessage> {
+  const made = set as K & OfMessage;
+  made.sibling = set.message;
+  made.message = keys.message(chat, messageId);
+  made.message_ticket = keys.ticket(made.message);
+  return made;
 }

@@ -32,6 +32,7 @@ import { createOversight, type Oversight } from './oversight.js';
 import { createPictures, type Pictures } from './pictures.js';
 import { createPins, type Pins } from './pins.js';
 import { createPolls, type Polls } from './polls.js';
+import { createPostIds } from './post_ids.js';
 import { createPostWatches } from './post_watches.js';
 import { createPosts, type Posts } from './posts.js';
 import { createPresence, type Presence } from './presence.js';
@@ -161,6 +162,7 @@ export function createStore({
   const readBack = createReadBack(shared, { chats, control, queues, access });
   const erase = createErase(shared, readBack);
   const watches = createPostWatches(shared, hints);
+  const postIds = createPostIds(shared.secrets);
   /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
     const repeats = createRepeats(own, chats, records);
@@ -171,7 +173,7 @@ export function createStore({
         ...createBatches(own, readBack, forwarder, repeats),
       },
       pins: createPins(own, readBack, forwarder),
-      posts: createPosts(own, { chats, control }, watches, repeats),
+      posts: createPosts(own, { chats, control, ids: postIds }, watches, repeats),
     };
   };
   const own = changing(shared);

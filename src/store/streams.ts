@@ -45,11 +45,11 @@ export interface StreamListener {
 }
 
 export interface Streams {
-  /** Begins to report, from `cursor` if given. The returned function ends it. */
-  open(user: number, cursor: string, listener: StreamListener): Promise<() => void>;
+  /** Begins to report, from `cursor` if given. A window that nobody sees (`unseen`) does not make its person present. The returned function ends it. */
+  open(user: number, cursor: string, listener: StreamListener, unseen?: boolean): Promise<() => void>;
   /** How many streams of a person are open on this node, or being opened. */
   openOf(user: number): number;
-  /** Counts a stream of another kind as one of the person's; null where there are too many. The returned function ends it. */
+  /** Counts a stream of another kind, which tells of no messages, as one of the person's; null where there are too many. The returned function ends it. */
   join(user: number): (() => void) | null;
   /** Calls `listener` when all streams end. The returned function forgets it. */
   onLeave(listener: () => void): () => void;
@@ -103,13 +103,19 @@ export function createStreams(
   }>();
   const leaving = new Set<() => void>();
   const openByUser = new Map<number, number>();
+  const seenByUser = new Map<number, number>();
   let closing = false;
 
   const openOf = (user: number): number => openByUser.get(user) ?? 0;
-  const count = (user: number, more: 1 | -1) => {
-    const now = openOf(user) + more;
-    if (now === 0) openByUser.delete(user);
-    else openByUser.set(user, now);
+  const add = (counts: Map<number, number>, user: number, more: 1 | -1): number => {
+    const now = (counts.get(user) ?? 0) + more;
+    if (now === 0) counts.delete(user);
+    else counts.set(user, now);
+    return now;
+  };
+  const count = (user: number, more: 1 | -1, seen: boolean) => {
+    add(openByUser, user, more);
+    const now = seen ? add(seenByUser, user, more) : null;
     if (now === 0 || (now === 1 && more === 1)) presence.changed(user, now > 0);
   };
 
@@ -164,7 +170,12 @@ export function createStreams(
   }, limits.poll_tick_ms);
   timer.unref();
 
-  async function openStream(user: number, cursor: string, listener: StreamListener): Promise<() => void> {
+  async function openStream(
+    user: number,
+    cursor: string,
+    listener: StreamListener,
+    unseen = false,
+  ): Promise<() => void> {
     const cursors = parseCursor(cursor, keys.partitions.count);
     const unlisten = new Map<string, () => void>();
     let byPartition = new Map<number, ChatRef[]>();
@@ -283,7 +294,7 @@ export function createStreams(
     const handle = {
       look,
       stop() {
-        if (!ended) count(user, -1);
+        if (!ended) count(user, -1, !unseen);
         ended = true;
         open.delete(handle);
         for (const stop of unlisten.values()) stop();
@@ -295,7 +306,7 @@ export function createStreams(
       },
     };
     let stopUser = () => {};
-    count(user, 1);
+    count(user, 1, !unseen);
     try {
       stopUser = await hints.listen(keys.userChannel(user), () => {
         stale = true;
@@ -320,8 +331,8 @@ export function createStreams(
     openOf,
     join(user) {
       if (openOf(user) >= limits.streams_per_user_max) return null;
-      count(user, 1);
-      return () => count(user, -1);
+      count(user, 1, false);
+      return () => count(user, -1, false);
     },
     onLeave(listener) {
       leaving.add(listener);

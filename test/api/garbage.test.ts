@@ -111,7 +111,7 @@ test('any call ends in an envelope, and changes nothing in which its caller has 
   const pids = service.fronts.map(({ pid }) => pid);
   const called = new Map<string, { done: number; refused: number }>();
   const before = await world.watched();
-  await inBatches(wildCase(world.hints), async (given) => {
+  await inBatches(wildCase(world.hints, world.tokenId), async (given) => {
     await inFlight(given, async (each) => {
       const { status } = await caller.call(each, world.callers);
       const count = called.get(each.target) ?? { done: 0, refused: 0 };

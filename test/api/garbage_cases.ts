@@ -21,16 +21,26 @@ const impatient = (params: Given): Given => {
   return waits ? rest : params;
 };
 
-/** The caller is needed for the next case. */
-const unconfirmed = ({ confirm: _, ...rest }: Given): Given => rest;
+/** The caller is needed for the next case, and so is the token of the calls. */
+function lasting(target: string, params: Given, tokenId: number): Given {
+  if (target === 'DELETE /api/me') {
+    const { confirm: _, ...rest } = params;
+    return rest;
+  }
+  if (target === 'DELETE /api/me/tokens' && Number(asText(params.id ?? '')) === tokenId) {
+    const { id: _, ...rest } = params;
+    return rest;
+  }
+  return target === 'getUpdates' ? impatient(params) : params;
+}
 
 const form = fc.constantFrom(...forms);
 /** All targets alike often. */
 const oneOfEach = (of: readonly Target[], make: (target: Target) => fc.Arbitrary<Case>) =>
   fc.oneof(...of.map(make));
 
-/** A call that is spoiled in some places, or in none. */
-export const wildCase = (hints: (target: Target) => Hints): fc.Arbitrary<Case> =>
+/** A call that is spoiled in some places, or in none; `tokenId` is that of the one with which people call. */
+export const wildCase = (hints: (target: Target) => Hints, tokenId: number): fc.Arbitrary<Case> =>
   oneOfEach(targets, (target) => {
     const spoil = fc.record({
       path: fc.array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 4 }),
@@ -58,12 +68,7 @@ export const wildCase = (hints: (target: Target) => Hints): fc.Arbitrary<Case> =
         const whole = { ...(params as Given), ...Object.fromEntries(extras) };
         return {
           target: target.name,
-          params:
-            target.name === 'getUpdates'
-              ? impatient(whole)
-              : target.name === 'DELETE /api/me'
-                ? unconfirmed(whole)
-                : whole,
+          params: lasting(target.name, whole, tokenId),
           ...rest,
           ...(useToken === 0 ? { token: `9${asText(token).slice(0, 300)}` } : {}),
           ...(useKey === 0 ? { idempotencyKey } : {}),

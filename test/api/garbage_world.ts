@@ -103,6 +103,8 @@ async function copiesSettled(service: Service): Promise<void> {
 
 export interface GarbageWorld {
   readonly callers: Callers;
+  /** Which of the caller's tokens the calls of people bear. */
+  readonly tokenId: number;
   /** Whatever may not stand in a log. */
   readonly secrets: readonly string[];
   /** Ids of what is there: of both corners, or of that of the callers alone. */
@@ -131,6 +133,8 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     }
   };
   await givePictures();
+  // Each person has but the one yet.
+  const [{ id: tokenId }] = await resultOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);
@@ -157,7 +161,9 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
     return {
       ...{ chat_id: chats, from_chat_id: chats },
       ...{ message_id: messageIds, reply_to_message_id: messageIds },
-      ...{ user_id: people, member_id: people, id: people },
+      ...{ user_id: people, member_id: people },
+      // Tokens are counted from 1, whoever they are of.
+      id: name === 'DELETE /api/me/tokens' ? messageIds : people,
       bot_id: [name === 'DELETE /api/me/bots/{bot_id}' ? doomed.id : spare.id, foreign.bot.id],
       // Starting a bot or blocking it is anyone's right.
       username: [...newNames.map(() => own.bot.username), ...newNames],
@@ -189,6 +195,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   const tokens = [own.bot, foreign.bot, own.owner, foreign.owner, victim, leaver].map(({ token }) => token);
   return {
     callers: { bot: own.bot.token, user: own.owner.token, admin: service.adminToken },
+    tokenId,
     secrets: [...tokens, service.adminToken].map((token) => token.slice(token.indexOf(':') + 1)),
     hints,
     async watched() {

@@ -193,6 +193,7 @@ test('there is no cycle when the program runs', () => {
 
 test.each([
   ['ioredis', /^redis\//],
+  ['redis-parser', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
   ['undici', /^(delivery\/|leaks\/keys\.ts$|bench\/fixed_rate\.ts$)/],

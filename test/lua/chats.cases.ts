@@ -107,6 +107,21 @@ export const chatCases: Case[] = [
     { seeds: [open, ticket('T')], answer: ['ok', 1], changes: [chatName, chatTicket, logName] },
     { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
   ),
+  fill(
+    'a chat without messages leaves a log that streams keep as it is',
+    {
+      seeds: [
+        ...[open, ticket('T'), seeds.log(direct)],
+        (client) => client.pexpire(chatAt.changes, limits.changes_log_ttl_ms),
+      ],
+      answer: ['ok', 1],
+      changes: [chatName, chatTicket],
+      async after(client) {
+        expect(await client.pttl(chatAt.changes)).toBeGreaterThan(limits.changes_log_new_ttl_ms);
+      },
+    },
+    { sequence: pack(['0', `${base + 4}`, `${incarnation}`, '0']) },
+  ),
   fill('copies of an older incarnation: the sequence and the missing deadline stay', {
     seeds: [open, ticket('T'), seeds.chat(direct, { pi: 94, s: 12, v: base + 6 })],
     answer: ['ok', 1],

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { limits } from '../../src/limits.js';
+import { freePort } from '../../src/local/processes.js';
 import { readScripts, type Script } from '../../src/redis/contract.js';
 import {
   type Content,
@@ -18,7 +19,6 @@ import {
   packMessage,
 } from '../../src/store/codec.js';
 import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../src/store/keys.js';
-import { freePort } from '../journal/support.js';
 
 export const scripts = readScripts(fileURLToPath(new URL('../../lua', import.meta.url)));
 export const keys = makeKeys(8);

@@ -1,9 +1,10 @@
 import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../src/local/processes.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, isDataError, isUnavailable, type Pool, statement } from '../../src/postgres/pool.js';
-import { eventually, freePort, type PostgresServer, startPostgres } from '../journal/support.js';
+import { eventually, type PostgresServer, startPostgres } from '../journal/support.js';
 
 let postgres: PostgresServer;
 let url: string;

@@ -190,6 +190,7 @@ describe('who is not told', () => {
   let dan: Person;
   let cat: Person;
   let window: EventSource;
+  let unseen: EventSource;
 
   test('has a window on any node, muted the chat, was not to be notified, or has read it', async () => {
     [cat, dan, eva] = await Promise.all([person('cat'), person('dan'), person('eva')]);
@@ -197,6 +198,8 @@ describe('who is not told', () => {
     for (const member of [dan, eva, kim])
       await app(olga, 'PUT', `/api/chats/${group}/members/${member.id}`, { status: 'member' });
     window = await openEvents((service.fronts[1] as Front).url, cat.token);
+    // Nobody sees this one.
+    unseen = await openEvents(service.fronts[0].url, eva.token, { path: '/api/stream?background=true' });
     await app(dan, 'PUT', `/api/chats/${news.id}/mute`);
     const [silent, muted, here, read] = [{ disable_notification: true }, 'muted', 'here', 'read'];
     await whileNobodyTells(async () => {
@@ -221,6 +224,7 @@ describe('who is not told', () => {
     );
     expect([bodies(dan), bodies(eva), bodies(kim), bodies(cat)]).toEqual([once, once, once, []]);
     expect(told(dan)[0]).toMatchObject({ title: 'Team', chat_id: group });
+    unseen.cut();
   });
 
   test('is told again once the last window is closed, and the chat is no longer muted', async () => {

@@ -170,3 +170,30 @@ test('the worker shows the latest of a chat, nothing of one that is looked at, a
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });
+
+test('a window that nobody sees does not keep its person from being notified, and misses nothing', async () => {
+  const page = await open(`#/chat/${bot.id}`);
+  await page.locator('.chat-row', { hasText: 'news' }).waitFor();
+  const streams: string[] = [];
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.pathname === '/api/stream') streams.push(url.search);
+  });
+  const turn = (hidden: boolean) =>
+    page.evaluate((now) => {
+      Object.defineProperty(document, 'hidden', { configurable: true, value: now });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+  await turn(true);
+  await expect.poll(() => streams).toEqual(['?background=true']);
+  const send = (text: string) => world.service.bot(bot, 'sendMessage', { chat_id: alice.id, text });
+  await resultOf(send('While hidden'));
+  await page.getByRole('log').getByText('While hidden').waitFor();
+  await turn(false);
+  await expect.poll(() => streams).toEqual(['?background=true', '']);
+  await resultOf(send('In sight again'));
+  await page.getByRole('log').getByText('In sight again').waitFor();
+  expect(await page.getByRole('log').getByText('While hidden').count()).toBe(1);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});

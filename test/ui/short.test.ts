@@ -103,6 +103,66 @@ test('a group: what one writes, answers, edits and deletes is seen by the other'
   await Promise.all([a.context().close(), b.context().close()]);
 });
 
+test('a message is forwarded to another chat, where it says whose it was, and a protected one is not', async () => {
+  const { service } = world;
+  const [from, to] = [
+    await service.newGroup(alice, 'Kitchen', [bob, made]),
+    await service.newGroup(alice, 'Cellar', [bob]),
+  ];
+  await resultOf(service.app(bob, 'POST', `/api/chats/${from}/messages`, { text: 'Salt the soup' }));
+  const [a, b] = await Promise.all([world.open(alice, `#/chat/${from}`), world.open(bob, `#/chat/${to}`)]);
+  const menu = (text: string) =>
+    a.getByRole('log').getByText(text, { exact: true }).click({ button: 'right' });
+  await menu('Salt the soup');
+  await a.getByRole('menuitem', { name: 'Forward' }).click();
+  const dialog = a.getByRole('dialog', { name: 'Forward to' });
+  await dialog.getByLabel('Find a chat').fill('cell');
+  expect(await dialog.getByRole('listitem').count()).toBe(1);
+  await dialog.getByRole('button', { name: 'Cellar' }).click();
+  await a.getByText('Forwarded to Cellar').waitFor();
+  await dialog.waitFor({ state: 'detached' });
+  const bubble = b.locator('article', { hasText: 'Salt the soup' });
+  await bubble.getByText('Forwarded from bob').waitFor();
+  expect(await bubble.getAttribute('aria-label')).toBe('alice');
+  const [copy] = await resultOf(service.app(bob, 'GET', `/api/chats/${to}/messages`));
+  expect(copy.forward_origin).toMatchObject({ type: 'user', sender_user: { id: bob.id } });
+  await resultOf(
+    service.bot(made, 'sendMessage', { chat_id: from, text: 'Kept here', protect_content: true }),
+  );
+  await a
+    .locator('article', { hasText: 'Kept here' })
+    .getByText('Can’t be forwarded')
+    .waitFor({ state: 'attached' });
+  await menu('Kept here');
+  await a.getByRole('menuitem', { name: 'Reply' }).waitFor();
+  expect(await a.getByRole('menuitem', { name: 'Forward' }).count()).toBe(0);
+  expect(world.faults()).toEqual([]);
+  await Promise.all([a.context().close(), b.context().close()]);
+});
+
+test('in Armenian, emoji are found by Armenian words, and failures are told in them', async () => {
+  const { service, wire } = world;
+  const group = await service.newGroup(bob, 'Lobby', []);
+  const page = await world.open(bob, `#/chat/${group}`);
+  await resultOf(service.app(bob, 'PATCH', '/api/me', { language_code: 'hy' }));
+  await page.reload();
+  await page.getByRole('button', { name: 'Էմոջի', exact: true }).click();
+  const panel = page.locator('.emoji-panel');
+  await panel.getByText('Ժպիտներ և զգացմունքներ').waitFor();
+  await panel.getByRole('searchbox').fill('կրակ');
+  await panel.getByRole('gridcell', { name: 'Կրակ', exact: true }).click();
+  await expect.poll(() => page.getByRole('combobox').inputValue()).toBe('🔥');
+  await page.goto(`${wire.url}/app#/bots/new`);
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox').nth(0).fill('Echo');
+  await dialog.getByRole('textbox').nth(1).fill(made.username);
+  await page.keyboard.press('Enter');
+  await dialog.getByRole('alert').getByText('Այս օգտանունը զբաղված է։').waitFor();
+  await resultOf(service.app(bob, 'PATCH', '/api/me', { language_code: 'en' }));
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
 test('a post shows the same numbers on the page of one and in the chat of the other', async () => {
   const { service } = world;
   const about = { type: 'channel', title: 'News', username: `news_${Date.now()}` };

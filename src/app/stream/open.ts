@@ -3,14 +3,14 @@ import { defineEndpoint, replied } from '../../api/endpoint.js';
 import { watchReactions } from '../../api/post_stream.js';
 import { postName, postOf } from '../../api/posts.js';
 import { personViewer } from '../../api/reading.js';
-import { optional } from '../../api/schema.js';
+import { boolean, optional } from '../../api/schema.js';
 import { withOwnTokens } from '../../api/shown_tokens.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { Profile } from '../../store/codec.js';
 import { messageFlags } from '../../store/codec.js';
 import { type ChatRef, isDirect } from '../../store/keys.js';
-import type { Change } from '../../store/streams.js';
+import type { Change, StreamListener } from '../../store/streams.js';
 import { viewMessage } from '../../view/messages.js';
 
 /** How a person names a chat. */
@@ -51,7 +51,12 @@ export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
   summary: 'Server-sent events of the chats of the caller, and of the reactions on a `post`.',
-  params: z.object({ post: optional(postName) }),
+  params: z.object({
+    post: optional(postName),
+    background: optional(boolean).describe(
+      'Whether nobody sees the window: then the person is notified as if it were closed',
+    ),
+  }),
   contentType: 'text/event-stream',
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
@@ -93,7 +98,7 @@ export const openStream = defineEndpoint({
     };
     write('retry: 1000\n\n');
     try {
-      stop = await store.streams.open(user.id, request.lastEventId, {
+      const listener: StreamListener = {
         change(change) {
           inOrder(async () => {
             const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
@@ -117,7 +122,8 @@ export const openStream = defineEndpoint({
             stream.close();
           });
         },
-      });
+      };
+      stop = await store.streams.open(user.id, request.lastEventId, listener, p.background === true);
       if (post !== null) {
         unwatch = await watchReactions(store, user, post, (data) => {
           inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));

@@ -1,8 +1,5 @@
 import { defineMethod, type Method, Prepared } from '../../api/method.js';
 import { botIdentity } from '../../api/results.js';
-import type { Bot } from '../../store/control.js';
-
-const answers = new WeakMap<Bot, Prepared>();
 
 /** Who the bot is (interface §2, behaviour §2). Answered from memory, without a round trip. */
 export const getMe: Method = defineMethod({
@@ -11,8 +8,7 @@ export const getMe: Method = defineMethod({
   params: null,
   result: botIdentity,
   handler: ({ bot }) => {
-    const known = answers.get(bot);
-    if (known) return known;
+    if (bot.prepared instanceof Prepared) return bot.prepared;
     const answer = new Prepared({
       id: bot.id,
       is_bot: true,
@@ -22,7 +18,7 @@ export const getMe: Method = defineMethod({
       can_read_all_group_messages: true,
       supports_inline_queries: false,
     });
-    answers.set(bot, answer);
+    bot.prepared = answer;
     return answer;
   },
 });

@@ -74,11 +74,6 @@ export async function call<T>(
 
 export const get = <T>(path: string, signal?: AbortSignal) => call<T>('GET', path, undefined, { signal });
 
-/** What a failure says to a person. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 const blobs = new Map<string, Promise<string>>();
 const blobs_max = 300;
 

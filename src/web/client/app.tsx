@@ -1,6 +1,7 @@
 /** The whole window: who is signed in, the list of chats, and what is open beside it. */
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { ApiFailure, get, reasonOf } from './api.js';
+import { ApiFailure, get } from './api.js';
+import { reasonOf } from './failures.js';
 import { chats, startChats } from './model/chats.js';
 import { drop, notes } from './notes.js';
 import { startPush } from './push.js';

@@ -1,4 +1,5 @@
 /** Puts text into the clipboard, and makes names for calls, on pages without HTTPS too: there browsers withhold the usual functions. */
+import { t } from './words.js';
 
 /** Rejects when the browser does not allow it. */
 export async function copyText(text: string): Promise<void> {
@@ -14,7 +15,7 @@ export async function copyText(text: string): Promise<void> {
   area.select();
   const done = document.execCommand('copy');
   area.remove();
-  if (!done) throw new Error('The clipboard is closed to this page.');
+  if (!done) throw new Error(t('fail_clipboard'));
 }
 
 /** 128 random bits. */

@@ -4,6 +4,8 @@ import { signOut, token } from './session.js';
 
 export interface LiveOptions {
   readonly path: string;
+  /** Whether the service is to know when nobody sees this window: it notifies the person elsewhere then. */
+  readonly tellsUnseen?: boolean;
   on(event: string, data: unknown): void;
   /** Whether events come in now. */
   state(open: boolean): void;
@@ -12,12 +14,18 @@ export interface LiveOptions {
 /** The service says something every 15 s: a connection that is silent for longer is dead. */
 const silence_ms_max = 40_000;
 const rest_ms_max = 8_000;
+/** Who looks into another tab for a moment has not gone. */
+const unseen_ms = 3_000;
 
 /** Opens it and keeps it open. The returned function ends it. */
-export function openLive({ path, on, state }: LiveOptions): () => void {
+export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions): () => void {
   const end = new AbortController();
   let lastId = '';
   let wake = () => {};
+  let unseen = tellsUnseen && document.hidden;
+  /** Ends the present connection for one that says anew whether the window is seen; nothing is missed meanwhile. */
+  let swap = () => {};
+  let swapping = false;
 
   const rest = (ms: number) =>
     new Promise<void>((resolve) => {
@@ -32,13 +40,22 @@ export function openLive({ path, on, state }: LiveOptions): () => void {
   async function read(): Promise<boolean> {
     const cut = new AbortController();
     const stop = () => cut.abort();
+    swapping = false;
+    swap = () => {
+      swapping = true;
+      stop();
+    };
     end.signal.addEventListener('abort', stop);
     let watch = setTimeout(stop, silence_ms_max);
     let came = false;
     try {
       const headers: Record<string, string> = { Authorization: `Bearer ${token.value}` };
       if (lastId !== '') headers['Last-Event-ID'] = lastId;
-      const answer = await fetch(path, { headers, signal: cut.signal, cache: 'no-store' });
+      const answer = await fetch(unseen ? `${path}?background=true` : path, {
+        headers,
+        signal: cut.signal,
+        cache: 'no-store',
+      });
       if (answer.status === 401) signOut();
       if (!answer.ok || !answer.body) return false;
       const parser = createParser({
@@ -65,7 +82,7 @@ export function openLive({ path, on, state }: LiveOptions): () => void {
       clearTimeout(watch);
       cut.abort();
       end.signal.removeEventListener('abort', stop);
-      state(false);
+      if (!swapping) state(false);
     }
   }
 
@@ -73,16 +90,30 @@ export function openLive({ path, on, state }: LiveOptions): () => void {
     let pause = 500;
     while (!end.signal.aborted) {
       pause = (await read()) ? 500 : Math.min(pause * 2, rest_ms_max);
-      if (!end.signal.aborted) await rest(pause);
+      if (!end.signal.aborted && !swapping) await rest(pause);
     }
   }
 
+  let hiding: ReturnType<typeof setTimeout> | undefined;
+  const look = () => {
+    clearTimeout(hiding);
+    const change = () => {
+      unseen = document.hidden;
+      swap();
+      wake();
+    };
+    if (document.hidden && !unseen) hiding = setTimeout(change, unseen_ms);
+    else if (!document.hidden && unseen) change();
+  };
   const awake = () => wake();
   addEventListener('online', awake);
+  if (tellsUnseen) document.addEventListener('visibilitychange', look);
   void run();
   return () => {
     end.abort();
     wake();
+    clearTimeout(hiding);
     removeEventListener('online', awake);
+    document.removeEventListener('visibilitychange', look);
   };
 }

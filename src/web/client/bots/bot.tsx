@@ -1,7 +1,8 @@
 /** One bot of the person's: pages side by side, so that each stays small. */
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { call, get, reasonOf } from '../api.js';
+import { call, get } from '../api.js';
 import { copyText } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';
 import type { BotProps, OwnBotSettings } from '../types.js';

@@ -1,6 +1,7 @@
 /** My bots: the list, making one, and the pages of one. */
 import { useCallback, useEffect, useState } from 'react';
-import { call, get, reasonOf } from '../api.js';
+import { call, get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';
 import { go } from '../route.js';

@@ -1,6 +1,7 @@
 /** Try it: a program that answers as the bot in hand, to be copied. */
-import { reasonOf } from '../api.js';
+
 import { copyText } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import type { OwnBot } from '../types.js';
 import { Icon } from '../view/icons.js';

@@ -1,7 +1,8 @@
 /** The avatar and the start picture of a bot: chosen, cropped under one's eyes, and sent as what they will be. */
 import { useEffect, useRef, useState } from 'react';
 import Cropper, { type Area } from 'react-easy-crop';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';
 import type { BotProps } from '../types.js';

@@ -1,6 +1,7 @@
 /** The texts of a bot in each language, with how many characters are left. */
 import { useState } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import type { BotProps } from '../types.js';
 import { Field, lengthOf } from '../view/ui.js';

@@ -1,6 +1,7 @@
 /** How updates reach the bot: its webhook, each attempt, and what could not be delivered. */
 import { useCallback, useEffect, useState } from 'react';
-import { call, get, reasonOf } from '../api.js';
+import { call, get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import type { BotProps, Page } from '../types.js';
 import { Icon } from '../view/icons.js';

@@ -1,5 +1,6 @@
 /** The chats of who is signed in, kept up to date by the event stream. */
 import { call, get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { openLive } from '../live.js';
 import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
@@ -28,7 +29,7 @@ class Chats extends Signal {
       this.loaded = true;
       this.failed = '';
     } catch (error) {
-      this.failed = (error as Error).message;
+      this.failed = reasonOf(error);
     }
     this.changed();
   }
@@ -195,6 +196,7 @@ function onEvent(event: string, data: unknown): void {
 export function startChats(): () => void {
   const close = openLive({
     path: '/api/stream',
+    tellsUnseen: true,
     on: onEvent,
     state(open) {
       connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');

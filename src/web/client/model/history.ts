@@ -5,6 +5,7 @@
  */
 import { ApiFailure, call, get } from '../api.js';
 import { randomName } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
 import { Signal } from '../signal.js';
 import type { Message } from '../types.js';
 
@@ -167,7 +168,7 @@ export class History extends Signal {
     } catch (error) {
       // A direct chat that was not begun has no history.
       if (error instanceof ApiFailure && error.status === 404) this.atStart = this.atEnd = true;
-      else this.failed = (error as Error).message;
+      else this.failed = reasonOf(error);
     } finally {
       this.loading = null;
       this.changed();
@@ -265,7 +266,7 @@ export class History extends Signal {
       this.discard(outgoing);
       if (!this.find(sent.message_id)) this.put(sent, true);
     } catch (error) {
-      outgoing.failed = (error as Error).message;
+      outgoing.failed = reasonOf(error);
       this.changed();
     }
   }

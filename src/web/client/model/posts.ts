@@ -2,7 +2,8 @@
  * Posts and the reactions on them, one record for the page and the chat alike, so that both show the same numbers. Those in
  * sight are followed by a stream of their own, which is opened anew when others come into sight.
  */
-import { call, get, reasonOf } from '../api.js';
+import { call, get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { openLive } from '../live.js';
 import { say } from '../notes.js';
 import { me } from '../session.js';

@@ -1,5 +1,6 @@
 /** Inline buttons between the press and the answer of the bot. */
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';
 import { t } from '../words.js';

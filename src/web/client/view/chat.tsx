@@ -1,7 +1,8 @@
 /** A chat: its header, what is pinned, the messages, and where one writes. */
 import { useEffect, useState } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
 import { copyText } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
 import { chats, historyOf, typing } from '../model/chats.js';
 import { chatName, profiles, summaryOf } from '../names.js';
 import { say } from '../notes.js';

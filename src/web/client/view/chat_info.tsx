@@ -1,6 +1,7 @@
 /** What there is to know of a chat: the page of a bot, or the members of a group or channel. */
 import { useCallback, useEffect, useState } from 'react';
-import { call, get, reasonOf } from '../api.js';
+import { call, get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { chats, isMuted } from '../model/chats.js';
 import { chatName, personName, profiles } from '../names.js';
 import { say } from '../notes.js';

@@ -9,7 +9,8 @@ import {
   useRef,
   useState,
 } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
 import { personName, summaryOf } from '../names.js';
 import { say } from '../notes.js';

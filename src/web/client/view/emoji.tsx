@@ -1,8 +1,14 @@
 /** The emoji picker, loaded when first opened; its data come from this service. */
-import { EmojiPicker, type EmojiPickerListEmojiProps, type EmojiPickerListRowProps } from 'frimousse';
+import {
+  defaultEmojiDataResolver,
+  type EmojiDataResolver,
+  EmojiPicker,
+  type EmojiPickerListEmojiProps,
+  type EmojiPickerListRowProps,
+} from 'frimousse';
 import { type CSSProperties, useEffect, useRef } from 'react';
 import { createPortal } from 'react-dom';
-import { language, t } from '../words.js';
+import { language, t, type WordKey } from '../words.js';
 
 interface EmojiPanelProps {
   choose: (emoji: string) => void;
@@ -28,6 +34,50 @@ const parts = {
       {emoji.emoji}
     </button>
   ),
+};
+
+/** By the number that a group has in the data. */
+const groups: Readonly<Record<number, WordKey>> = {
+  0: 'emoji_smileys',
+  1: 'emoji_people',
+  3: 'emoji_animals',
+  4: 'emoji_food',
+  5: 'emoji_travel',
+  6: 'emoji_activities',
+  7: 'emoji_objects',
+  8: 'emoji_symbols',
+  9: 'emoji_flags',
+};
+
+/** By emoji: its name, and more words that it is found by. */
+type Names = Readonly<Record<string, readonly [string, ...string[]]>>;
+
+const capital = (text: string) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
+
+/** The data of a language; what has no name in it keeps its Russian one, by which everything is found besides. */
+const inOwnWords: EmojiDataResolver = async (code, options) => {
+  const whole = code === 'en' || code === 'ru';
+  const [data, names] = await Promise.all([
+    defaultEmojiDataResolver(whole ? code : 'ru', options),
+    whole
+      ? {}
+      : fetch(`/app/emoji/${code}.json`, { signal: options.signal }).then(
+          (it) => it.json() as Promise<Names>,
+        ),
+  ]);
+  return {
+    ...data,
+    locale: code,
+    categories: data.categories.map((category) => {
+      const word = groups[category.index];
+      return word === undefined ? category : { ...category, label: t(word) };
+    }),
+    emojis: data.emojis.map((emoji) => {
+      const [label, ...tags] = (names as Names)[emoji.emoji] ?? [];
+      if (label === undefined) return emoji;
+      return { ...emoji, label: capital(label), tags: [...tags, emoji.label, ...emoji.tags] };
+    }),
+  };
 };
 
 const size = { width: 330, height: 340 };
@@ -71,8 +121,9 @@ export default function EmojiPanel({ choose, close, at }: EmojiPanelProps) {
       }}
     >
       <EmojiPicker.Root
-        locale={language.value === 'en' ? 'en' : 'ru'}
+        locale={language.value}
         emojibaseUrl="/app/emoji"
+        resolveEmojiData={inOwnWords}
         columns={8}
         onEmojiSelect={({ emoji }) => choose(emoji)}
       >

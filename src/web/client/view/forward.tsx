@@ -1,7 +1,8 @@
 /** Sends messages on: one chooses among the chats where one may write. */
 import { useState } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
 import { randomName } from '../clipboard.js';
+import { reasonOf } from '../failures.js';
 import { chats } from '../model/chats.js';
 import { chatName } from '../names.js';
 import { say } from '../notes.js';

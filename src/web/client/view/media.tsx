@@ -1,6 +1,7 @@
 /** Pictures, videos, sound and files of messages. What lies on another host is loaded only when the person asks. */
 import { type ReactNode, useState } from 'react';
-import { fileUrl, reasonOf } from '../api.js';
+import { fileUrl } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { Cell, useCell } from '../signal.js';
 import type { FileRef, MediaKind, Message, Post } from '../types.js';

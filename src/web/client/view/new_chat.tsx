@@ -1,6 +1,7 @@
 /** Makes a group or a channel. */
 import { useState } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { chats } from '../model/chats.js';
 import { go } from '../route.js';
 import type { ChatSummary } from '../types.js';

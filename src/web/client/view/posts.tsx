@@ -1,7 +1,8 @@
 /** The page of a channel: its posts, newest first, each with its reactions. */
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { Virtualizer } from 'virtua';
-import { get, reasonOf } from '../api.js';
+import { get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { heard, markRead } from '../model/chats.js';
 import { posts } from '../model/posts.js';
 import { personName } from '../names.js';

@@ -1,6 +1,7 @@
 /** The reactions under a post: counters that one presses, one's own marked, any emoji, and who reacted. */
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { get, reasonOf } from '../api.js';
+import { get } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { heart, posts } from '../model/posts.js';
 import { useSignal } from '../signal.js';
 import type { Page, Post, User } from '../types.js';

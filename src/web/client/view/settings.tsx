@@ -1,6 +1,7 @@
 /** Settings: the language of the person, notifications and the look of this browser, and signing out. */
 import { useState } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { personName, profiles } from '../names.js';
 import { say } from '../notes.js';
 import { pushChoice, turnOff, turnOn } from '../push.js';

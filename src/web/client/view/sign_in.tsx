@@ -1,6 +1,7 @@
 /** Signing in by a token; on an installation of `npm start`, with one click as one of its people. */
 import { useEffect, useState } from 'react';
-import { ApiFailure, call, reasonOf } from '../api.js';
+import { ApiFailure, call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { signIn } from '../session.js';
 import type { User } from '../types.js';
 import { t } from '../words.js';

@@ -1,6 +1,7 @@
 /** A bot before it is started: its picture, what it does, and the button that begins. */
 import { useEffect, useState } from 'react';
-import { call, reasonOf } from '../api.js';
+import { call } from '../api.js';
+import { reasonOf } from '../failures.js';
 import { chats } from '../model/chats.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';

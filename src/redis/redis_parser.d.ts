@@ -1,0 +1,16 @@
+/** The types of redis-parser, as far as it is used. */
+declare module 'redis-parser' {
+  interface ParserOptions {
+    returnReply(reply: unknown): void;
+    returnError(error: Error): void;
+    returnFatalError(error: Error): void;
+    /** Strings of all kinds stay bytes. */
+    readonly returnBuffers: boolean;
+  }
+
+  export default class RedisParser {
+    constructor(options: ParserOptions);
+    execute(chunk: Buffer): void;
+    reset(): void;
+  }
+}

@@ -1,0 +1,22 @@
+/** What a failure says to a person: in their own words where they may meet it, else as the service put it. */
+import { ApiFailure } from './api.js';
+import { reasons } from './reasons.js';
+import { t, type WordKey } from './words.js';
+
+const varying = Object.keys(reasons).flatMap((text) => {
+  const [before, name, after] = text.split(/\{(\w+)\}/);
+  return name === undefined ? [] : [{ text, before: before ?? '', name, after: after ?? '' }];
+});
+
+export function reasonOf(error: unknown): string {
+  // What `fetch` throws says it in the browser's words.
+  if (error instanceof TypeError) return t('fail_network');
+  if (!(error instanceof ApiFailure)) return error instanceof Error ? error.message : String(error);
+  const said = error.message;
+  const word = Object.hasOwn(reasons, said) ? reasons[said] : undefined;
+  if (word !== undefined) return t(word);
+  for (const { text, before, name, after } of varying)
+    if (said.startsWith(before) && said.endsWith(after) && said.length > before.length + after.length)
+      return t(reasons[text] as WordKey, { [name]: said.slice(before.length, said.length - after.length) });
+  return said;
+}

@@ -1,0 +1,67 @@
+/** The words of the application: every language has them all in its own, and what the service refuses is told in them. */
+import { expect, test } from 'vitest';
+import { catalogue } from '../../src/errors.js';
+import { reasons } from '../../src/web/client/reasons.js';
+import { en } from '../../src/web/client/words/en.js';
+import { words as hy } from '../../src/web/client/words/hy.js';
+import { words as kk } from '../../src/web/client/words/kk.js';
+import { words as ru } from '../../src/web/client/words/ru.js';
+import { words as tg } from '../../src/web/client/words/tg.js';
+import { words as tt } from '../../src/web/client/words/tt.js';
+import { words as uz } from '../../src/web/client/words/uz.js';
+
+type Key = keyof typeof en;
+
+const all = { en, ru, uz, tg, hy, tt, kk };
+const keys = Object.keys(en) as Key[];
+const groups = keys.filter((key) => key.startsWith('emoji_'));
+
+/** `@name` and brands are the same in every script. */
+const letters = (text: string) =>
+  text.replace(/\{\w+\}|Petrel|grammY|PNG|JPEG|WebP|OK|bot\b/g, '').replace(/[^\p{Letter}]/gu, '');
+
+const scripts = {
+  en: /^[\p{Script=Latin}]*$/u,
+  // Ukrainian and other letters of the script would be a mistake as well.
+  ru: /^[а-яё]*$/iu,
+  uz: /^[a-zʻʼ]*$/iu,
+  tg: /^[а-яёғӣқӯҳҷ]*$/iu,
+  hy: /^[\p{Script=Armenian}]*$/u,
+  tt: /^[а-яёәөүҗңһ]*$/iu,
+  kk: /^[а-яёәғқңөұүһі]*$/iu,
+};
+
+const holes = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([hole]) => hole).sort();
+
+test.each(Object.entries(all))(
+  '%s has every word, in its own script, with the same places to fill',
+  (code, words) => {
+    expect(Object.keys(words)).toEqual(keys);
+    for (const key of keys) {
+      const said = words[key];
+      expect(said.trim(), key).not.toBe('');
+      expect(holes(said), key).toEqual(holes(en[key]));
+      expect(letters(said), `${key}: ${said}`).toMatch(scripts[code as keyof typeof scripts]);
+    }
+  },
+);
+
+/** Loanwords that two languages share; what is whole sentences is never the same in two. */
+test('no language has the sentences of another', () => {
+  const languages = Object.entries(all);
+  const alike = languages.flatMap(([one, words], i) =>
+    languages.slice(i + 1).flatMap(([other, others]) =>
+      keys
+        .filter((key) => words[key] === others[key] && letters(words[key]) !== '')
+        .filter((key) => groups.includes(key) || words[key].includes(' '))
+        .map((key) => `${one} and ${other}: ${key}`),
+    ),
+  );
+  expect(alike).toEqual([]);
+});
+
+test('what is told in the words of a language is what the service says', () => {
+  const kind = /^(?:Bad Request|Forbidden|Not Found|Conflict|Too Many Requests): /;
+  const said = Object.values(catalogue).map(({ text }) => text.replace(kind, '').replace(/\{\w+\}/g, '{}'));
+  for (const text of Object.keys(reasons)) expect(said).toContain(text.replace(/\{\w+\}/g, '{}'));
+});
