@@ -12,18 +12,22 @@ local function next_post_number(meta, version)
 end
 
 -- Keeps where a post stands.
-local function new_post(at, number, post, chat, message_id)
-  local version = next_version(at.meta)
+local function new_post(at, version, number, post, chat, message_id)
   redis.call('HSET', at.post_prefix .. post, 'c', chat, 'm', message_id, 'v', version, 'u', 0)
   journal_image(at.journal, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, tonumber(message_id)}),
     at.post_prefix .. post)
 end
 
 -- Adds a message: sequence, record, journal and change log. `at` names the keys meta, journal, changes and channel and the
--- prefix of the chat's messages; with a post_prefix and its partition the message becomes a post as well. The caller ends
--- with touch_chat. Returns the id, the record, its version and the id of the post ('0' for none).
-local function append_message(at, c, chat, seconds, tail)
-  local version = next_version(at.meta)
+-- prefix of the chat's messages; with a post_prefix and its partition the message becomes a post as well. `version` is drawn
+-- here if the caller did not. The caller ends with touch_chat. Returns the id, the record, its version and the id of the post ('0' for none).
+local function append_message(at, c, chat, seconds, tail, version)
+  local post_version
+  if at.post_prefix then
+    version, post_version = unpack(next_versions(at.meta, 2))
+  else
+    version = version or next_version(at.meta)
+  end
   local id = next_message_id(c, version)
   local record = new_message(version, seconds, tail)
   local number, post = nil, '0'
@@ -34,7 +38,7 @@ local function append_message(at, c, chat, seconds, tail)
   end
   redis.call('SET', at.message_prefix .. id, record)
   journal_image(at.journal, version, 'msg:' .. chat .. ':' .. id, record)
-  if number then new_post(at, number, post, chat, id) end
+  if number then new_post(at, post_version, number, post, chat, id) end
   log_change(at.changes, at.channel, version, c.changed, 'n', id)
   c.changed = version
   return id, record, version, post

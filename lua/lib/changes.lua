@@ -17,6 +17,8 @@ end
 -- d deleted, a answer to a callback query (then `extra` is for the user `to` alone), p pinned (`id` is 0 when none is any more;
 -- `extra` is 1 when those who look are to be notified).
 local function log_change(changes, channel, version, before, kind, id, to, extra)
+  -- To ask first is cheaper than to spell an entry for nobody.
+  if redis.call('EXISTS', changes) == 0 then return end
   local logged = redis.call('XADD', changes, 'NOMKSTREAM', 'MAXLEN', '~', 'LIMITS.changes_log_length_max',
     version .. '-0', 'p', before or '0', 'k', kind, 'm', id, 'u', to or '', 'x', extra or '')
   if logged then redis.call('SPUBLISH', channel, '') end

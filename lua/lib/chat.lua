@@ -26,9 +26,14 @@ local function next_message_id(c, version)
   return c.seq
 end
 
--- Marks the chat as changed by this version and keeps it until that version is in Postgres.
-local function touch_chat(chat, c, version)
-  redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version)
+-- Marks the chat as changed by this version and keeps it until that version is in Postgres. With `pin`, that message is the
+-- pinned one from now on.
+local function touch_chat(chat, c, version, pin)
+  if pin then
+    redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version, 'pin', pin)
+  else
+    redis.call('HSET', chat, 's', c.seq, 'v', version, 'c', version)
+  end
   if c.raised then redis.call('HSET', chat, 'i', c.inc) end
   redis.call('PERSIST', chat)
 end

@@ -3,5 +3,6 @@
 ]]
 local function now()
   local t = redis.call('TIME')
-  return tonumber(t[1]), t[1] * 1000 + math.floor(t[2] / 1000)
+  local seconds = tonumber(t[1])
+  return seconds, seconds * 1000 + math.floor(t[2] / 1000)
 end

@@ -21,6 +21,13 @@ local function next_version(meta)
   return ('%.0f'):format(redis.call('HINCRBY', meta, 'ver', 1))
 end
 
+-- The same for several changes at once, in order: a list.
+local function next_versions(meta, count)
+  local last, versions = redis.call('HINCRBY', meta, 'ver', count), {}
+  for i = 1, count do versions[i] = ('%.0f'):format(last - count + i) end
+  return versions
+end
+
 -- The incarnation under which copies may be trusted, or nil for a Redis that must first be recovered.
 local function trusted_incarnation(meta, run)
   local m = redis.call('HMGET', meta, 'run', 'ver')

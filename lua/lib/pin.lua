@@ -15,13 +15,11 @@ local function may_pin(member, c)
 end
 
 -- Makes a message the pinned one, or with '0' none: field, journal and change log, after the change `c.changed`. `at` names
--- the keys meta, journal, chat, changes and channel; `notify` is what the log says to those who look. The caller validated.
-local function set_pin(at, c, chat, message_id, notify)
-  local version = next_version(at.meta)
-  redis.call('HSET', at.chat, 'pin', message_id)
+-- the keys journal, chat, changes and channel; `notify` is what the log says to those who look. The caller validated.
+local function set_pin(at, c, version, chat, message_id, notify)
   local image = message_id == '0' and '' or cmsgpack.pack({tonumber(message_id)})
   journal_image(at.journal, version, 'pin:' .. chat, image, at.chat)
   log_change(at.changes, at.channel, version, c.changed, 'p', message_id, '', notify)
   c.changed = version
-  touch_chat(at.chat, c, version)
+  touch_chat(at.chat, c, version, message_id)
 end

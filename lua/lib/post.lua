@@ -57,10 +57,13 @@ end
 -- a miss means none.
 local function find_actor(p, acted_prefix, user)
   local here = 0
+  p.actors = {}
   for _, generation in ipairs({p.now, p.before}) do
     local found = redis.call('HMGET', acted_prefix .. generation, user, 'n')
+    local actors = tonumber(found[2] or 0)
+    p.actors[generation] = actors
     if found[1] then return found[1], generation end
-    here = here + tonumber(found[2] or 0)
+    here = here + actors
   end
   if here == p.users then return '' end
   return nil
@@ -86,8 +89,8 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  redis.call('HSET', key, user, new, 'v', version)
-  redis.call('HINCRBY', key, 'n', more)
+  -- A generation that began just now has none.
+  redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end
 

@@ -63,7 +63,7 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)
   local step = (q.inc == inc) and 1 or LIMITS.incarnation_sequence_skip + 1
-  q.seq, q.inc = q.seq + step, inc
+  q.seq = q.seq + step
   local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra + #(former or '')
   q.bytes = q.bytes + size
   if q.bytes > LIMITS.queue_bytes_max or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= LIMITS.queue_length_max then
@@ -77,7 +77,12 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
     redis.call('XADD', at.queue, entry, 'k', kind, 't', made, 'c', chat, 'm', id, 'r', record, 'f', from, 'p', peer, 'y', reply,
       'x', extra)
   end
-  redis.call('HSET', at.state, 'seq', q.seq, 'inc', q.inc, 'bytes', q.bytes)
+  if q.inc == inc then
+    redis.call('HSET', at.state, 'seq', q.seq, 'bytes', q.bytes)
+  else
+    q.inc = inc
+    redis.call('HSET', at.state, 'seq', q.seq, 'inc', inc, 'bytes', q.bytes)
+  end
   redis.call('SPUBLISH', at.channel, 'u')
   if q.hook and q.leased <= now_ms then fall_due(q, at, now_ms) end
 end

@@ -26,5 +26,5 @@ end
 -- Marks the chat as changed by the last removal, and unpins what was removed. `at` names the chat's key as well.
 local function close_removal(at, c, chat, version, unpin)
   touch_chat(at.chat, c, version)
-  if unpin then set_pin(at, c, chat, '0', '') end
+  if unpin then set_pin(at, c, next_version(at.meta), chat, '0', '') end
 end

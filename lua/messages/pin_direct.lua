@@ -71,8 +71,9 @@ if why then return refuse('journal_full') end
 local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
   message_prefix = sibling_prefix}
-local id, service, version = append_message(at, c, chat, seconds, tail)
-set_pin(at, c, chat, message_id, notify)
+local version, pinned = unpack(next_versions(meta_key, 2))
+local id, service = append_message(at, c, chat, seconds, tail, version)
+set_pin(at, c, pinned, chat, message_id, notify)
 -- The bot hears of its own pins too. What it hears names its user, who sends only what the user pinned.
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
   due = due_key, bot = bot}

@@ -66,8 +66,9 @@ if outbox_full(outbox_key) then return refuse('outbox_full') end
 local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
   message_prefix = sibling_prefix}
-local id, service, version = append_message(at, c, chat, seconds, tail)
-set_pin(at, c, chat, message_id, notify)
+local version, pinned = unpack(next_versions(meta_key, 2))
+local id, service = append_message(at, c, chat, seconds, tail, version)
+set_pin(at, c, pinned, chat, message_id, notify)
 local kind = is_channel(c) and 'channel_post' or 'message'
 -- Every bot hears of it, the one that pinned too.
 local forward = post_update(outbox_key, version, ms, c.bots, '', kind, chat, id, service, from, c.profile, record, '')

@@ -80,8 +80,9 @@ advance_generation(p, post_key, acted_prefix, meta_key, ms)
 local acted, new, place, version = acted_key(p.now), table.concat(rest, ' '), partition .. ':' .. number, nil
 -- What cmsgpack packs as text the other side would read as such: the id is spelled as bytes.
 local tail = cmsgpack.pack(seconds) .. '\196\16' .. external
-for _, each in ipairs(touched) do
-  version = next_version(meta_key)
+local versions = next_versions(meta_key, 2 * #touched)
+for i, each in ipairs(touched) do
+  version = versions[i]
   local image = set and '\147' .. cmsgpack.pack(each) .. tail or ''
   journal_image(journal_key, version, ('react:%s:%s:%s'):format(place, user, emoji_column(each)), image, acted)
 end
@@ -90,8 +91,8 @@ redis.call('DEL', user_ticket_key, post_ticket_key)
 local users = p.users + (new ~= '' and 1 or 0) - (own ~= '' and 1 or 0)
 set_field(p, 'u', tostring(users))
 local gone = {}
-for _, each in ipairs(touched) do
-  version = next_version(meta_key)
+for i, each in ipairs(touched) do
+  version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
   -- A count of none is kept in Postgres: the newest row of the post's counts says how many users it has.

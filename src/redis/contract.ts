@@ -152,21 +152,57 @@ function readHeader(file: Parsed) {
   return header;
 }
 
+interface Line {
+  readonly text: string;
+  /** The file and line that it came from. */
+  readonly from: string;
+}
+
+const linesOf = (file: Parsed): Line[] =>
+  file.body.map((text, i) => ({ text, from: `${file.path}:${file.bodyStart + i}` }));
+
+const mentions = (text: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
+
+/**
+ * Shared functions without those that nothing calls. Redis makes every function of a script anew at each call, and that
+ * costs more than many a function does.
+ */
+function called(shared: readonly Line[], body: string): Line[] {
+  const parts: Line[][] = [];
+  let open = false;
+  for (const line of shared) {
+    if (!open) parts.push([]);
+    parts.at(-1)?.push(line);
+    if (/^local function /.test(line.text)) open = !/\bend$/.test(line.text);
+    else if (line.text === 'end') open = false;
+  }
+  // What a function calls stands before it.
+  let users = body;
+  const kept: Line[][] = [];
+  for (const part of parts.reverse()) {
+    const name = /^local function (\w+)/.exec(part[0]?.text ?? '')?.[1];
+    if (name !== undefined && !mentions(users, name)) continue;
+    kept.push(part);
+    users += part.map(({ text }) => (/^\s*--/.test(text) ? '' : `\n${text}`)).join('');
+  }
+  return kept.reverse().flat();
+}
+
 /** A loop, since Lua's `unpack` ends at some 8,000 values. */
 const listFrom = (name: string, from: 'KEYS' | 'ARGV', before: number): string =>
   `local ${name}={} for i=${before + 1},#${from} do ${name}[i-${before}]=${from}[i] end`;
 
 /** Names every key and argument for the body, so that it never counts positions. */
-function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[]): string {
+function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[], body: string): string {
   const parts: string[] = [];
   keys.forEach((key, i) => {
     const at = `KEYS[${i + 1}]`;
     if (key.form === 'one') parts.push(`local ${key.name}_key=${at}`);
-    else if (key.form === 'derived')
-      parts.push(
-        `local ${key.name}_prefix=${at} local function ${key.name}_key(id) return ${key.name}_prefix..id end`,
-      );
-    else parts.push(listFrom(`${key.name}_keys`, 'KEYS', i));
+    else if (key.form === 'derived') {
+      parts.push(`local ${key.name}_prefix=${at}`);
+      if (mentions(body, `${key.name}_key`))
+        parts.push(`local function ${key.name}_key(id) return ${key.name}_prefix..id end`);
+    } else parts.push(listFrom(`${key.name}_keys`, 'KEYS', i));
   });
   args.forEach((arg, i) => {
     const at = `ARGV[${i + 1}]`;
@@ -193,24 +229,17 @@ function checkStatuses(path: string, source: string, errors: ReadonlyMap<string,
 export function readScript(root: string, path: string): Script {
   const file = parseFile(root, path);
   const header = readHeader(file);
-  const lines: string[] = [];
-  const origin: string[] = [];
-  const push = (line: string, from: string): void => {
-    lines.push(line);
-    origin.push(from);
-  };
-  push(`#!lua${header.flags.length > 0 ? ` flags=${header.flags.join(',')}` : ''}`, `${path}:1`);
-  push(prelude(header.keys, header.args), `${path}:1`);
-  for (const name of header.includes) {
-    const lib = parseFile(root, join('lib', `${name}.lua`));
-    lib.body.forEach((line, i) => {
-      push(line, `${lib.path}:${lib.bodyStart + i}`);
-    });
-  }
-  file.body.forEach((line, i) => {
-    push(line, `${path}:${file.bodyStart + i}`);
-  });
-  const source = lines.join('\n');
+  const body = file.body.join('\n');
+  const shared = header.includes.flatMap((name) => linesOf(parseFile(root, join('lib', `${name}.lua`))));
+  const first = (text: string): Line => ({ text, from: `${path}:1` });
+  const lines = [
+    first(`#!lua${header.flags.length > 0 ? ` flags=${header.flags.join(',')}` : ''}`),
+    first(prelude(header.keys, header.args, body)),
+    ...called(shared, body),
+    ...linesOf(file),
+  ];
+  const origin = lines.map(({ from }) => from);
+  const source = lines.map(({ text }) => text).join('\n');
   checkStatuses(path, source, header.errors);
   const sha = createHash('sha1').update(source).digest('hex');
   const { flags, keys } = header;

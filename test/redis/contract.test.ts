@@ -116,6 +116,23 @@ test('knows where each line came from', () => {
   expect(origin[lines.indexOf('return ok(a)')]).toBe('a/b.lua:6');
 });
 
+test('leaves out shared functions that nothing calls', () => {
+  const shared = [
+    ...['local function deep(a)', '  return a -- wide', 'end', 'local function one() return deep(1) end'],
+    ...['-- As wide as one.', 'local function wide()', '  return one()', 'end', 'local kept = 2'],
+  ];
+  put('lib/g.lua', '@summary g.', shared.join('\n'));
+  const { source, origin } = read('@summary x.\n@include g\n@derived d {NN}:d:<id> SET', 'return ok(one())');
+  const lines = source.split('\n');
+  expect(source).toContain('local function deep(a)\n  return a -- wide\nend\n');
+  expect(source).toContain('local function one()');
+  expect(source).toContain('local kept = 2');
+  expect(source).not.toContain('local function wide');
+  expect(source).not.toContain('local function d_key');
+  expect(origin[lines.indexOf('local kept = 2')]).toBe('lib/g.lua:12');
+  expect(read('@summary x.\n@include g', 'return ok(wide())').source).toContain('local function wide');
+});
+
 test('reads every script but the shared functions, by name', () => {
   put('lib/f.lua', '@summary f.', '');
   put('z/last.lua', '@summary z.');
