@@ -45,7 +45,7 @@ export interface StreamListener {
 }
 
 export interface Streams {
-  /** Begins to report, from `cursor` if given. A window that nobody sees (`unseen`) does not make its person present. The returned function ends it. */
+  /** Begins to report, from `cursor` if given; a window that nobody sees (`unseen`) makes nobody present. The returned function ends it. */
   open(user: number, cursor: string, listener: StreamListener, unseen?: boolean): Promise<() => void>;
   /** How many streams of a person are open on this node, or being opened. */
   openOf(user: number): number;
@@ -170,12 +170,7 @@ export function createStreams(
   }, limits.poll_tick_ms);
   timer.unref();
 
-  async function openStream(
-    user: number,
-    cursor: string,
-    listener: StreamListener,
-    unseen = false,
-  ): Promise<() => void> {
+  const openStream: Streams['open'] = async (user, cursor, listener, unseen = false) => {
     const cursors = parseCursor(cursor, keys.partitions.count);
     const unlisten = new Map<string, () => void>();
     let byPartition = new Map<number, ChatRef[]>();
@@ -324,7 +319,7 @@ export function createStreams(
     // What a hint told of meanwhile.
     else look([]);
     return handle.stop;
-  }
+  };
 
   return {
     open: openStream,

@@ -105,15 +105,17 @@ describe('people forward what they read', () => {
 
   test('without the place of a token, which its owner is shown by the management bot alone', async () => {
     const manager = await me(alice, 'GET', '/api/bots/petrelbot');
-    await service.openChat(alice, manager);
     const newest = async () => (await me(alice, 'GET', `/api/chats/${manager.id}/messages?limit=1`))[0];
-    const ask = async (text: string) => {
-      const { message_id } = await me(alice, 'POST', `/api/chats/${manager.id}/messages`, { text });
+    const answered = async ({ message_id }: { message_id: number }) => {
       await expect
         .poll(async () => (await newest()).message_id, { timeout: 15_000 })
         .toBeGreaterThan(message_id);
       return newest();
     };
+    const ask = async (text: string) =>
+      answered(await me(alice, 'POST', `/api/chats/${manager.id}/messages`, { text }));
+    // Its greeting is no answer to what is asked next.
+    await answered(await service.openChat(alice, manager));
     const username = 'forwarded_token_bot';
     for (const text of ['/newbot', 'Careless']) await ask(text);
     const answer = await ask(username);
