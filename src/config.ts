@@ -124,7 +124,9 @@ export const settings = {
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
     'Journal entries of a partition above which mutating calls answer 429',
   ),
-  FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe('How long a flusher rests when it found nothing'),
+  FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
+    'How long a flusher rests when it found nothing; after a batch that was not full, four times as long',
+  ),
   POSTGRES_POOL: int(2, 200, 8).describe('Connections to Postgres a process; upkeep takes two at once'),
   WEBHOOK_ALLOW_CIDRS: cidrs
     .default([])

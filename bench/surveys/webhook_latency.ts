@@ -6,6 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inParallel } from '../../src/bench/client.js';
 import type { Finding } from '../../src/bench/results.js';
+import { cpuSeconds, cpuSecondsOfTree } from '../site/processes.js';
+import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';
 import { bots, makeWebhookBots, type WebhookBots } from './webhook_bots.js';
 
@@ -58,6 +60,15 @@ async function warmUp(hooks: WebhookBots): Promise<void> {
   await hooks.books(warmup_updates, false);
 }
 
+/** CPU time of those that have a part in it, in seconds. */
+const costs = ({ front, parts }: Site, worker: number) => ({
+  worker: cpuSeconds(worker),
+  Redis: cpuSeconds(parts.redis),
+  front: cpuSeconds(front.pid),
+  flusher: cpuSeconds(parts.flush),
+  Postgres: cpuSecondsOfTree(parts.postgres),
+});
+
 function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
@@ -74,7 +85,12 @@ export const latency: Survey = {
       const warm = warmup_s * rate;
       const count = warm + measured_s * rate;
       hooks.expect({ count, from: warm, until: count });
+      const before = costs(site, worker.pid);
       const { late, answers } = await sayAll(hooks, rate, count, site.signal);
+      const after = costs(site, worker.pid);
+      const spent = (Object.keys(after) as Array<keyof typeof after>)
+        .map((name) => `${name} ${(((after[name] - before[name]) * 1e6) / count).toFixed(0)}`)
+        .join(', ');
       await hooks.reached('done');
       const { latencies, disordered } = await hooks.books(count, false);
       const took = latencies.slice(warm);
@@ -87,7 +103,7 @@ export const latency: Survey = {
           value: p99,
           proof: 'P10',
           what: `update due → webhook received, ${rate.toLocaleString('en')}/s over ${bots} bots`,
-          measured: `${shown(took)} (answers to the writers ${shown(answers.slice(warm))}; the load was late by ${late.toFixed(0)} ms at most; ${disordered} out of order)`,
+          measured: `${shown(took)} (answers to the writers ${shown(answers.slice(warm))}; the load was late by ${late.toFixed(0)} ms at most; ${disordered} out of order; µs CPU an update: ${spent})`,
           goal: `${goal_ms} ms`,
           met: p99 <= goal_ms && disordered === 0,
         },

@@ -144,10 +144,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stream;
   }
 
-  /**
-   * Takes the request up, still inside the engine's callback. Never throws. An engine ends the process when its callback returns with
-   * neither a reply nor a listener for the client's going; what is answered at once needs none, which spares a fifth of a `getMe`.
-   */
+  /** Takes the request up, still inside the engine's callback, which must not return with neither a reply nor a listener. Never throws. */
   begin(): void {
     this.accept();
     this.corked = false;

@@ -33,7 +33,8 @@ export interface FlusherOptions {
   readonly keys: Keys;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
-  /** Setting FLUSH_INTERVAL_MS: least time from one batch that was not full to the next. */
+  /** Setting FLUSH_INTERVAL_MS: how often a flusher that finds nothing looks, and a quarter of the
+   * least time from a batch that was not full to the next. */
   readonly intervalMs: number;
   /** Unique among flushers; made up when absent. */
   readonly id?: string;
@@ -85,6 +86,11 @@ interface InFlight {
   readonly settled: Promise<void>;
 }
 
+/**
+ * After a batch that was not full a flusher rests so many intervals. At a steady rate more rows then share what a batch costs
+ * besides them, which is most of its cost: a script a partition, a transaction, and a flush to disk of each server.
+ */
+const rests_after_batch = 4;
 const backoffMsMin = 50;
 const backoffMsMax = 2_000;
 const purgeIntervalMs = 60_000;
@@ -168,20 +174,21 @@ export function createFlusher(options: FlusherOptions): Flusher {
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 
-  /** One turn. True when nothing was found and nothing is in flight. */
-  async function turn(): Promise<boolean> {
+  /** One turn: whether anything was found, and whether nothing is left or in flight. */
+  async function turn(): Promise<{ readonly found: boolean; readonly idle: boolean }> {
     const batch = await read();
     if (batch.failure) onError(batch.failure);
     const prepared = prepareBatch(batch.prefixes);
     await inFlight.at(-1)?.committed;
     while (inFlight.length >= 2) await inFlight.shift()?.settled;
     if (batch.prefixes.length > 0) inFlight.push(begin(batch, prepared));
-    if (batch.full) return false;
+    const found = batch.prefixes.length > 0;
+    if (batch.full) return { found, idle: false };
     await settleAll();
-    if (batch.prefixes.length > 0) return false;
+    if (found) return { found, idle: false };
     caughtUp(batch.ends, batch.at);
     for (const partition of batch.ends) lengths.set(partition, 0);
-    return batch.failure === null;
+    return { found, idle: batch.failure === null };
   }
 
   async function giveUp(error: Error): Promise<void> {
@@ -198,10 +205,11 @@ export function createFlusher(options: FlusherOptions): Flusher {
     while (stopping !== 'now') {
       const start = performance.now();
       try {
-        const idle = await turn();
+        const { found, idle } = await turn();
         failed = 0;
         if (stopping === 'drain' && idle) break;
-        if (inFlight.length === 0) await rest(intervalMs - (performance.now() - start));
+        const intervals = found && stopping === 'no' ? rests_after_batch : 1;
+        if (inFlight.length === 0) await rest(intervals * intervalMs - (performance.now() - start));
       } catch (error) {
         await giveUp(error as Error);
         const backoff = Math.min(backoffMsMax, backoffMsMin * 2 ** Math.min(failed++, 10));

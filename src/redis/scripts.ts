@@ -8,8 +8,8 @@ import { Counts, type Distribution, Distributions } from '../obs/distribution.js
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script } from './contract.js';
 import { createPauses, type Pauses } from './pauses.js';
-import { decodeReply, type Reply } from './reply.js';
 import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
+import { decodeReply, type Reply } from './script_reply.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
 import { unavailable } from './waiting.js';
 

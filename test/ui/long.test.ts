@@ -154,6 +154,54 @@ async function send1(from: TestBot): Promise<string> {
   return text;
 }
 
+test('what is written without a connection goes out by itself when there is one, once and in its order', async () => {
+  const page = await world.open(alice, `#/chat/${bot.id}`);
+  const list = page.getByRole('log');
+  const field = page.getByRole('combobox', { name: 'Message' });
+  await page.context().setOffline(true);
+  world.wire.cut();
+  await page.getByRole('heading', { name: 'Connecting…' }).waitFor();
+  for (const text of ['adrift one', 'adrift two']) {
+    await field.fill(text);
+    await page.keyboard.press('Enter');
+  }
+  await expect.poll(() => list.getByText('No connection. Try again.').count(), { timeout: 30_000 }).toBe(2);
+  await page.context().setOffline(false);
+  world.wire.restore();
+  await expect.poll(() => list.getByText('No connection').count(), { timeout: 30_000 }).toBe(0);
+  await expect.poll(() => list.getByText('Sending').count(), { timeout: 30_000 }).toBe(0);
+  const kept = await resultOf(world.service.app(alice, 'GET', `/api/chats/${bot.id}/messages`));
+  const mine = kept.flatMap(({ text }: { text?: string }) => (text?.startsWith('adrift') ? [text] : []));
+  expect(mine.reverse()).toEqual(['adrift one', 'adrift two']);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('the list of chats is narrowed by what one types, and a username is looked for beyond it', async () => {
+  const { service } = world;
+  for (const title of ['Mountain huts', 'Mountain bread', 'Sea']) await service.newGroup(bob, title, []);
+  const page = await world.open(bob);
+  const field = page.getByRole('searchbox');
+  const rows = page.locator('.chat-row');
+  await field.fill('mount');
+  await expect.poll(() => rows.count()).toBe(2);
+  await field.fill('mountain b');
+  await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining('Mountain bread')]);
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'About Mountain bread' }).first().waitFor();
+  expect(await field.inputValue()).toBe('');
+  await field.fill(bot.username);
+  await page.getByRole('button', { name: `@${bot.username}` }).click();
+  await page.getByRole('button', { name: 'Start', exact: true }).waitFor();
+  await field.fill('nobody_at_all');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').getByText('Nobody has the name').waitFor();
+  await page.keyboard.press('Escape');
+  await expect.poll(() => rows.count()).toBeGreaterThan(2);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
 test('one makes a bot, writes its texts, renews its token and hands it over', async () => {
   const { service } = world;
   const page = await world.open(alice, '#/bots');

@@ -25,6 +25,7 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
   let unseen = tellsUnseen && document.hidden;
   /** Ends the present connection for one that says anew whether the window is seen; nothing is missed meanwhile. */
   let swap = () => {};
+  let cutNow = () => {};
   let swapping = false;
 
   const rest = (ms: number) =>
@@ -41,6 +42,7 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
     const cut = new AbortController();
     const stop = () => cut.abort();
     swapping = false;
+    cutNow = stop;
     swap = () => {
       swapping = true;
       stop();
@@ -106,7 +108,9 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
     else if (!document.hidden && unseen) change();
   };
   const awake = () => wake();
+  const offline = () => cutNow();
   addEventListener('online', awake);
+  addEventListener('offline', offline);
   if (tellsUnseen) document.addEventListener('visibilitychange', look);
   void run();
   return () => {
@@ -114,6 +118,7 @@ export function openLive({ path, tellsUnseen = false, on, state }: LiveOptions):
     wake();
     clearTimeout(hiding);
     removeEventListener('online', awake);
+    removeEventListener('offline', offline);
     document.removeEventListener('visibilitychange', look);
   };
 }

@@ -7,12 +7,14 @@ import type { OwnBot } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { t } from '../words.js';
 
-const sample = `import { Bot, InlineKeyboard } from 'grammy';
+const sample = `// bot.mjs
+import { Bot, InlineKeyboard } from 'grammy';
 
-const bot = new Bot(process.env.BOT_TOKEN, { client: { apiRoot: '${location.origin}' } });
-bot.command('start', (ctx) =>
-  ctx.reply('Hello!', { reply_markup: new InlineKeyboard().text('Press me', 'pressed') }),
-);
+const bot = new Bot(process.env.BOT_TOKEN, {
+  client: { apiRoot: '${location.origin}' },
+});
+const keyboard = new InlineKeyboard().text('Press me', 'pressed');
+bot.command('start', (ctx) => ctx.reply('Hello!', { reply_markup: keyboard }));
 bot.callbackQuery('pressed', (ctx) => ctx.answerCallbackQuery('Well done'));
 bot.on('message:text', (ctx) => ctx.reply(ctx.message.text));
 bot.start();

@@ -77,15 +77,23 @@ function StateCard({ state }: { state: State }) {
   );
 }
 
+/** In words of the person's where there are any: what a receiver did is told in those of the service. */
+function outcomeOf({ delivered, status, error, dead }: Attempt): string {
+  if (delivered) return t('delivered');
+  if (status === null && dead) return whyDead(dead);
+  return (status === null ? error : null) ?? t('failed');
+}
+
 function AttemptRow({ attempt }: { attempt: Attempt }) {
   const { delivered, status, error, answer, dead } = attempt;
+  const outcome = outcomeOf(attempt);
   return (
     <li>
       <details>
         <summary>
           <span className={delivered ? 'dot good' : 'dot bad'} />
           <span className="grow">
-            {delivered ? t('delivered') : (error ?? t('failed'))} {status !== null && <code>{status}</code>}
+            {outcome} {status !== null && <code>{status}</code>}
             <small>
               {fullDate(attempt.date)} · {attempt.latency_ms} ms · {t('try_number', { n: attempt.tries })}
             </small>
@@ -95,6 +103,7 @@ function AttemptRow({ attempt }: { attempt: Attempt }) {
         {attempt.next_try_date !== null && (
           <p className="muted">{t('next_try', { date: fullDate(attempt.next_try_date) })}</p>
         )}
+        {!delivered && error && error !== outcome && <p className="muted">{error}</p>}
         {dead && <p className="bad">{t('given_up', { reason: whyDead(dead) })}</p>}
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by the keyboard too */}
         <pre className="code" tabIndex={0} dir="ltr">

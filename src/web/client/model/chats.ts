@@ -40,14 +40,16 @@ class Chats extends Signal {
     const newer = (known?.last_message?.message_id ?? 0) > (chat.last_message?.message_id ?? 0);
     this.byId.set(
       chat.id,
-      newer && known ? { ...chat, last_message: known.last_message, unread_count: known.unread_count } : chat,
+      newer && known
+        ? { ...chat, last_message: known.last_message, unread_count: known.unread_count }
+        : withRead(chat),
     );
   }
 
   async refresh(id: number): Promise<void> {
     try {
       const chat = await get<ChatSummary>(`/api/chats/${id}`);
-      this.byId.set(id, chat);
+      this.byId.set(id, withRead(chat));
     } catch {
       // Left, or not to be seen any more.
       this.byId.delete(id);
@@ -63,6 +65,10 @@ class Chats extends Signal {
 }
 
 export const chats = new Chats();
+
+/** What was read may not have reached the service when it told of the chat. */
+const withRead = (chat: ChatSummary): ChatSummary =>
+  (readUpTo.get(chat.id) ?? 0) >= (chat.last_message?.message_id ?? 1) ? { ...chat, unread_count: 0 } : chat;
 
 /** A mute that has ended meanwhile is none. */
 export const isMuted = ({ muted, muted_until }: ChatSummary): boolean =>
@@ -200,6 +206,7 @@ export function startChats(): () => void {
     on: onEvent,
     state(open) {
       connected.set(open ? 'open' : connected.value === 'connecting' ? 'connecting' : 'cut');
+      if (open) for (const history of histories.values()) history.resume();
     },
   });
   // What one was added to elsewhere has no event of its own.

@@ -18,6 +18,8 @@ export interface Outgoing {
   readonly replyTo?: Message;
   readonly date: number;
   failed?: string;
+  /** Failed for want of a connection: it goes out by itself when there is one. */
+  lost?: boolean;
 }
 
 interface Told {
@@ -240,8 +242,14 @@ export class History extends Signal {
 
   retry(outgoing: Outgoing): void {
     outgoing.failed = undefined;
+    outgoing.lost = false;
     this.changed();
     this.#sending = this.#sending.then(() => this.#deliver(outgoing));
+  }
+
+  /** Sends what was lost while there was no connection, in its order. */
+  resume(): void {
+    for (const outgoing of this.outgoing) if (outgoing.lost) this.retry(outgoing);
   }
 
   discard(outgoing: Outgoing): void {
@@ -267,6 +275,7 @@ export class History extends Signal {
       if (!this.find(sent.message_id)) this.put(sent, true);
     } catch (error) {
       outgoing.failed = reasonOf(error);
+      outgoing.lost = error instanceof TypeError;
       this.changed();
     }
   }

@@ -84,22 +84,29 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
   );
 }
 
-function Search() {
-  const [text, setText] = useState('');
+interface SearchProps {
+  text: string;
+  set: (text: string) => void;
+  /** Of the chats that match. */
+  first: ChatSummary | undefined;
+}
+
+/** Narrows the list; what is nobody's there, or begins with @, is looked for among usernames. */
+function Search({ text, set, first }: SearchProps) {
   const [missing, setMissing] = useState(false);
+  const open = async (event: { preventDefault: () => void }) => {
+    event.preventDefault();
+    const name = text.trim();
+    if (name === '') return;
+    const own = name.startsWith('@') ? undefined : first;
+    const found = own !== undefined || (await openUsername(name));
+    if (own) go(`chat/${own.id}`);
+    setMissing(!found);
+    if (found) set('');
+  };
   return (
     <search>
-      <form
-        className="search"
-        onSubmit={async (event) => {
-          event.preventDefault();
-          const name = text.trim();
-          if (name === '') return;
-          const found = await openUsername(name);
-          setMissing(!found);
-          if (found) setText('');
-        }}
-      >
+      <form className="search" onSubmit={(event) => void open(event)}>
         <Icon name="search" size={18} />
         <input
           type="search"
@@ -110,7 +117,12 @@ function Search() {
           autoCapitalize="none"
           spellCheck={false}
           onChange={(event) => {
-            setText(event.target.value);
+            set(event.target.value);
+            setMissing(false);
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== 'Escape') return;
+            set('');
             setMissing(false);
           }}
         />
@@ -119,10 +131,20 @@ function Search() {
             {t('nobody_has', { name: text })}
           </p>
         )}
+        {!missing && !first && text.trim() !== '' && (
+          <p className="search-none">
+            <button type="submit" className="button">
+              <Icon name="search" size={18} /> @{text.trim().replace(/^@/, '')}
+            </button>
+          </p>
+        )}
       </form>
     </search>
   );
 }
+
+const matches = (chat: ChatSummary, sought: string): boolean =>
+  [chatName(chat), chat.username ?? ''].some((name) => name.toLocaleLowerCase().includes(sought));
 
 /** Up and down move between the rows, as in other messengers. */
 function onArrow(event: KeyboardEvent<HTMLElement>): void {
@@ -141,7 +163,9 @@ export function ChatList() {
   const state = useCell(connected);
   const [making, setMaking] = useState(false);
   const nav = useRef<HTMLElement>(null);
-  const list = chats.list;
+  const [text, setText] = useState('');
+  const sought = text.trim().replace(/^@/, '').toLocaleLowerCase();
+  const list = sought === '' ? chats.list : chats.list.filter((chat) => matches(chat, sought));
   return (
     <aside className="sidebar" aria-label={t('chats')}>
       <header className="bar">
@@ -159,14 +183,14 @@ export function ChatList() {
           <Icon name="gear" />
         </a>
       </header>
-      <Search />
+      <Search text={text} set={setText} first={list[0]} />
       {chats.failed !== '' && <Trouble text={chats.failed} retry={() => void chats.load()} />}
       {!chats.loaded && chats.failed === '' && (
         <div className="center">
           <Spinner />
         </div>
       )}
-      {chats.loaded && list.length === 0 && <Empty icon="chat" text={t('no_chats')} />}
+      {chats.loaded && sought === '' && list.length === 0 && <Empty icon="chat" text={t('no_chats')} />}
       <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
         <VList className="chat-rows" data={list} itemSize={72}>
           {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}

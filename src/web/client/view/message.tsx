@@ -59,6 +59,13 @@ function Meta({ message }: { message: Message }) {
   );
 }
 
+const emoji = /^(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f)+$/u;
+const segmenter = new Intl.Segmenter();
+
+/** A few emoji and nothing else are shown large, as in other messengers. */
+const isJumbo = (text: string): boolean =>
+  text.length <= 40 && emoji.test(text) && [...segmenter.segment(text)].length <= 3;
+
 /** The hue of a name, the same as of the face. */
 const hueOf = (id: number) => `name hue${Math.abs(id) % 8}`;
 
@@ -116,7 +123,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
         )}
         <div className="words">
           {words && (
-            <span className="text" dir="auto">
+            <span className={isJumbo(words) ? 'text jumbo' : 'text'} dir="auto">
               <RichText
                 text={words}
                 entities={worded.entities ?? worded.caption_entities}

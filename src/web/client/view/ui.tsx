@@ -147,13 +147,15 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
     const dialog = ref.current;
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // What is to be filled in, not the button that closes.
-    dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea')?.focus();
+    // What is to be filled in; without it the dialog itself, and not the button that closes it.
+    const field = dialog.querySelector<HTMLElement>('input:not([type]), input[type="text"], textarea');
+    (field ?? dialog).focus();
   }, []);
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes a dialog by itself
     <dialog
       ref={ref}
+      tabIndex={-1}
       className={wide ? 'dialog wide' : 'dialog'}
       aria-labelledby={id}
       onClose={close}

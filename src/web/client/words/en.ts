@@ -199,7 +199,7 @@ export const en = {
   retry: 'Try again',
   save: 'Save',
   saved: 'Saved',
-  search: 'Find @username',
+  search: 'Chat or @username',
   search_emoji: 'Search emoji',
   send: 'Send',
   sending: 'Sending',

@@ -201,7 +201,7 @@ export const words: Words = {
   retry: 'Կրկնել',
   save: 'Պահպանել',
   saved: 'Պահպանված է',
-  search: 'Գտնել @օգտանուն',
+  search: 'Զրույց կամ @օգտանուն',
   search_emoji: 'Որոնել էմոջի',
   send: 'Ուղարկել',
   sending: 'Ուղարկվում է',

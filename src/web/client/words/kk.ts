@@ -201,7 +201,7 @@ export const words: Words = {
   retry: 'Қайталау',
   save: 'Сақтау',
   saved: 'Сақталды',
-  search: '@атын табу',
+  search: 'Чат немесе @аты',
   search_emoji: 'Эмодзи іздеу',
   send: 'Жіберу',
   sending: 'Жіберілуде',

@@ -201,7 +201,7 @@ export const words: Words = {
   retry: 'Повторить',
   save: 'Сохранить',
   saved: 'Сохранено',
-  search: 'Найти @имя',
+  search: 'Чат или @имя',
   search_emoji: 'Поиск эмодзи',
   send: 'Отправить',
   sending: 'Отправляется',

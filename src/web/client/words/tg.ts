@@ -201,7 +201,7 @@ export const words: Words = {
   retry: 'Такрор',
   save: 'Нигоҳ доштан',
   saved: 'Нигоҳ дошта шуд',
-  search: 'Ҷустуҷӯи @ном',
+  search: 'Гуфтугӯ ё @ном',
   search_emoji: 'Ҷустуҷӯи эмоҷи',
   send: 'Фиристодан',
   sending: 'Фиристода мешавад',

@@ -201,7 +201,7 @@ export const words: Words = {
   retry: 'Кабатлау',
   save: 'Саклау',
   saved: 'Сакланды',
-  search: '@исем табу',
+  search: 'Чат яки @исем',
   search_emoji: 'Эмодзи эзләү',
   send: 'Җибәрү',
   sending: 'Җибәрелә',

@@ -201,7 +201,7 @@ export const words: Words = {
   retry: 'Qayta urinish',
   save: 'Saqlash',
   saved: 'Saqlandi',
-  search: '@nom boʻyicha topish',
+  search: 'Suhbat yoki @nom',
   search_emoji: 'Emoji qidirish',
   send: 'Yuborish',
   sending: 'Yuborilmoqda',
