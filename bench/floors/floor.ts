@@ -9,7 +9,7 @@ import {
   type TemplatedApp,
 } from '../../src/http/engine.js';
 import { connectRedis } from '../../src/redis/connection.js';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { type CallSetup, type FloorCall, serveCalls } from './floor_calls.js';
 
 /** The same bytes for every request, or calls of a script. */

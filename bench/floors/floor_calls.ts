@@ -5,7 +5,7 @@
 import { Packr } from 'msgpackr';
 import { limits } from '../../src/limits.js';
 import type { RedisConnection } from '../../src/redis/connection.js';
-import { messageKinds, type Profile, pack } from '../../src/store/codec.js';
+import { messageKinds, type Profile, pack } from '../../src/store/core/codec.js';
 import {
   type ChatRef,
   chatText,
@@ -13,8 +13,8 @@ import {
   type Keys,
   partitionOfPost,
   postNumber,
-} from '../../src/store/keys.js';
-import { directKeys, withMessage } from '../../src/store/script_keys.js';
+} from '../../src/store/core/keys.js';
+import { directKeys, withMessage } from '../../src/store/core/script_keys.js';
 import { loadBare } from './bare_script.js';
 
 export interface FloorRequest {

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, inParallel } from '../../src/bench/client.js';
 import { createRunner } from '../../src/redis/scripts.js';
-import { pack } from '../../src/store/codec.js';
-import { partitionOfPost, postNumber } from '../../src/store/keys.js';
+import { pack } from '../../src/store/core/codec.js';
+import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import type { RedisWatch } from './redis_watch.js';
 
 /** Ids of made-up people begin here: no real one has such an id. */

@@ -1,6 +1,6 @@
 /** What Redis did meanwhile: its CPU time, its scripts, the versions it gave out, its bytes, and what waits in the journals. */
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { type Keys, makeKeys } from '../../src/store/keys.js';
+import { type Keys, makeKeys } from '../../src/store/core/keys.js';
 
 export interface RedisCost {
   /** user and system time of the whole server, in seconds */

@@ -13,7 +13,7 @@ import { startRedis } from '../../src/local/redis.js';
 import { ensureRedis } from '../../src/local/redis_install.js';
 import { node_flags, runRole, startRole } from '../../src/local/role.js';
 import { RoleLog } from '../../src/local/role_log.js';
-import { createSecrets, type Secrets } from '../../src/store/secrets.js';
+import { createSecrets, type Secrets } from '../../src/store/core/secrets.js';
 import type { FloorSetup, FloorTask } from '../floors/floor.js';
 import { otherCore, pin, pinTree, serverCore } from './processes.js';
 

@@ -1,11 +1,11 @@
 /** What a bot must be to look at a chat. */
 import { fail } from '../errors.js';
 import { isInChat } from '../rules/rights.js';
-import { type ChatState, userProfile } from '../store/chats.js';
-import type { Profile } from '../store/codec.js';
-import type { Bot } from '../store/control.js';
-import { type ChatRef, isDirect } from '../store/keys.js';
-import { botProfile } from '../store/profiles.js';
+import { type ChatState, userProfile } from '../store/chats/chats.js';
+import type { Profile } from '../store/core/codec.js';
+import type { Bot } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 

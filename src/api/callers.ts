@@ -2,8 +2,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import type { Auth } from '../store/auth.js';
-import type { User } from '../store/control.js';
+import type { Auth } from '../store/access/auth.js';
+import type { User } from '../store/core/control.js';
 import type { ApiRequest } from './request.js';
 
 /** Tokens that an identity provider issued; `jwt/` implements it. */

@@ -2,11 +2,11 @@
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
 import { rightsOf } from '../rules/rights.js';
-import type { User } from '../store/control.js';
-import { type ChatRef, isDirect } from '../store/keys.js';
-import type { MutedChats } from '../store/mutes.js';
+import type { MutedChats } from '../store/chats/mutes.js';
+import type { User } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
-import type { StoredMessage } from '../store/stored_message.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
 import { viewPicture } from './pictures.js';

@@ -4,12 +4,12 @@ import { limits } from '../limits.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
 import { checkKeyboard } from '../rules/keyboard.js';
 import { captionText, messageText } from '../rules/text.js';
-import { userProfile } from '../store/chats.js';
-import type { Content, Entity, InlineKeyboard } from '../store/codec.js';
-import type { Bot, User } from '../store/control.js';
-import { type ChatRef, directChat, sharedChat } from '../store/keys.js';
-import type { Sender } from '../store/messages.js';
-import { botProfile } from '../store/profiles.js';
+import { userProfile } from '../store/chats/chats.js';
+import type { Content, Entity, InlineKeyboard } from '../store/core/codec.js';
+import type { Bot, User } from '../store/core/control.js';
+import { type ChatRef, directChat, sharedChat } from '../store/core/keys.js';
+import { botProfile } from '../store/core/profiles.js';
+import type { Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 
 /** Refusals of a call on a chat that its bot must be in. */

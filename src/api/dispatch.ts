@@ -5,7 +5,7 @@
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
-import type { User } from '../store/control.js';
+import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import { fairly, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';

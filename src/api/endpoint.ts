@@ -2,8 +2,8 @@
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
-import type { User } from '../store/control.js';
-import type { SubscriptionKeys } from '../store/push.js';
+import type { SubscriptionKeys } from '../store/chats/push.js';
+import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import type { Downloads } from './downloads.js';
 import type { Operations } from './operations.js';

@@ -1,12 +1,12 @@
 /** Everything of a person, line by line (behaviour §14). A page of each list is in memory at a time. */
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
-import { userProfile } from '../store/chats.js';
-import type { Media } from '../store/codec.js';
-import type { User } from '../store/control.js';
-import { type ChatRef, isDirect } from '../store/keys.js';
+import { userProfile } from '../store/chats/chats.js';
+import type { Media } from '../store/core/codec.js';
+import type { User } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
-import type { StoredMessage } from '../store/stored_message.js';
 import { viewAudit, viewTransfer } from '../view/bots.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat, viewPerson, viewUserToken } from '../view/users.js';

@@ -8,13 +8,13 @@ import {
   messageFlags,
   messageKinds,
   type Profile,
-} from '../store/codec.js';
-import { uniqueText } from '../store/context.js';
-import type { Bot, User } from '../store/control.js';
-import { type ChatRef, isDirect } from '../store/keys.js';
-import type { NewMessage, Sender } from '../store/messages.js';
+} from '../store/core/codec.js';
+import { uniqueText } from '../store/core/context.js';
+import type { Bot, User } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
+import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
-import type { StoredMessage } from '../store/stored_message.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 
 /** Whether the recipient sees where a message was first sent. */

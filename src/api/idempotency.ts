@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import type { Caller } from '../store/keys.js';
+import type { Caller } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import { parseParams, type UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';

@@ -3,7 +3,7 @@ import { fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import { type Described, type Files, wasRefused } from '../files/files.js';
 import { limits } from '../limits.js';
-import type { MediaType } from '../store/codec.js';
+import type { MediaType } from '../store/core/codec.js';
 import type { UploadedFile } from './params.js';
 
 /** What a call came with; a method's and an endpoint's context both are one. */

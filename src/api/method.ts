@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
-import type { Bot } from '../store/control.js';
+import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import type { UploadedFile } from './params.js';
 

@@ -1,7 +1,7 @@
 /** A bot with its settings, as several endpoints answer its owner. */
 import type { Files } from '../files/files.js';
-import type { Bot, User } from '../store/control.js';
-import { botProfile } from '../store/profiles.js';
+import type { Bot, User } from '../store/core/control.js';
+import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import { viewOwnBot } from '../view/bots.js';
 import { viewPictures } from './pictures.js';

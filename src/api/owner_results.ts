@@ -1,6 +1,6 @@
 /** What owners are shown of their bots, as the OpenAPI document shows it. */
 import { z } from 'zod';
-import { auditEvents } from '../store/audit.js';
+import { auditEvents } from '../store/access/audit.js';
 import { pictureFields } from './pictures.js';
 import { ownedBot, pageOf } from './results.js';
 

@@ -5,7 +5,7 @@ import { newKey } from '../files/blob_store.js';
 import type { Files } from '../files/files.js';
 import type { PictureKind } from '../files/pictures.js';
 import { limits } from '../limits.js';
-import type { BotPictures, StoredPicture } from '../store/pictures.js';
+import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
 import type { Store } from '../store/store.js';
 
 const sizeShape = {

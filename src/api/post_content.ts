@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { fail } from '../errors.js';
-import type { Content } from '../store/codec.js';
+import type { Content } from '../store/core/codec.js';
 import { captionContent, textContent } from './compose.js';
 import type { MethodContext } from './method.js';
 import { entities, optional, text } from './schema.js';

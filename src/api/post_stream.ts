@@ -1,7 +1,7 @@
 /** The reactions on one post, shown to a stream that asked for them (interface §6, behaviour §8). */
 
 import { limits } from '../limits.js';
-import type { User } from '../store/control.js';
+import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import { viewReactions } from './posts.js';
 

@@ -1,10 +1,10 @@
 /** What a person must be and see to look at a chat. */
 import { fail } from '../errors.js';
-import { isPresent } from '../store/chats.js';
-import type { Profile } from '../store/codec.js';
-import type { User } from '../store/control.js';
-import { type ChatRef, isDirect } from '../store/keys.js';
-import { notMember } from '../store/messages.js';
+import { isPresent } from '../store/chats/chats.js';
+import type { Profile } from '../store/core/codec.js';
+import type { User } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import { notMember } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import type { Viewer } from '../view/messages.js';
 import { chatOfUser } from './compose.js';

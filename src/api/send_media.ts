@@ -8,7 +8,7 @@ import {
   type MediaType,
   mediaTypes,
   messageFlags,
-} from '../store/codec.js';
+} from '../store/core/codec.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
 import { botSender, captionContent, chatOfBot, keyboard } from './compose.js';
 import { takeMedia, withMedia } from './media.js';

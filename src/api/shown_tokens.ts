@@ -1,11 +1,11 @@
 /** Puts live tokens into messages that hold the place of one, for the bots' present owner alone (behaviour §12). */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
-import type { MessageRecord } from '../store/codec.js';
-import type { User } from '../store/control.js';
-import type { ChatRef } from '../store/keys.js';
+import type { MessageRecord } from '../store/core/codec.js';
+import type { User } from '../store/core/control.js';
+import type { ChatRef } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
-import type { StoredMessage } from '../store/stored_message.js';
 import { type MessageView, viewMessage } from '../view/messages.js';
 import { personViewer } from './reading.js';
 

@@ -11,8 +11,8 @@ import { checkRedis } from '../redis/check.js';
 import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
 import { copyKeys, countKeys } from '../redis/copy.js';
 import type { RedisTarget } from '../redis/target.js';
-import { type Keys, makeKeys } from '../store/keys.js';
-import { createSecrets, type Secrets } from '../store/secrets.js';
+import { type Keys, makeKeys } from '../store/core/keys.js';
+import { createSecrets, type Secrets } from '../store/core/secrets.js';
 import { BackupError, type Manifest, readManifest } from './manifest.js';
 
 interface Opened {

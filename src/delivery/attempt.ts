@@ -1,10 +1,10 @@
 /** One attempt to deliver one update: its bytes are built once, signed, and sent as signed (law 8). */
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
-import type { DeadReason, Delivery } from '../store/deliveries.js';
-import { botProfile } from '../store/profiles.js';
+import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
-import type { Webhook } from '../store/webhooks.js';
+import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
+import type { Webhook } from '../store/webhooks/webhooks.js';
 import { viewUpdate } from '../view/updates.js';
 import type { DrainContext } from './context.js';
 import type { Outcome } from './outcome.js';

@@ -1,6 +1,7 @@
 /** What deliveries work with, and who hears of them. */
-import type { DeadReason, Delivery } from '../store/deliveries.js';
+
 import type { Store } from '../store/store.js';
+import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Answered, Outcome } from './outcome.js';
 import type { Receiver } from './send.js';
 import type { Headers } from './sign.js';

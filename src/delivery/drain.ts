@@ -8,9 +8,9 @@
  * open is aborted, and what was not acknowledged is delivered again by whoever comes next.
  */
 import { limits } from '../limits.js';
-import { isBlocked } from '../store/control.js';
-import type { Advanced, DeadReason, Lease, Step } from '../store/deliveries.js';
-import type { Webhook } from '../store/webhooks.js';
+import { isBlocked } from '../store/core/control.js';
+import type { Advanced, DeadReason, Lease, Step } from '../store/webhooks/deliveries.js';
+import type { Webhook } from '../store/webhooks/webhooks.js';
 import { createAlarm } from './alarm.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';

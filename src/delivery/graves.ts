@@ -1,5 +1,5 @@
 /** Updates that a drain has given up and that are still to be taken out of the queue as dead letters. */
-import type { DeadReason, Deliveries, Delivery } from '../store/deliveries.js';
+import type { DeadReason, Deliveries, Delivery } from '../store/webhooks/deliveries.js';
 
 export interface Graves {
   readonly count: number;

@@ -1,5 +1,5 @@
 /** Hears, for one drain, that its bot's queue or webhook may have changed. */
-import type { Deliveries } from '../store/deliveries.js';
+import type { Deliveries } from '../store/webhooks/deliveries.js';
 
 export interface Hearing {
   /** Hints come, or soon will. */

@@ -2,7 +2,7 @@
  * What a worker holds of one bot's queue, by chat. At most one update of a chat is open at a time; the others wait behind it in
  * order. A chat that is parked is listed in Redis as well, and what is held of it may be forgotten at any time.
  */
-import type { Again, Delivery } from '../store/deliveries.js';
+import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
 interface Chat {
   readonly name: string;

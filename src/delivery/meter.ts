@@ -1,7 +1,7 @@
 /** Deliveries of one process by how they ended, how long receivers took, and how old updates were when they were taken. */
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
-import type { DeadReason, Delivery } from '../store/deliveries.js';
+import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { AttemptFacts } from './context.js';
 import { isDelivered, type Outcome } from './outcome.js';
 

@@ -3,9 +3,9 @@
  * killed loses at most what it has gathered since; while Postgres is away, failures past a bound are only counted.
  */
 import { limits } from '../limits.js';
-import type { AttemptCounts, NewAttempt } from '../store/attempts.js';
-import type { DeadReason, Delivery } from '../store/deliveries.js';
-import { packUpdate } from '../store/update_record.js';
+import { packUpdate } from '../store/updates/update_record.js';
+import type { AttemptCounts, NewAttempt } from '../store/webhooks/attempts.js';
+import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { AttemptFacts } from './context.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { beginningOf, shownAnswer } from './redact.js';

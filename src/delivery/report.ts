@@ -1,5 +1,5 @@
 /** What a worker has to tell Redis of one bot in its next step. */
-import type { Delivery, Step } from '../store/deliveries.js';
+import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
 type Told = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
 

@@ -1,7 +1,7 @@
 /** Delivers webhooks in one process: answers the doorbell, keeps the drains that run here, and sweeps for lost rings. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
-import { isBlocked } from '../store/control.js';
+import { isBlocked } from '../store/core/control.js';
 import type { DrainContext } from './context.js';
 import type { Doorbell, DoorbellListener } from './doorbell.js';
 import { type Drain, startDrain } from './drain.js';

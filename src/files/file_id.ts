@@ -5,7 +5,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync } from 'node:crypto';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
-import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/codec.js';
+import { type Media, type MediaType, mediaTypes, pack, unpack } from '../store/core/codec.js';
 
 /** A file that was uploaded (`key`) or that is only referred to (`url`). What is not known is absent. */
 export interface MediaFile {

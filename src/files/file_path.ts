@@ -1,6 +1,6 @@
 /** Where a bot downloads a file from: `<folder>/<file_id>.<ending>` below `/file/bot<token>/`. */
 import { fail } from '../errors.js';
-import type { MediaType } from '../store/codec.js';
+import type { MediaType } from '../store/core/codec.js';
 import type { FileIds, MediaFile } from './file_id.js';
 
 const folders: Readonly<Record<MediaType, string>> = {

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
-import type { MediaType } from '../store/codec.js';
+import type { MediaType } from '../store/core/codec.js';
 import { type BlobStore, newKey } from './blob_store.js';
 import { createFileIds, type FileIds, type MediaFile } from './file_id.js';
 import type { Measured } from './measure.js';

@@ -11,7 +11,7 @@ import { daysAhead, keepDays } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
-import type { Keys } from '../store/keys.js';
+import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
 import { createLeases } from './leases.js';
 import { attemptAgeMs, purgeTombstones } from './purge.js';

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { limits } from '../limits.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
-import type { Keys } from '../store/keys.js';
+import type { Keys } from '../store/core/keys.js';
 
 export interface Forgetter {
   /**

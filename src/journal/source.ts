@@ -2,7 +2,7 @@
 import { limits } from '../limits.js';
 import type { RedisServers } from '../redis/connection.js';
 import { unavailable } from '../redis/waiting.js';
-import type { Keys } from '../store/keys.js';
+import type { Keys } from '../store/core/keys.js';
 import type { JournalEntry, JournalPrefix } from './batch.js';
 
 type RawEntry = readonly [id: Buffer, fields: readonly Buffer[]];

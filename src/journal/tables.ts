@@ -1,5 +1,5 @@
 /** What each kind of journal entry is in Postgres and in Redis. A new kind is one row of `journalTables`. */
-import type { ChatRef, Keys } from '../store/keys.js';
+import type { ChatRef, Keys } from '../store/core/keys.js';
 
 export interface JournalTable {
   /** First part of the entity: `msg` of `msg:12.5:7`. */

@@ -3,8 +3,8 @@ import { decodeJwt, type JWTPayload } from 'jose';
 import type { TokenProvider } from '../api/callers.js';
 import { limits } from '../limits.js';
 import { validUsername } from '../rules/usernames.js';
+import type { NewUser } from '../store/accounts/users.js';
 import type { Store } from '../store/store.js';
-import type { NewUser } from '../store/users.js';
 import { createKeySet, type KeySetOptions } from './key_set.js';
 import { createVerifier } from './verify.js';
 

@@ -1,6 +1,6 @@
 /** Buttons of the management bot. What they carry begins with the version of its form, and says nothing that a press may not
  * be refused for: whoever presses is looked at anew. */
-import type { InlineButton, InlineKeyboard } from '../store/codec.js';
+import type { InlineButton, InlineKeyboard } from '../store/core/codec.js';
 
 /** Raised when old buttons can no longer be read. */
 const version = '1';

@@ -1,7 +1,7 @@
 /** What the management bot says of itself, in every language. */
 import { scopeKey } from '../rules/commands.js';
 import { languages } from '../rules/identity_texts.js';
-import type { ManagementIdentity } from '../store/management.js';
+import type { ManagementIdentity } from '../store/bots/management.js';
 import { menuOf } from './commands.js';
 import type { TextKey } from './texts/en.js';
 import { texts } from './texts.js';

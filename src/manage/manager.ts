@@ -2,11 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
-import type { Profile } from '../store/codec.js';
-import { isDirect } from '../store/keys.js';
-import { botProfile } from '../store/profiles.js';
-import type { UpdateEntry } from '../store/queues.js';
+import type { Profile } from '../store/core/codec.js';
+import { isDirect } from '../store/core/keys.js';
+import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
+import type { UpdateEntry } from '../store/updates/queues.js';
 import { onMessage } from './messages.js';
 import { noticeMessage } from './notices.js';
 import { onPress } from './presses.js';

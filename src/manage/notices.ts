@@ -1,5 +1,5 @@
 /** How the management bot words what people are told. */
-import type { Notice, NoticeMessage } from '../store/notices.js';
+import type { Notice, NoticeMessage } from '../store/accounts/notices.js';
 import { button, rowsOf } from './buttons.js';
 import type { ManageTexts } from './texts/en.js';
 import { textsFor } from './texts.js';

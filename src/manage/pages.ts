@@ -1,8 +1,8 @@
 /** The pages on a person's bots: the list, and what can be done with one bot. Every page looks up the bot as its owner's. */
 import { limits } from '../limits.js';
 import { type Language, languages, type Texts } from '../rules/identity_texts.js';
-import type { InlineButton } from '../store/codec.js';
-import type { Bot } from '../store/control.js';
+import type { InlineButton } from '../store/core/codec.js';
+import type { Bot } from '../store/core/control.js';
 import { button, type PageKey, rowsOf } from './buttons.js';
 import type { TextKind } from './talk.js';
 import type { ManageTexts, TextKey } from './texts/en.js';

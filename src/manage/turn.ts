@@ -3,9 +3,9 @@
  * and the name of its step, so that an update that is handled again, by whichever node, changes and says nothing twice (law 4).
  */
 import { ApiError } from '../errors.js';
-import type { InlineKeyboard, Profile } from '../store/codec.js';
-import type { User } from '../store/control.js';
-import type { ChatRef } from '../store/keys.js';
+import type { InlineKeyboard, Profile } from '../store/core/codec.js';
+import type { User } from '../store/core/control.js';
+import type { ChatRef } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import type { Talk } from './talk.js';
 import type { ManageTexts } from './texts/en.js';

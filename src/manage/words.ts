@@ -2,7 +2,7 @@
 
 import { formatText } from '../rules/entities/format.js';
 import { tokenEntity } from '../rules/token_entity.js';
-import type { Content, Entity } from '../store/codec.js';
+import type { Content, Entity } from '../store/core/codec.js';
 import type { ManageTexts, TextKey } from './texts/en.js';
 import type { Values } from './texts.js';
 

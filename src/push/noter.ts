@@ -4,9 +4,9 @@
  * Where nobody is to be notified it looks at nothing.
  */
 import { limits } from '../limits.js';
-import { messageFlags, messageHeader, messageKinds } from '../store/codec.js';
-import { chatText } from '../store/keys.js';
-import type { NotedMessage } from '../store/push.js';
+import type { NotedMessage } from '../store/chats/push.js';
+import { messageFlags, messageHeader, messageKinds } from '../store/core/codec.js';
+import { chatText } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 
 /** A row that was written behind, as `journal/` has it. */

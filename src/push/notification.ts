@@ -1,8 +1,8 @@
 /** What a person is told of a message: whom it is from and how it begins. */
 import { limits } from '../limits.js';
-import type { Entity, MediaType, MessageRecord, Profile } from '../store/codec.js';
-import { type ChatRef, isDirect } from '../store/keys.js';
-import type { StoredMessage } from '../store/stored_message.js';
+import type { Entity, MediaType, MessageRecord, Profile } from '../store/core/codec.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
 
 /** The payload, which the service worker of `web/client` reads. */
 export interface Notification {

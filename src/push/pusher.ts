@@ -5,10 +5,10 @@
 import { isDelivered, type Outcome } from '../delivery/outcome.js';
 import { receiverOf, type Sender } from '../delivery/send.js';
 import { limits } from '../limits.js';
-import { directChat, isDirect, sharedChat } from '../store/keys.js';
-import type { Addressee } from '../store/push.js';
+import type { Addressee } from '../store/chats/push.js';
+import { directChat, isDirect, sharedChat } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
-import type { StoredMessage } from '../store/stored_message.js';
 import { headersOf, seal } from './encrypt.js';
 import { notificationOf } from './notification.js';
 import type { Vapid } from './vapid.js';

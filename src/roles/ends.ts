@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import { counter } from '../obs/metrics.js';
-import type { Removed } from '../store/retention.js';
+import type { Removed } from '../store/accounts/retention.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 

@@ -3,8 +3,8 @@ import type { Config } from '../config.js';
 import { noteInstallation, readInstallation } from '../postgres/rotation.js';
 import type { Database } from '../postgres/sql.js';
 import type { RedisConnection } from '../redis/connection.js';
-import type { Keys } from '../store/keys.js';
-import { createSecrets, type Secrets } from '../store/secrets.js';
+import type { Keys } from '../store/core/keys.js';
+import { createSecrets, type Secrets } from '../store/core/secrets.js';
 
 /** A start that cannot succeed as things stand; the message is for the person who runs it. */
 export class StartError extends Error {}

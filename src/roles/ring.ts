@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import type { Logger } from '../obs/log.js';
 import type { RedisServers } from '../redis/connection.js';
-import type { Keys } from '../store/keys.js';
-import type { Secrets } from '../store/secrets.js';
+import type { Keys } from '../store/core/keys.js';
+import type { Secrets } from '../store/core/secrets.js';
 import { StartError } from './installation.js';
 
 type Checks = Secrets['checks'];

@@ -4,7 +4,7 @@ import type { DrainContext } from '../delivery/context.js';
 import { isDelivered } from '../delivery/outcome.js';
 import type { RequestListener } from '../http/exchange_context.js';
 import { changeName, type Traces } from '../obs/traces.js';
-import { chatText, directChat, sharedChat } from '../store/keys.js';
+import { chatText, directChat, sharedChat } from '../store/core/keys.js';
 
 /** The change that a call made, if its result is a message: as the queue of updates will name it. */
 export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {

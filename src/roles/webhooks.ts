@@ -2,7 +2,7 @@
 import { limits } from '../limits.js';
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks.js';
-import { allDead, type ReplayAsk } from '../store/replays.js';
+import { allDead, type ReplayAsk } from '../store/webhooks/replays.js';
 import { type Backends, StartError } from './backends.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);

@@ -1,10 +1,10 @@
 /** Bots as their owners and other people see them. */
 
-import type { AuditRow } from '../store/audit.js';
-import type { Profile } from '../store/codec.js';
-import type { Bot, Commands, Descriptions } from '../store/control.js';
-import type { OfferRow } from '../store/transfers.js';
-import type { WriteAccess } from '../store/write_access.js';
+import type { AuditRow } from '../store/access/audit.js';
+import type { WriteAccess } from '../store/access/write_access.js';
+import type { OfferRow } from '../store/bots/transfers.js';
+import type { Profile } from '../store/core/codec.js';
+import type { Bot, Commands, Descriptions } from '../store/core/control.js';
 
 /** A bot in its owner's list, by its name in the owner's language. */
 export const viewBot = (profile: Profile) => ({

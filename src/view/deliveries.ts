@@ -1,8 +1,9 @@
 /** Attempts to deliver and dead letters as owners see them (behaviour §10). */
-import type { AttemptRow } from '../store/attempts.js';
-import type { Profile } from '../store/codec.js';
-import type { DeadLetter } from '../store/replays.js';
-import type { SigningSecret } from '../store/signing_secrets.js';
+
+import type { SigningSecret } from '../store/bots/signing_secrets.js';
+import type { Profile } from '../store/core/codec.js';
+import type { AttemptRow } from '../store/webhooks/attempts.js';
+import type { DeadLetter } from '../store/webhooks/replays.js';
 import { viewUpdate } from './updates.js';
 
 export const viewAttempt = (row: AttemptRow): Readonly<Record<string, unknown>> => ({

@@ -1,5 +1,5 @@
 /** Media as the wire shows them (behaviour §4). */
-import type { Media } from '../store/codec.js';
+import type { Media } from '../store/core/codec.js';
 
 /** The value of `photo`, `video`, …: sizes that are not known of media kept by reference are 0. */
 export function viewMedia(media: Media, forPeople: boolean): unknown {

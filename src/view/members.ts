@@ -1,5 +1,5 @@
 /** Members of chats as client libraries know them. */
-import type { Profile } from '../store/codec.js';
+import type { Profile } from '../store/core/codec.js';
 import { viewUser } from './users.js';
 
 /** Flags that libraries read and that no administrator here has. */

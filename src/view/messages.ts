@@ -1,6 +1,6 @@
 /** Messages as the wire shows them. */
-import type { ForwardOrigin, Media, MessageRecord, Profile } from '../store/codec.js';
-import type { StoredMessage } from '../store/stored_message.js';
+import type { ForwardOrigin, Media, MessageRecord, Profile } from '../store/core/codec.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewMedia } from './media.js';
 import { viewChat, viewPerson, viewUser } from './users.js';
 

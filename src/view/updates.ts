@@ -1,8 +1,8 @@
 /** Updates as polling and webhooks show them (interface §2, behaviour §9). */
 import { createHash } from 'node:crypto';
-import type { Profile } from '../store/codec.js';
-import type { MemberChange } from '../store/members.js';
-import type { UpdateEntry } from '../store/queues.js';
+import type { MemberChange } from '../store/chats/members.js';
+import type { Profile } from '../store/core/codec.js';
+import type { UpdateEntry } from '../store/updates/queues.js';
 import { viewMember } from './members.js';
 import { viewMessage } from './messages.js';
 import { viewChat, viewUser } from './users.js';

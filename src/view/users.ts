@@ -1,5 +1,5 @@
 /** People, bots and chats as the wire shows them. */
-import type { Profile } from '../store/codec.js';
+import type { Profile } from '../store/core/codec.js';
 
 export interface UserView {
   readonly id: number;

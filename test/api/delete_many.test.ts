@@ -1,6 +1,6 @@
 /** Deleting many messages at once (behaviour §4), over HTTP. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { makeKeys, sharedChat } from '../../src/store/keys.js';
+import { makeKeys, sharedChat } from '../../src/store/core/keys.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 

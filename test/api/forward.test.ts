@@ -1,8 +1,8 @@
 /** Forwarding and copying (interface §4.3, §7, §8; behaviour §6), over HTTP. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/codec.js';
-import { type ChatRef, directChat, makeKeys, sharedChat } from '../../src/store/keys.js';
+import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, directChat, makeKeys, sharedChat } from '../../src/store/core/keys.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 

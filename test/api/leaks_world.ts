@@ -6,7 +6,7 @@ import pg from 'pg';
 import { request } from 'undici';
 import { readConfig } from '../../src/config.js';
 import { makeToken } from '../../src/rules/token.js';
-import { createSecrets } from '../../src/store/secrets.js';
+import { createSecrets } from '../../src/store/core/secrets.js';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 import { temporaryFolder } from '../support/servers.js';

@@ -1,8 +1,8 @@
 /** The texts of chats, messages and edits (behaviour §3, §4, §7), over HTTP, with what they must leave untouched. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { packMessage, unpackMessage } from '../../src/store/codec.js';
-import { directChat, makeKeys } from '../../src/store/keys.js';
+import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
+import { directChat, makeKeys } from '../../src/store/core/keys.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 

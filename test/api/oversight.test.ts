@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { makeCertificate } from '../support/certificates.js';
 import { openAnywhere } from '../support/cluster.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect } from 'vitest';
-import { unpack } from '../../src/store/codec.js';
+import { unpack } from '../../src/store/core/codec.js';
 import { eventually } from '../clients/event_source.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';

@@ -1,7 +1,7 @@
 /** The texts and rules of updates (behaviour §9) over two fronts. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { expectEnvelope, type Watch, watch } from './refused.js';
 

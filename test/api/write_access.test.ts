@@ -1,7 +1,7 @@
 /** Who may write to a bot in a direct chat: every way by which a person reaches it (interface §5.8, behaviour §11). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 

@@ -4,7 +4,7 @@ import { createAnswerCalls } from '../../src/api/bot_calls.js';
 import { createReceivers } from '../../src/delivery/receivers.js';
 import type { DeliveryWorkerOptions } from '../../src/delivery/worker.js';
 import type { Files } from '../../src/files/files.js';
-import { directChat } from '../../src/store/keys.js';
+import { directChat } from '../../src/store/core/keys.js';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import type { TestNode } from '../support/store.js';

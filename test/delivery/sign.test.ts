@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { makeSigner } from '../../src/delivery/sign.js';
-import { makeSigningSecret } from '../../src/store/secrets.js';
+import { makeSigningSecret } from '../../src/store/core/secrets.js';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const former = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD';

@@ -1,7 +1,7 @@
 /** What happens when a worker dies, loses its lease, or the doorbell loses everything. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Delivery, Step } from '../../src/store/deliveries.js';
+import type { Delivery, Step } from '../../src/store/webhooks/deliveries.js';
 import { keepBooks, keepQueue, makeChats, settingsFor, startWorld, type World } from './world.js';
 
 let world: World;

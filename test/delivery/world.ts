@@ -9,8 +9,8 @@ import {
   type DeliveryWorkerOptions,
 } from '../../src/delivery/worker.js';
 import { connectQueueClient, type QueueClient } from '../../src/redis/queue_client.js';
-import { type ChatRef, directChat } from '../../src/store/keys.js';
-import type { WebhookSettings } from '../../src/store/webhooks.js';
+import { type ChatRef, directChat } from '../../src/store/core/keys.js';
+import type { WebhookSettings } from '../../src/store/webhooks/webhooks.js';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import { makeBot, makeUser, type Person, startCluster, type TestNode, text } from '../support/store.js';

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { type ClusterNode, type FreshCluster, freshCluster } from '../support/cluster.js';
 import { type Service, startService } from '../support/service.js';
 import { amount, atMost, patienceMs, report } from './report.js';

@@ -1,7 +1,7 @@
 /** Compares what Redis holds of written-behind entities with the rows in Postgres, one by one. */
 import type { Redis } from 'ioredis';
 import pg from 'pg';
-import { messageKinds, messageVersion, unpackMessage } from '../../src/store/codec.js';
+import { messageKinds, messageVersion, unpackMessage } from '../../src/store/core/codec.js';
 import { openMasters } from '../support/cluster.js';
 import type { Seen } from '../support/ledger.js';
 import type { Service } from '../support/service.js';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { boxColumns } from '../../src/postgres/rotation.js';
 import { conflict } from '../../src/roles/ring.js';
 import { makeToken } from '../../src/rules/token.js';
-import { createSecrets } from '../../src/store/secrets.js';
+import { createSecrets } from '../../src/store/core/secrets.js';
 import { petrel, startPetrel } from '../support/command.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { atMost, patienceMs, report } from './report.js';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { newKey, pathOfKey } from '../../src/files/blob_store.js';
 import { createFileIds, type MediaFile } from '../../src/files/file_id.js';
 import { fileAtPath, filePath } from '../../src/files/file_path.js';
-import { mediaTypes } from '../../src/store/codec.js';
+import { mediaTypes } from '../../src/store/core/codec.js';
 
 const ids = createFileIds('a pepper of more than thirty-two characters');
 const wrong = 'Bad Request: wrong file identifier/HTTP URL specified';

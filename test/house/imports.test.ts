@@ -70,11 +70,11 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   rules: (to) => /^(errors|limits)$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
-  files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/codec.ts',
+  files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/core/codec.ts',
   redis: (to) => /^(errors|limits)$/.test(folderOf(to)) || to === 'obs/distribution.ts',
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
   journal: (to) =>
-    /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/(keys|codec)\.ts$/.test(to),
+    /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/core\/(keys|codec)\.ts$/.test(to),
   // What it implements is defined by the endpoint that asks it.
   leaks: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
@@ -96,7 +96,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   obs: (to) => to === 'rules/token.ts',
   backup: (to) =>
     /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
-    /^(local\/redis|store\/(keys|secrets))\.ts$/.test(to),
+    /^(local\/redis|store\/core\/(keys|secrets))\.ts$/.test(to),
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
   config_file: () => false,
@@ -158,6 +158,25 @@ describe.each([...new Set(files.map(folderOf))])('%s', (folder) => {
   });
 });
 
+/** The rooms of the store, from the ground up: each builds on those before it alone. Only `store.ts` sees all. */
+const storeRooms = [
+  ...['core', 'access', 'updates', 'chats', 'messages', 'posts', 'webhooks', 'bots', 'accounts', 'upkeep'],
+];
+const roomOf = (file: string) => file.split('/')[1] ?? '';
+
+test('a room of the store imports only what lies below it, types too', () => {
+  const own = imports.filter(
+    ({ from, to, ours }) => ours && /^store\/.*\//.test(from) && /^store\//.test(to),
+  );
+  expect(own.length).toBeGreaterThan(150);
+  expect(new Set(own.map(({ from }) => roomOf(from)))).toEqual(new Set(storeRooms));
+  const level = (file: string) => {
+    const at = storeRooms.indexOf(roomOf(file));
+    return at < 0 ? storeRooms.length : at;
+  };
+  expect(listed(own.filter(({ from, to }) => level(to) > level(from)))).toEqual([]);
+});
+
 test('methods and endpoints never import each other, and only the registry imports them', () => {
   const isHandler = (file: string) => /^(methods|app)\//.test(file);
   const wrong = imports.filter(({ from, to }) => isHandler(to) && from !== 'api/registry.ts');
@@ -208,7 +227,7 @@ test.each([
   ['jose', /^(jwt\/|push\/vapid\.ts$)/],
   ['http_ece', /^push\/encrypt\.ts$/],
   ['sharp', /^files\/pictures\.ts$/],
-  ['msgpackr', /^store\/codec\.ts$/],
+  ['msgpackr', /^store\/core\/codec\.ts$/],
 ])('%s is imported by its owner alone', (name, owner) => {
   const users = imports.filter(({ to }) => to === name || to.startsWith(`${name}/`));
   expect(listed(users.filter(({ from }) => !owner.test(from)))).toEqual([]);

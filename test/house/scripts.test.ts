@@ -7,7 +7,7 @@ import { limits } from '../../src/limits.js';
 import { readScripts } from '../../src/redis/contract.js';
 import { generateTypes } from '../../src/redis/generate.js';
 import { kindBit } from '../../src/rules/update_kinds.js';
-import { messageFlags, messageKinds } from '../../src/store/codec.js';
+import { messageFlags, messageKinds } from '../../src/store/core/codec.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const lua = join(root, 'lua');
@@ -85,9 +85,10 @@ test('time comes from Redis: no argument is a date', () => {
 });
 
 test('a change draws its request id from its store, and is remembered by the shared function', () => {
-  const store = readdirSync(join(root, 'src/store'), { encoding: 'utf8' }).map(
-    (file) => [file, readFileSync(join(root, 'src/store', file), 'utf8')] as const,
-  );
+  const store = readdirSync(join(root, 'src/store'), { encoding: 'utf8', recursive: true })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file, readFileSync(join(root, 'src/store', file), 'utf8')] as const);
+  expect(store.length).toBeGreaterThan(50);
   const unique = /request\w* = uniqueText\(|(Keys|request)\([^;]*?, uniqueText\(\)/;
   expect(store.filter(([, text]) => unique.test(text)).map(([file]) => file)).toEqual([]);
   const spelled = [...bodies].filter(([, body]) => body.includes('request_id_ttl_ms')).map(([file]) => file);

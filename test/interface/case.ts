@@ -1,7 +1,7 @@
 /** What one row works with: bots and chats of its own, calls on two fronts in turn, and a look at all that is there. */
 import { type Agent, request } from 'undici';
-import type { ChatRef } from '../../src/store/keys.js';
-import { directChat, sharedChat } from '../../src/store/keys.js';
+import type { ChatRef } from '../../src/store/core/keys.js';
+import { directChat, sharedChat } from '../../src/store/core/keys.js';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
 import { holdEndpoint, holdMethod } from '../support/results.js';
 import { type Answer, resultOf, type Service } from '../support/service.js';

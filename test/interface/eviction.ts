@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import pg from 'pg';
-import { type ChatRef, makeKeys } from '../../src/store/keys.js';
+import { type ChatRef, makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Service } from '../support/service.js';
 

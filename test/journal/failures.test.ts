@@ -6,8 +6,8 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { isUnavailable, statement } from '../../src/postgres/pool.js';
-import { messageKinds, unpackMessage } from '../../src/store/codec.js';
-import { parseChat } from '../../src/store/keys.js';
+import { messageKinds, unpackMessage } from '../../src/store/core/codec.js';
+import { parseChat } from '../../src/store/core/keys.js';
 import {
   buildProgram,
   chatOf,

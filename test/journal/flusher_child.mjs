@@ -4,7 +4,7 @@ const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');
 const { createRunner } = await load('redis/scripts');
 const { createPool } = await load('postgres/pool');
-const { makeKeys } = await load('store/keys');
+const { makeKeys } = await load('store/core/keys');
 const { createFlusher } = await load('journal/flusher');
 
 const connection = connectRedis({ url: redisUrl, name: 'flush' });

@@ -15,8 +15,8 @@ import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
-import { messageKinds, packMessage, unpackMessage } from '../../src/store/codec.js';
-import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/keys.js';
+import { messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/core/keys.js';
 
 export interface RedisServer {
   readonly url: string;

@@ -2,8 +2,8 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { pack } from '../../src/store/codec.js';
-import { chatText } from '../../src/store/keys.js';
+import { pack } from '../../src/store/core/codec.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { base, bot, direct, group, incarnation, keys, partitionOf, seeds } from './world.js';
 

@@ -1,7 +1,7 @@
 /** Calls of the scripts below control/, and every status they can end in. */
 
 import { expect } from 'vitest';
-import { pack, unpack } from '../../src/store/codec.js';
+import { pack, unpack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import { bot, direct, incarnation, keys, partitionOf, seeds } from './world.js';
 

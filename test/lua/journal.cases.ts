@@ -1,7 +1,7 @@
 /** Calls of the scripts below journal/ and partition/, and every status they can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { chatText } from '../../src/store/keys.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { base, direct, keys, partitionOf, record, run, seeds } from './world.js';
 

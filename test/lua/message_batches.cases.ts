@@ -1,8 +1,8 @@
 /** Calls of the scripts below messages/ that take many messages at once, and every status they can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/codec.js';
-import { type ChatRef, chatText } from '../../src/store/keys.js';
+import { messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { base, bot, direct, group, keys, partitionOf, type Seed, seconds, seeds, user } from './world.js';
 

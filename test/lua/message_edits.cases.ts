@@ -2,8 +2,8 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageFlags, messageKinds, pack, unpackMessage } from '../../src/store/codec.js';
-import { type ChatRef, chatText } from '../../src/store/keys.js';
+import { messageFlags, messageKinds, pack, unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import {
   asDirect,

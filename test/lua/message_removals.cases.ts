@@ -1,7 +1,7 @@
 /** Calls of the script that deletes a message, and every status it can end in. */
 import { expect } from 'vitest';
-import { unpackMessage } from '../../src/store/codec.js';
-import { type ChatRef, chatText } from '../../src/store/keys.js';
+import { unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import {
   asDirect,

@@ -1,8 +1,8 @@
 /** Calls of the scripts that send a message, and every status they can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { unpackMessage } from '../../src/store/codec.js';
-import { chatText } from '../../src/store/keys.js';
+import { unpackMessage } from '../../src/store/core/codec.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import {
   asDirect,

@@ -1,7 +1,7 @@
 /** Keys, seeds and calls that the cases of messages share. */
 import { limits } from '../../src/limits.js';
-import { messageKinds, pack, packMessageTail } from '../../src/store/codec.js';
-import { type ChatRef, chatText } from '../../src/store/keys.js';
+import { messageKinds, pack, packMessageTail } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { bot, direct, group, keys, partitionOf, type Seed, seconds, seeds, user } from './world.js';
 

@@ -1,6 +1,6 @@
 /** Calls of the scripts that fill and read messages, and every status they can end in. */
 import { expect } from 'vitest';
-import { chatText } from '../../src/store/keys.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { id } from './message_world.js';
 import { direct, keys, partitionOf, record, seeds } from './world.js';

@@ -2,9 +2,9 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageKinds, pack, packMessageTail, unpack, unpackMessage } from '../../src/store/codec.js';
-import { type ChatRef, chatText } from '../../src/store/keys.js';
-import { directKeys, sharedKeys, withMessage } from '../../src/store/script_keys.js';
+import { messageKinds, pack, packMessageTail, unpack, unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
+import { directKeys, sharedKeys, withMessage } from '../../src/store/core/script_keys.js';
 import type { Case } from './cases.js';
 import { base, bot, direct, group, keys, partitionOf, type Seed, seeds, user } from './world.js';
 

@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageKinds, unpack, unpackMessage } from '../../src/store/codec.js';
+import { messageKinds, unpack, unpackMessage } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import { at, channel, chat, dueAt, fresh, heart, open, partition, post, used } from './post_world.js';
 import { base, keys, seeds } from './world.js';

@@ -1,7 +1,7 @@
 /** Calls of the script that puts a reaction on a post or takes it off, and every status it can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { pack } from '../../src/store/codec.js';
+import { pack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import {
   actedKey,

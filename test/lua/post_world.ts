@@ -1,7 +1,7 @@
 /** A channel and a post of it, in the states from which scripts below posts/ are called. */
 import { limits } from '../../src/limits.js';
-import { pack } from '../../src/store/codec.js';
-import { postId, sharedChat } from '../../src/store/keys.js';
+import { pack } from '../../src/store/core/codec.js';
+import { postId, sharedChat } from '../../src/store/core/keys.js';
 import { base, incarnation, keys, partitionOf, type Seed, seeds, user } from './world.js';
 
 export const channel = sharedChat(-100_778);

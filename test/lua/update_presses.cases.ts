@@ -1,8 +1,8 @@
 /** Calls of the scripts that press a button, and every status they can end in. */
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { messageKinds, pack } from '../../src/store/codec.js';
-import { type ChatRef, chatText } from '../../src/store/keys.js';
+import { messageKinds, pack } from '../../src/store/core/codec.js';
+import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, type More, open, state, stream } from './update_world.js';
 import { base, bot, direct, group, keyboard, keys, partitionOf, seeds, user } from './world.js';

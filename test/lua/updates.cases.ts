@@ -1,6 +1,6 @@
 /** Calls of the other scripts below updates/ and every status they can end in. */
 import { expect } from 'vitest';
-import { chatText } from '../../src/store/keys.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, ids, type More, open, queue, state, stream, three, update } from './update_world.js';
 import { base, bot, direct, keys, seeds, user } from './world.js';

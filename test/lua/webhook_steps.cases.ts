@@ -1,6 +1,6 @@
 /** Calls of the script that takes a step of a delivery, and every status it can end in. */
 import { expect } from 'vitest';
-import { pack } from '../../src/store/codec.js';
+import { pack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import {
   again,

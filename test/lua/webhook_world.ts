@@ -1,7 +1,7 @@
 /** Keys, seeds and calls that the cases of webhooks share. */
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
-import { chatText } from '../../src/store/keys.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { base, bot, direct, keys, partitionOf, type Seed, seeds } from './world.js';
 

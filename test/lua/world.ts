@@ -17,8 +17,8 @@ import {
   type Origin,
   pack,
   packMessage,
-} from '../../src/store/codec.js';
-import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../src/store/keys.js';
+} from '../../src/store/core/codec.js';
+import { type ChatRef, chatText, directChat, makeKeys, sharedChat } from '../../src/store/core/keys.js';
 
 export const scripts = readScripts(fileURLToPath(new URL('../../lua', import.meta.url)));
 export const keys = makeKeys(8);

@@ -1,7 +1,7 @@
 /** Calls of the scripts that let a person through to a bot, by what is known of who may write to it. */
 import { expect } from 'vitest';
-import { pack, packMessageTail } from '../../src/store/codec.js';
-import { chatText } from '../../src/store/keys.js';
+import { pack, packMessageTail } from '../../src/store/core/codec.js';
+import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import {
   base,

@@ -11,7 +11,7 @@ import { checkCommands } from '../../src/rules/commands.js';
 import { languages } from '../../src/rules/identity_texts.js';
 import { codePointLength } from '../../src/rules/text.js';
 import { fillTokens } from '../../src/rules/token_entity.js';
-import type { Notice } from '../../src/store/notices.js';
+import type { Notice } from '../../src/store/accounts/notices.js';
 
 const keys = Object.keys(texts.en) as TextKey[];
 const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();

@@ -2,9 +2,9 @@
 import { managementIdentity } from '../../src/manage/identity.js';
 import { createManager, type Manager } from '../../src/manage/manager.js';
 import { noticeMessage } from '../../src/manage/notices.js';
-import type { Profile } from '../../src/store/codec.js';
-import { directChat } from '../../src/store/keys.js';
-import { readUpdate, type UpdateEntry } from '../../src/store/queues.js';
+import type { Profile } from '../../src/store/core/codec.js';
+import { directChat } from '../../src/store/core/keys.js';
+import { readUpdate, type UpdateEntry } from '../../src/store/updates/queues.js';
 import {
   makeUser,
   type Person,

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { exitOf, freePort } from '../../src/local/processes.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { openEvents } from '../clients/event_source.js';
 import { keepBooks } from '../delivery/world.js';
 import { findProgram } from '../support/proxies.js';

@@ -1,7 +1,7 @@
 /** The whole service on a Redis Cluster: across masters, without one of them, while a slot moves, and after a failover. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { type EventSource, eventually, openEvents } from '../clients/event_source.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 import {

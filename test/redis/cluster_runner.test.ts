@@ -4,7 +4,7 @@ import { checkRedis } from '../../src/redis/check.js';
 import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import { readRedirection, readSlots } from '../../src/redis/slots.js';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 
 const keys = makeKeys(64);

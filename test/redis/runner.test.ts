@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
-import { pack, packMessageTail } from '../../src/store/codec.js';
-import { directChat, makeKeys } from '../../src/store/keys.js';
+import { pack, packMessageTail } from '../../src/store/core/codec.js';
+import { directChat, makeKeys } from '../../src/store/core/keys.js';
 import { type FreshRedis, freshRedis } from '../support/servers.js';
 
 /** Between client and Redis. `cut` ends the connection once a command that holds the text has been passed on. */

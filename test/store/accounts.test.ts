@@ -1,6 +1,6 @@
 /** Accounts whose end is cut off somewhere: whoever comes next removes the rest, and nothing that was on its way stays. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { directChat } from '../../src/store/keys.js';
+import { directChat } from '../../src/store/core/keys.js';
 import {
   makeBot,
   makeUser,

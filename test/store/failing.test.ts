@@ -1,6 +1,6 @@
 /** Owners are told of a webhook that has failed for an hour, once (behaviour §10). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { NewAttempt } from '../../src/store/attempts.js';
+import type { NewAttempt } from '../../src/store/webhooks/attempts.js';
 import {
   makeBot,
   makeUser,

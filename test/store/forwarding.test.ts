@@ -1,7 +1,7 @@
 /** Updates for bots of other partitions: each enters each queue once and in order, whoever forwards and whoever dies. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import type { ChatRef } from '../../src/store/keys.js';
+import type { ChatRef } from '../../src/store/core/keys.js';
 import { eventually, gate } from '../journal/support.js';
 import {
   makeBot,

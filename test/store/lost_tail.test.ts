@@ -3,8 +3,8 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import type { User } from '../../src/store/control.js';
-import { sharedChat } from '../../src/store/keys.js';
+import type { User } from '../../src/store/core/control.js';
+import { sharedChat } from '../../src/store/core/keys.js';
 import { eventually } from '../journal/support.js';
 import { expectSameRows } from '../support/rows.js';
 import {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { pack, unpack } from '../../src/store/codec.js';
+import { pack, unpack } from '../../src/store/core/codec.js';
 import { eventually, gate } from '../journal/support.js';
 import {
   evict,

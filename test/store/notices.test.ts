@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Notice } from '../../src/store/notices.js';
+import type { Notice } from '../../src/store/accounts/notices.js';
 import {
   makeBot,
   makeUser,

@@ -5,8 +5,8 @@ const { connectRedis } = await load('redis/connection');
 const { createRunner } = await load('redis/scripts');
 const { createPool } = await load('postgres/pool');
 const { asDatabase } = await load('postgres/sql');
-const { makeKeys } = await load('store/keys');
-const { createSecrets } = await load('store/secrets');
+const { makeKeys } = await load('store/core/keys');
+const { createSecrets } = await load('store/core/secrets');
 const { createStore } = await load('store/store');
 
 const connection = connectRedis({ url: redisUrl, name: 'child' });

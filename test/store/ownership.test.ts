@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
-import { directChat } from '../../src/store/keys.js';
+import { directChat } from '../../src/store/core/keys.js';
 import { eventually, gate } from '../journal/support.js';
 import {
   makeBot,

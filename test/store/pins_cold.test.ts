@@ -1,9 +1,9 @@
 /** Pins, edits and what messages are about, when Redis no longer holds them (interface §3, §4.3.5). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Media } from '../../src/store/codec.js';
-import type { ChatRef } from '../../src/store/keys.js';
-import type { NewMessage, Sender } from '../../src/store/messages.js';
-import type { Change } from '../../src/store/streams.js';
+import type { Change } from '../../src/store/chats/streams.js';
+import type { Media } from '../../src/store/core/codec.js';
+import type { ChatRef } from '../../src/store/core/keys.js';
+import type { NewMessage, Sender } from '../../src/store/messages/messages.js';
 import { eventually } from '../clients/event_source.js';
 import {
   chatKeys,

@@ -16,11 +16,11 @@ import {
   packMessageTail,
   unpack,
   unpackMessage,
-} from '../../src/store/codec.js';
-import { cursorText, parseCursor } from '../../src/store/cursors.js';
-import { chatText, directChat, parseChat, sharedChat } from '../../src/store/keys.js';
-import { layPartitions } from '../../src/store/partitions.js';
-import { createSecrets } from '../../src/store/secrets.js';
+} from '../../src/store/core/codec.js';
+import { cursorText, parseCursor } from '../../src/store/core/cursors.js';
+import { chatText, directChat, parseChat, sharedChat } from '../../src/store/core/keys.js';
+import { layPartitions } from '../../src/store/core/partitions.js';
+import { createSecrets } from '../../src/store/core/secrets.js';
 
 const versionMax = limits.versions_per_incarnation * limits.incarnations_max;
 const id = fc.integer({ min: 1, max: limits.id_max - 1 });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { kindBit, updateMask } from '../../src/rules/update_kinds.js';
-import { type ChatRef, partitionOfPost } from '../../src/store/keys.js';
+import { type ChatRef, partitionOfPost } from '../../src/store/core/keys.js';
 import { viewUpdate } from '../../src/view/updates.js';
 import { eventually } from '../journal/support.js';
 import {

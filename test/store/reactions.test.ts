@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { watchReactions } from '../../src/api/post_stream.js';
 import { viewReactions } from '../../src/api/posts.js';
 import { limits } from '../../src/limits.js';
-import type { User } from '../../src/store/control.js';
-import { partitionOfPost, postNumber } from '../../src/store/keys.js';
+import type { User } from '../../src/store/core/control.js';
+import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import { eventually } from '../journal/support.js';
 import { evict, makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 

@@ -9,9 +9,9 @@ import { newKey } from '../../src/files/blob_store.js';
 import { createFileIds } from '../../src/files/file_id.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
-import type { MediaType } from '../../src/store/codec.js';
-import type { User } from '../../src/store/control.js';
-import type { ChatRef } from '../../src/store/keys.js';
+import type { MediaType } from '../../src/store/core/codec.js';
+import type { User } from '../../src/store/core/control.js';
+import type { ChatRef } from '../../src/store/core/keys.js';
 import { call, dieUnnoted, type Upload } from '../support/keyed.js';
 import {
   evict,

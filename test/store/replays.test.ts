@@ -5,9 +5,9 @@ import { createRecorder } from '../../src/delivery/recorder.js';
 import { beginningOf, shownAnswer } from '../../src/delivery/redact.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
-import type { Delivery } from '../../src/store/deliveries.js';
-import { allDead } from '../../src/store/replays.js';
-import { packUpdate, unpackUpdate } from '../../src/store/update_record.js';
+import { packUpdate, unpackUpdate } from '../../src/store/updates/update_record.js';
+import type { Delivery } from '../../src/store/webhooks/deliveries.js';
+import { allDead } from '../../src/store/webhooks/replays.js';
 import {
   makeDirect,
   poll,

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { directChat, sharedChat } from '../../src/store/keys.js';
-import type { StoredMessage } from '../../src/store/stored_message.js';
+import { directChat, sharedChat } from '../../src/store/core/keys.js';
+import type { StoredMessage } from '../../src/store/core/stored_message.js';
 import {
   chatKeys,
   evict,

@@ -1,7 +1,7 @@
 /** Event streams at the store: what a stream may show does not rest on hints. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import type { StreamListener } from '../../src/store/streams.js';
+import type { StreamListener } from '../../src/store/chats/streams.js';
 import { eventually } from '../clients/event_source.js';
 import { makeUser, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 

@@ -1,5 +1,5 @@
 /** What tests do to the queues of updates that no call does. */
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from './cluster.js';
 import type { Service } from './service.js';
 

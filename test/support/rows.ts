@@ -1,9 +1,9 @@
 /** Compares what Redis holds with the rows of Postgres, entity by entity. */
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
-import { unpack, unpackMessage } from '../../src/store/codec.js';
-import { chatText, postId } from '../../src/store/keys.js';
-import { uuidText } from '../../src/store/post_record.js';
+import { unpack, unpackMessage } from '../../src/store/core/codec.js';
+import { chatText, postId } from '../../src/store/core/keys.js';
+import { uuidText } from '../../src/store/core/post_record.js';
 import type { TestNode } from './store.js';
 
 interface Row {

@@ -1,9 +1,9 @@
 /** A random workload of all calls that change chats, and what was acknowledged of it. */
 import { ApiError } from '../../src/errors.js';
-import type { Content, Media } from '../../src/store/codec.js';
-import type { User } from '../../src/store/control.js';
-import { type ChatRef, isDirect } from '../../src/store/keys.js';
-import type { Edit, NewMessage, Sender } from '../../src/store/messages.js';
+import type { Content, Media } from '../../src/store/core/codec.js';
+import type { User } from '../../src/store/core/control.js';
+import { type ChatRef, isDirect } from '../../src/store/core/keys.js';
+import type { Edit, NewMessage, Sender } from '../../src/store/messages/messages.js';
 import { makeBot, makeDirect, makeUser, type Person, type TestNode, text } from './store.js';
 
 /** mulberry32: a failure is run again by its seed. */

@@ -1,7 +1,7 @@
 /** Two people and a grammY bot, each seen live in the other's window: the short form of the browser tests. */
 import { Bot, InlineKeyboard } from 'grammy';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { makeKeys } from '../../src/store/keys.js';
+import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
 import { createFront } from '../support/role_process.js';

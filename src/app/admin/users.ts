@@ -4,7 +4,7 @@ import { defineAdminEndpoint } from '../../api/endpoint.js';
 import { confirm, externalSubject, personName, userId, username } from '../../api/fields.js';
 import { done, issuedToken, userWithToken } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
-import { userProfile } from '../../store/chats.js';
+import { userProfile } from '../../store/chats/chats.js';
 import { viewPerson } from '../../view/users.js';
 
 export const createUser = defineAdminEndpoint({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { ownedBotList } from '../../api/results.js';
-import { botProfile } from '../../store/profiles.js';
+import { botProfile } from '../../store/core/profiles.js';
 import { viewBot } from '../../view/bots.js';
 
 export const listBots = defineEndpoint({

@@ -5,7 +5,7 @@ import { botPage } from '../../api/results.js';
 import { fail } from '../../errors.js';
 import { commandsFor } from '../../rules/commands.js';
 import { textIn } from '../../rules/identity_texts.js';
-import { botProfile } from '../../store/profiles.js';
+import { botProfile } from '../../store/core/profiles.js';
 import { viewBotPage } from '../../view/bots.js';
 
 export const showBot = defineEndpoint({

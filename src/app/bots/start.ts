@@ -5,8 +5,8 @@ import { message } from '../../api/results.js';
 import { optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { directChat } from '../../store/keys.js';
-import { botProfile } from '../../store/profiles.js';
+import { directChat } from '../../store/core/keys.js';
+import { botProfile } from '../../store/core/profiles.js';
 import { viewMessage } from '../../view/messages.js';
 
 const payload = z

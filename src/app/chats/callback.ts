@@ -3,7 +3,7 @@ import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, appMessageId } from '../../api/fields.js';
 import { pressedQuery } from '../../api/results.js';
-import { userProfile } from '../../store/chats.js';
+import { userProfile } from '../../store/chats/chats.js';
 
 export const pressButton = defineEndpoint({
   verb: 'POST',

@@ -6,7 +6,7 @@ import { appChatId } from '../../api/fields.js';
 import { readableChat } from '../../api/reading.js';
 import { done } from '../../api/results.js';
 import { fail } from '../../errors.js';
-import { isDirect } from '../../store/keys.js';
+import { isDirect } from '../../store/core/keys.js';
 
 const params = z.object({ chat_id: appChatId });
 

@@ -9,10 +9,10 @@ import { integer, json, optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { rightNames, rightsOf } from '../../rules/rights.js';
-import { userProfile } from '../../store/chats.js';
-import type { User } from '../../store/control.js';
-import { isDirect } from '../../store/keys.js';
-import { botProfile } from '../../store/profiles.js';
+import { userProfile } from '../../store/chats/chats.js';
+import type { User } from '../../store/core/control.js';
+import { isDirect } from '../../store/core/keys.js';
+import { botProfile } from '../../store/core/profiles.js';
 import type { Store } from '../../store/store.js';
 import { viewPerson } from '../../view/users.js';
 

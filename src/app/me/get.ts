@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { user } from '../../api/results.js';
-import { userProfile } from '../../store/chats.js';
+import { userProfile } from '../../store/chats/chats.js';
 import { viewPerson } from '../../view/users.js';
 
 export const getSelf = defineEndpoint({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { user } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
-import { userProfile } from '../../store/chats.js';
+import { userProfile } from '../../store/chats/chats.js';
 import { viewPerson } from '../../view/users.js';
 
 export const updateSelf = defineEndpoint({

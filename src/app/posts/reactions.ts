@@ -7,7 +7,7 @@ import { postName, postOf, reactionPayload } from '../../api/posts.js';
 import { answer, optional, text } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { heart, reactionEmoji } from '../../rules/emoji.js';
-import { userProfile } from '../../store/chats.js';
+import { userProfile } from '../../store/chats/chats.js';
 import { viewPerson } from '../../view/users.js';
 
 const reactions = '/api/posts/{post}/reactions';

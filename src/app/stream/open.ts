@@ -7,10 +7,10 @@ import { boolean, optional } from '../../api/schema.js';
 import { withOwnTokens } from '../../api/shown_tokens.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import type { Profile } from '../../store/codec.js';
-import { messageFlags } from '../../store/codec.js';
-import { type ChatRef, isDirect } from '../../store/keys.js';
-import type { Change, StreamListener } from '../../store/streams.js';
+import type { Change, StreamListener } from '../../store/chats/streams.js';
+import type { Profile } from '../../store/core/codec.js';
+import { messageFlags } from '../../store/core/codec.js';
+import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import { viewMessage } from '../../view/messages.js';
 
 /** How a person names a chat. */

@@ -4,7 +4,7 @@ import { botId, numberCursor, pageSize } from '../../api/fields.js';
 import { optional } from '../../api/schema.js';
 import { deadLetterPage, discardedCount } from '../../api/webhook_results.js';
 import { limits } from '../../limits.js';
-import { botProfile } from '../../store/profiles.js';
+import { botProfile } from '../../store/core/profiles.js';
 import { viewDeadLetter } from '../../view/deliveries.js';
 
 const path = '/api/me/bots/{bot_id}/webhook/dead_letters';

@@ -5,7 +5,7 @@ import { boolean, integer, optional } from '../../api/schema.js';
 import { queuedCount } from '../../api/webhook_results.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { allDead, type ReplayAsk } from '../../store/replays.js';
+import { allDead, type ReplayAsk } from '../../store/webhooks/replays.js';
 
 interface Given {
   readonly from_update_id?: number | undefined;

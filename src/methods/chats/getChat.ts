@@ -4,7 +4,7 @@ import { botSender } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { chatInfo } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
-import { isDirect } from '../../store/keys.js';
+import { isDirect } from '../../store/core/keys.js';
 import { viewMessage } from '../../view/messages.js';
 import { viewChat } from '../../view/users.js';
 

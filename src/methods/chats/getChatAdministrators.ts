@@ -4,7 +4,7 @@ import { defineMethod } from '../../api/method.js';
 import { botChatMembers } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { fail } from '../../errors.js';
-import { isDirect } from '../../store/keys.js';
+import { isDirect } from '../../store/core/keys.js';
 import { viewMember } from '../../view/members.js';
 
 /** The people who manage a chat, and the bot itself if it does: bots are not shown to one another. */

@@ -4,7 +4,7 @@ import { defineMethod } from '../../api/method.js';
 import { botChatMember } from '../../api/results.js';
 import { chatId, integer } from '../../api/schema.js';
 import { fail } from '../../errors.js';
-import { isDirect } from '../../store/keys.js';
+import { isDirect } from '../../store/core/keys.js';
 import { viewMember } from '../../view/members.js';
 
 /** What someone is in a chat that the bot is in; who never was there counts as one who left. */

@@ -5,7 +5,7 @@ import { defineMethod } from '../../api/method.js';
 import { done } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
 import { fail } from '../../errors.js';
-import { isDirect } from '../../store/keys.js';
+import { isDirect } from '../../store/core/keys.js';
 
 export const leaveChat = defineMethod({
   name: 'leaveChat',

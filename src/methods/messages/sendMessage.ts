@@ -20,7 +20,7 @@ import {
   replyMarkup,
   replyParameters,
 } from '../../api/schema.js';
-import { messageFlags } from '../../store/codec.js';
+import { messageFlags } from '../../store/core/codec.js';
 import { viewMessage } from '../../view/messages.js';
 
 /** Sends a text message (behaviour §4). */

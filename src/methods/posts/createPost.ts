@@ -6,8 +6,8 @@ import { post } from '../../api/post_results.js';
 import { viewPost } from '../../api/posts.js';
 import { boolean, chatId, optional, replyMarkup } from '../../api/schema.js';
 import { fail } from '../../errors.js';
-import { messageFlags } from '../../store/codec.js';
-import { isDirect } from '../../store/keys.js';
+import { messageFlags } from '../../store/core/codec.js';
+import { isDirect } from '../../store/core/keys.js';
 
 /** Publishes a post in a channel: the same as sending a message there, answered with the Post (behaviour §8). */
 export const createPost = defineMethod({

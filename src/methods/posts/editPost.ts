@@ -11,8 +11,8 @@ import { post } from '../../api/post_results.js';
 import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
 import { replyMarkup } from '../../api/schema.js';
 import { ApiError } from '../../errors.js';
-import { partitionOfPost } from '../../store/keys.js';
-import type { PostState } from '../../store/posts.js';
+import { partitionOfPost } from '../../store/core/keys.js';
+import type { PostState } from '../../store/posts/posts.js';
 
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
 export const editPost = defineMethod({

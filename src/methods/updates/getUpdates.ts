@@ -5,7 +5,7 @@ import { updateList } from '../../api/results.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
-import type { Bot } from '../../store/control.js';
+import type { Bot } from '../../store/core/control.js';
 import { viewUpdate } from '../../view/updates.js';
 
 /** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */

@@ -1,0 +1,41 @@
+/** Taking messages out of chats whoever wrote them: for their age, or because an account has ended. */
+import { limits } from '../../limits.js';
+import type { MessageRecord } from '../core/codec.js';
+import { type StoreContext, uniqueText } from '../core/context.js';
+import { type ChatRef, chatText } from '../core/keys.js';
+import type { ReadBack } from '../messages/read_back.js';
+
+export interface Erased {
+  readonly id: number;
+  readonly record: Pick<MessageRecord, 'post'>;
+}
+
+/**
+ * Erases up to limits.messages_batch_max messages of a chat in one step, with the posts that they are; those who look read
+ * the chat anew. What is hot and younger than `ageMs` stays. Returns how many were there. Error: `chat_not_found`.
+ */
+export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;
+
+export function createErase({ scripts, keys }: StoreContext, readBack: ReadBack): Erase {
+  return async (chat, messages, ageMs = 0) => {
+    if (messages.length > limits.messages_batch_max) throw new RangeError(`a batch of ${messages.length}`);
+    const partition = keys.partitions.of(chat.id);
+    const record = keys.chat(chat);
+    const at = {
+      ...{ meta: keys.meta(partition), journal: keys.journal(partition) },
+      ...{ chat: record, ticket: keys.ticket(record) },
+      ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
+      ...{ message: keys.messages(chat), post: keys.postRoot(partition), acted: keys.actedRoot(partition) },
+    };
+    const items = messages.flatMap(({ id, record: { post } }) => [
+      String(id),
+      post === 0 ? '' : String(post),
+    ]);
+    const result = await readBack.complete({ chat, who: { id: 0, isBot: false } }, () =>
+      scripts.call('messages/erase', partition, at, {
+        ...{ chat: chatText(chat), age_ms: ageMs, token: uniqueText(), items },
+      }),
+    );
+    return result.erased;
+  };
+}

@@ -1,0 +1,73 @@
+/** What a person is handed of themselves, page by page (behaviour §14). What other calls tell as well is not here. */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import * as rows from '../../postgres/exports.js';
+import { unpack } from '../core/codec.js';
+import type { StoreContext } from '../core/context.js';
+import { postId } from '../core/keys.js';
+import type { ReactionRecord } from '../posts/post_cold.js';
+
+export interface ExportedReaction {
+  readonly post: number;
+  readonly emoji: string;
+  /** Unix time in seconds */
+  readonly date: number;
+}
+
+export interface Exports {
+  /** Counts an export of a person, on all nodes. Error: `too_many_requests` beyond limits.exports_in_interval_max in
+   * limits.export_interval_ms. */
+  begin(user: number): Promise<void>;
+  facts(user: number): Promise<rows.PersonFacts>;
+  /** How far the person has read a chat, as they name it. */
+  readMark(user: number, chat: number): Promise<number | undefined>;
+  notices(user: number): AsyncIterable<rows.NoticeFact>;
+  /** As far as they are in Postgres. */
+  reactions(user: number): AsyncIterable<ExportedReaction>;
+  /** Groups and channels in which the person is or was. */
+  memberships(user: number): AsyncIterable<rows.MembershipFact>;
+}
+
+const page = limits.page_size_max;
+
+/** All rows, a page at a time; `next` loads the page behind a row. */
+async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>): AsyncIterable<T> {
+  for (let last: T | undefined; ; ) {
+    const found = await next(last);
+    yield* found;
+    last = found.at(-1);
+    if (found.length < page) return;
+  }
+}
+
+export function createExports({ db, scripts, keys }: StoreContext): Exports {
+  return {
+    async begin(user) {
+      const partition = keys.partitions.of(user);
+      const { wait } = await scripts.call(
+        'limits/take',
+        partition,
+        { bucket: keys.rate(partition, `export:${user}`) },
+        {
+          calls: limits.exports_in_interval_max,
+          interval_us: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
+        },
+      );
+      if (wait > 0) fail('too_many_requests', { retry_after: Math.ceil(wait / 1_000) });
+    },
+    facts: (user) => rows.loadFacts(db, user),
+    readMark: (user, chat) => rows.loadReadMark(db, user, chat),
+    notices: (user) => paged((after) => rows.loadNotices(db, user, after?.id ?? 0, page)),
+    async *reactions(user) {
+      const none = { partition: -1, number: 0, emoji: 0 };
+      for await (const { partition, number, record } of paged<rows.ReactionFact>((after) =>
+        rows.loadReactions(db, user, after ?? none, page),
+      )) {
+        const [emoji, date] = unpack<ReactionRecord>(record);
+        yield { post: postId(partition, number), emoji, date };
+      }
+    },
+    memberships: (user) =>
+      paged((after) => rows.loadMembershipFacts(db, user, after?.chat_id ?? Number.MIN_SAFE_INTEGER, page)),
+  };
+}

@@ -1,0 +1,75 @@
+/** Who an identity provider means: people by the names that it has for them. One issuer at a time, by setting. */
+import { createHash } from 'node:crypto';
+import { fail } from '../../errors.js';
+import * as rows from '../../postgres/identities.js';
+import type { Sql } from '../../postgres/sql.js';
+import type { NewUser } from '../../postgres/users.js';
+import type { Auth } from '../access/auth.js';
+import type { StoreContext } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+import { createTextCopies } from '../core/text_copies.js';
+
+export interface Identities {
+  /** The person of a subject; a call asks on its way. Null when nobody has it. */
+  find(subject: string): Promise<number | null>;
+  /** The person of a subject that came for the first time. */
+  create(subject: string, user: NewUser): Promise<number>;
+  /** Makes a subject that of a person in place of a former one, or takes it away with null; when this returns, no node accepts
+   * a token of the former. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`. */
+  link(user: number, subject: string | null): Promise<void>;
+  /** What takes a subject for a new person: in the transaction that makes the person, and after it. Errors:
+   * `no_identity_provider`, `subject_taken`. */
+  taking(subject: string): {
+    readonly within: (sql: Sql, user: number) => Promise<void>;
+    readonly after: () => Promise<void>;
+  };
+  /** Does what a change of this row left to do. */
+  refresh(id: number): Promise<void>;
+}
+
+export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth): Identities {
+  const { db, keys, issuer } = context;
+  /** Subjects come from outside, so their keys are digests of one length. */
+  const digestOf = (of: string, subject: string) =>
+    createHash('sha256')
+      .update(JSON.stringify([of, subject]))
+      .digest('base64url');
+  const copiesOf = (of: string, subject: string) =>
+    createTextCopies(context, keys.identity, async () => {
+      const row = await rows.loadIdentity(db, of, subject);
+      return { version: row?.version ?? 0, id: row?.user_id ?? 0 };
+    });
+  const refresh = (of: string, subject: string) => copiesOf(of, subject).refresh(digestOf(of, subject));
+  const present = () => issuer ?? fail('no_identity_provider');
+
+  return {
+    async find(subject) {
+      const of = present();
+      return (await copiesOf(of, subject).read(digestOf(of, subject))) || null;
+    },
+    async create(subject, user) {
+      const of = present();
+      const id = await rows.createForSubject(db, of, subject, user);
+      await Promise.all([control.refresh('user', id), refresh(of, subject)]);
+      return id;
+    },
+    async link(user, subject) {
+      const of = present();
+      const former = (await rows.setSubject(db, of, user, subject)) ?? fail('user_not_found');
+      const changed = subject === null ? former : [...former, subject];
+      await Promise.all(changed.map((each) => refresh(of, each)));
+      if (former.length > 0) await auth.revoke(`user:${user}`);
+    },
+    taking(subject) {
+      const of = present();
+      return {
+        within: (sql, user) => rows.takeSubject(sql, of, user, subject),
+        after: () => refresh(of, subject),
+      };
+    },
+    async refresh(id) {
+      const row = await rows.loadIdentityById(db, id);
+      if (row) await refresh(row.issuer, row.subject);
+    },
+  };
+}

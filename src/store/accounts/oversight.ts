@@ -1,0 +1,52 @@
+/** What operators do with bots and people (behaviour §14). */
+import * as rows from '../../postgres/oversight.js';
+import type { Auth } from '../access/auth.js';
+import type { StoreContext } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+import type { Webhooks } from '../webhooks/webhooks.js';
+
+export interface Oversight {
+  /**
+   * Suspends a bot: when this returns, no node accepts its token and its webhook rests; what comes for it waits in its queue. Or
+   * lets it go on, with the same token. Error: `bot_not_found`.
+   */
+  suspendBot(id: number, suspended: boolean): Promise<void>;
+  /** Suspends a person: when this returns, no node accepts a token of theirs; their bots go on. Error: `user_not_found`. */
+  suspendUser(id: number, suspended: boolean): Promise<void>;
+  /** Keeps a username (without `@`) from everybody. Error: `username_taken`. */
+  reserve(username: string): Promise<void>;
+  /** Error: `username_not_reserved`. */
+  release(username: string): Promise<void>;
+  /** Reserved usernames in lower case, behind `after`. */
+  reserved(after: string, limit: number): Promise<readonly string[]>;
+}
+
+export function createOversight(
+  { db }: StoreContext,
+  parts: {
+    readonly control: ControlCopies;
+    readonly auth: Auth;
+    readonly webhooks: Pick<Webhooks, 'refresh'>;
+  },
+): Oversight {
+  const { control, auth, webhooks } = parts;
+  return {
+    async suspendBot(id, suspended) {
+      await rows.suspendBot(db, id, suspended);
+      await Promise.all([control.refresh('bot', id), webhooks.refresh(id, 0)]);
+      await auth.revoke(`bot:${id}`);
+    },
+    async suspendUser(id, suspended) {
+      await rows.suspendUser(db, id, suspended);
+      await control.refresh('user', id);
+      await auth.revoke(`user:${id}`);
+    },
+    async reserve(username) {
+      await rows.reserveName(db, username);
+    },
+    async release(username) {
+      await rows.releaseName(db, username);
+    },
+    reserved: (after, limit) => rows.loadReserved(db, after, limit),
+  };
+}

@@ -1,0 +1,95 @@
+/** People and their tokens. */
+import { randomBytes } from 'node:crypto';
+import { fail } from '../../errors.js';
+import type { Database } from '../../postgres/sql.js';
+import * as rows from '../../postgres/users.js';
+import { makeToken } from '../../rules/token.js';
+import type { Auth } from '../access/auth.js';
+import type { StoreContext } from '../core/context.js';
+import type { ControlCopies, User } from '../core/control.js';
+import type { Identities } from './identities.js';
+
+export type { NewUser } from '../../postgres/users.js';
+
+export interface Users {
+  /** Null when there is no such person. */
+  find(id: number): Promise<User | null>;
+  /** The person who has this username, without `@`. */
+  findByUsername(username: string): Promise<User | null>;
+  /** With a subject, for people whom the identity provider knows by it. Errors: `username_taken`, `subject_taken`,
+   * `no_identity_provider`. */
+  create(user: rows.NewUser, subject?: string): Promise<{ readonly user: User; readonly token: string }>;
+  /** Sets the language that bots are told and texts are chosen by. When this returns, every node knows it. Error:
+   * `user_not_found`. */
+  setLanguage(id: number, language: string): Promise<User>;
+  /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
+  addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
+  /** Without their secrets, which are kept as digests alone. */
+  tokens(id: number): Promise<readonly rows.UserTokenRow[]>;
+  /** When this returns, no node accepts that token. Error: `token_not_found`. */
+  removeToken(id: number, which: { readonly id: number } | { readonly name: string }): Promise<void>;
+  /** When this returns, no node accepts any token the person had. Error: `user_not_found`. */
+  removeTokens(id: number): Promise<void>;
+}
+
+/** `anew` is the database for what every run of a call does again. */
+export function createUsers(
+  context: StoreContext,
+  anew: Database,
+  control: ControlCopies,
+  auth: Auth,
+  identities: Identities,
+): Users {
+  const { db, secrets } = context;
+  const newToken = (id: number) => makeToken('user', id, randomBytes(32));
+  /** A token is told to who runs the call: one that a former run made gets another secret. */
+  async function issue(user: number, name: string, on: Database): Promise<{ id: number; token: string }> {
+    const token = newToken(user);
+    const lookup = secrets.lookup(token);
+    const made = (await rows.addUserToken(on, user, name, lookup)) ?? fail('user_not_found');
+    const isOwn = made.lookup === lookup.toString('base64');
+    if (!isOwn && !(await rows.replaceUserToken(anew, user, made.id, lookup))) fail('token_not_found');
+    await control.refresh('user', user);
+    return { id: made.id, token };
+  }
+  return {
+    find: (id) => control.read('user', id),
+    async findByUsername(username) {
+      const id = await rows.findName(db, username);
+      return id === null ? null : control.read('user', id);
+    },
+    async create(user, subject) {
+      let token = '';
+      const linked = subject === undefined ? undefined : identities.taking(subject);
+      const lookupFor = (made: number) => {
+        token = newToken(made);
+        return secrets.lookup(token);
+      };
+      const id = await rows.createUser(db, user, lookupFor, linked?.within);
+      await linked?.after();
+      // A former run of the call made it, and its token is kept as a digest alone.
+      if (token === '') ({ token } = await issue(id, '', anew));
+      const created = await control.read('user', id);
+      return { user: created as User, token };
+    },
+    async setLanguage(id, language) {
+      if (!(await rows.setUserLanguage(db, id, language))) fail('user_not_found');
+      await control.refresh('user', id);
+      // Nodes remember whom a token stands for, their language too.
+      await auth.revoke(`user:${id}`);
+      return (await control.read('user', id)) ?? fail('user_not_found');
+    },
+    addToken: (id, name = '') => issue(id, name, db),
+    tokens: (id) => rows.loadUserTokens(db, id),
+    async removeToken(id, which) {
+      if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
+      await control.refresh('user', id);
+      await auth.revoke(`user:${id}`);
+    },
+    async removeTokens(id) {
+      if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');
+      await control.refresh('user', id);
+      await auth.revoke(`user:${id}`);
+    },
+  };
+}

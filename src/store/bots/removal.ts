@@ -1,0 +1,78 @@
+/** The end of a bot: what follows once its row is nobody's. */
+
+import { limits } from '../../limits.js';
+import { loadMemberships } from '../../postgres/members.js';
+import { askAgain, deleteBot, loadGone } from '../../postgres/removal.js';
+import type { Auth } from '../access/auth.js';
+import type { Chats } from '../chats/chats.js';
+import type { StoreContext } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+import { sharedChat } from '../core/keys.js';
+import type { Webhooks } from '../webhooks/webhooks.js';
+
+export interface Removal {
+  /**
+   * Deletes a bot: when this returns, no node accepts its token, nobody gets a message through to it, and its webhook and what
+   * waited are gone. It leaves its groups and channels, at once or if they are many in the seconds after. Its messages stay, and
+   * its username is kept from everybody for limits.deleted_username_hold_ms. Errors: `bot_not_found`, `not_bot_owner`.
+   */
+  remove(owner: number, id: number): Promise<void>;
+}
+
+export interface RemovalFollowing {
+  /** Does what follows the commit; all of it may be repeated. `revoked` says that no node accepts its token any more. */
+  follow(id: number, revoked?: boolean): Promise<void>;
+}
+
+export function createRemovalFollowing(
+  { db, scripts, keys }: StoreContext,
+  parts: {
+    readonly control: ControlCopies;
+    readonly auth: Auth;
+    readonly webhooks: Pick<Webhooks, 'refresh'>;
+    readonly chats: Pick<Chats, 'putMember'>;
+  },
+): RemovalFollowing {
+  const { control, auth, webhooks, chats } = parts;
+
+  async function closeQueue(id: number, version: number): Promise<void> {
+    const partition = keys.partitions.of(id);
+    const at = {
+      meta: keys.meta(partition),
+      state: keys.queueState(id),
+      queue: keys.queue(id),
+      marks: keys.queueMarks(id),
+    };
+    await scripts.call('updates/close_queue', partition, at, { version });
+  }
+
+  async function leaveChats(id: number): Promise<void> {
+    const chatIds = await loadMemberships(db, id, limits.memberships_ended_at_once);
+    for (const chat of chatIds) {
+      await chats.putMember(sharedChat(chat), { id, is_bot: true }, 'left', {});
+    }
+    if (chatIds.length === limits.memberships_ended_at_once) await askAgain(db, id);
+  }
+
+  return {
+    async follow(id, revoked = false) {
+      const gone = await loadGone(db, id);
+      if (!gone) return;
+      if (!revoked) {
+        await control.refresh('bot', id);
+        await auth.revoke(`bot:${id}`);
+      }
+      // Its own version asks to drop what waits.
+      await webhooks.refresh(id, gone.version);
+      await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
+      await leaveChats(id);
+    },
+  };
+}
+
+export const createRemoval = ({ db }: StoreContext, following: RemovalFollowing): Removal => ({
+  async remove(owner, id) {
+    await deleteBot(db, id, owner, limits.deleted_username_hold_ms);
+    await following.follow(id);
+  },
+});

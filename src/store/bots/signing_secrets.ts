@@ -1,0 +1,54 @@
+/** The secrets that sign what webhooks are sent, as owners read and rotate them (behaviour §10). */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { ensureWebhook, loadOwnWebhook, rotateSigning, type WebhookRow } from '../../postgres/webhooks.js';
+import type { StoreContext } from '../core/context.js';
+import { makeSigningSecret } from '../core/secrets.js';
+import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';
+import type { Bots } from './bots.js';
+
+export interface SigningSecret {
+  /** `whsec_` and base64 */
+  readonly secret: string;
+  /** ms, until when the former one signs too; null when there is none */
+  readonly formerUntil: number | null;
+}
+
+export interface SigningSecrets {
+  /** Makes one for a bot that has none. Errors: `bot_not_found`, `not_bot_owner`. */
+  show(owner: number, bot: number): Promise<SigningSecret>;
+  /** The former one goes on signing for limits.webhook_secret_rotation_ms. Errors: `bot_not_found`, `not_bot_owner`. */
+  rotate(owner: number, bot: number): Promise<SigningSecret>;
+}
+
+export function createSigningSecrets(
+  { db, secrets }: StoreContext,
+  bots: Pick<Bots, 'owned'>,
+  webhooks: Pick<Webhooks, 'refresh'>,
+): SigningSecrets {
+  const sealed = (bot: number) => secrets.seal(makeSigningSecret(), sealedFor(bot, 'signing'));
+  const shown = (bot: number, row: WebhookRow): SigningSecret => ({
+    secret: secrets.open(row.signing_box, sealedFor(bot, 'signing')),
+    formerUntil: (row.former_until ?? 0) > Date.now() ? row.former_until : null,
+  });
+
+  return {
+    async show(owner, bot) {
+      await bots.owned(owner, bot);
+      // Ownership may have changed since it was looked at.
+      const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
+      if (own.made) await webhooks.refresh(bot, 0);
+      return shown(bot, own.row);
+    },
+    async rotate(owner, bot) {
+      await bots.owned(owner, bot);
+      // Ownership may have changed since it was looked at.
+      if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
+        return fail('not_bot_owner');
+      // A delivery that is under way reads the settings again when their version moves.
+      await webhooks.refresh(bot, 0);
+      const row = await loadOwnWebhook(db, bot, owner);
+      return row ? shown(bot, row) : fail('not_bot_owner');
+    },
+  };
+}

@@ -1,0 +1,239 @@
+/** Chats: their records in Redis, who is in them, and how they are opened. */
+import { fail } from '../../errors.js';
+import * as rows from '../../postgres/chats.js';
+import { type Profile, pack, unpack } from '../core/codec.js';
+import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import type { ControlCopies, Member } from '../core/control.js';
+import { type ChatRef, directChat, isDirect, sharedChat } from '../core/keys.js';
+import { createNames } from '../core/names.js';
+import { userProfile } from '../core/profiles.js';
+import type { Forwarder } from '../updates/forwarder.js';
+import { createMembers, type Members } from './members.js';
+
+export interface ChatState {
+  readonly chat: ChatRef;
+  /** last message id */
+  readonly newest: number;
+  /** of the user of a direct chat, of the chat otherwise */
+  readonly profile: Profile;
+  readonly bots: readonly number[];
+  readonly kind: ChatKind;
+  /** id of the pinned message; 0 for none */
+  readonly pinned: number;
+}
+
+/** `private` is a channel that only its members see; `blocked` a direct chat whose user blocked the bot. */
+export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
+
+export interface Chats extends Members {
+  /** Reads a chat, filling its record if it was cold. Null when there is no such chat. */
+  find(chat: ChatRef): Promise<ChatState | null>;
+  /** Fills a record that a script missed and left this ticket for. False when there is no such chat. */
+  fill(chat: ChatRef, ticket: string): Promise<boolean>;
+  /** Copies a committed change of profile or bots. */
+  refresh(chat: ChatRef): Promise<void>;
+  /** Copies the username of a chat that was made or renamed. */
+  refreshName(chat: number): Promise<void>;
+  /** Opens the direct chat of a bot and a user, if it is not open, and unblocks the bot. Errors: `bot_not_found`,
+   * `cant_write_to_bot`, `too_many_chats`. */
+  openDirect(bot: number, user: number): Promise<void>;
+  /** Creates a group or channel. Channels, and groups with a username, are public unless told otherwise. Errors: `username_taken`, `too_many_chats`. */
+  create(
+    type: 'group' | 'channel',
+    title: string,
+    creator: number,
+    more?: { readonly username?: string | undefined; readonly private?: boolean | undefined },
+  ): Promise<ChatRef>;
+  /** The public group or channel that has this username, without `@`. */
+  findByUsername(username: string): Promise<ChatRef | null>;
+  /** Members in the order of their ids, above `after`. */
+  members(chat: ChatRef, after: number, limit: number): Promise<rows.MemberRow[]>;
+  /** Shows an action of a bot to those who look. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`. */
+  showAction(chat: ChatRef, bot: number, action: string): Promise<void>;
+  /** The membership of a person or bot in a group or channel. */
+  member(chat: ChatRef, who: number): Promise<Member>;
+  /** Chats of a user: direct ones first. */
+  listOf(user: number): Promise<ChatRef[]>;
+}
+
+/** Begins a hint that shows an action instead of telling of a change. */
+export const actionHint = 'action ';
+
+/** Whether one of this status is in the chat. */
+export const isPresent = (status: string): boolean =>
+  status === 'creator' || status === 'administrator' || status === 'member';
+
+export { userProfile };
+
+export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
+  const { db, scripts, keys, hotTtlMs } = context;
+  const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
+  const keysOf = (chat: ChatRef) => {
+    const key = keys.chat(chat);
+    return { chat: key, ticket: keys.ticket(key) };
+  };
+  const metaOf = (chat: ChatRef) => ({ meta: keys.meta(partitionOf(chat)) });
+
+  /** What Postgres knows of a chat's own record. */
+  async function load(chat: ChatRef) {
+    if (isDirect(chat)) {
+      const [row, user] = await Promise.all([
+        rows.loadDirectChat(db, chat.id, chat.user),
+        control.read('user', chat.user),
+      ]);
+      if (!row) return null;
+      const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
+      // While the chat of one whose account has ended is erased, it has nobody's name.
+      const profile = user ? userProfile(user) : { id: chat.user, n: '' };
+      return { ...row, profile, kind, bots: '' };
+    }
+    const row = await rows.loadChat(db, chat.id);
+    if (!row) return null;
+    const profile: Profile = {
+      id: row.id,
+      t: row.type,
+      n: row.title,
+      m: row.member_count,
+      ...(row.username === null ? {} : { u: row.username }),
+    };
+    const kind: ChatKind = row.type === 'channel' && row.private ? 'private' : row.type;
+    return {
+      incarnation: row.incarnation,
+      profile,
+      version: row.version,
+      kind,
+      bots: row.bots.join(','),
+    };
+  }
+
+  async function fill(chat: ChatRef, ticket: string): Promise<boolean> {
+    const [row, sequence, pin] = await Promise.all([
+      load(chat),
+      rows.loadSequence(db, chat.id, chat.user),
+      rows.loadPin(db, chat.id, chat.user),
+    ]);
+    if (!row) return false;
+    const changed = Math.max(sequence?.version ?? 0, pin?.version ?? 0);
+    await scripts.call(
+      'chats/fill',
+      partitionOf(chat),
+      { ...metaOf(chat), ...keysOf(chat), changes: keys.changes(chat) },
+      {
+        token: ticket,
+        sequence: pack([
+          String(sequence?.last_message_id ?? 0),
+          String(changed),
+          String(Math.max(row.incarnation, sequence?.incarnation ?? 0)),
+          String(pin?.record ? unpack<[number]>(pin.record)[0] : 0),
+        ]),
+        profile: pack(row.profile),
+        profile_version: row.version,
+        kind: row.kind,
+        bots: row.bots,
+        ttl_ms: hotTtlMs,
+      },
+    );
+    return true;
+  }
+
+  async function refresh(chat: ChatRef): Promise<void> {
+    const row = await load(chat);
+    if (!row) return;
+    await scripts.call(
+      'chats/refresh',
+      partitionOf(chat),
+      { ...keysOf(chat), channel: keys.chatChannel(chat) },
+      { profile: pack(row.profile), profile_version: row.version, kind: row.kind, bots: row.bots },
+    );
+  }
+
+  const members = createMembers(context, control, forwarder, { fill, refresh });
+  const names = createNames(context);
+
+  return {
+    ...members,
+    fill,
+    refresh,
+    findByUsername: names.find,
+    refreshName: names.refresh,
+    async find(chat) {
+      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        const found = await scripts.call(
+          'chats/miss',
+          partitionOf(chat),
+          { ...metaOf(chat), ...keysOf(chat) },
+          {
+            token: uniqueText(),
+          },
+        );
+        if (found.status === 'ok') {
+          const bots = found.bots === '' ? [] : found.bots.split(',').map(Number);
+          const kind = found.kind as ChatKind;
+          return {
+            ...{ chat, newest: found.seq, profile: unpack<Profile>(found.profile), bots, kind },
+            pinned: found.pin,
+          };
+        }
+        if (!(await fill(chat, found.ticket))) return null;
+      }
+      return fail('unavailable', { retry_after: 1 });
+    },
+    async openDirect(bot, user) {
+      const chat = directChat(bot, user);
+      if (await rows.openDirectChat(db, bot, user, partitionOf(chat))) {
+        await Promise.all([refresh(chat), control.refresh('chats', user)]);
+      } else {
+        await members.setBlocked(bot, user, false);
+      }
+    },
+    async create(type, title, creator, { username, private: hidden = type === 'group' && !username } = {}) {
+      const chat = { type, title, creator, username, private: hidden };
+      const id = await rows.createChat(db, chat, (made) => keys.partitions.of(made));
+      await Promise.all([
+        control.refresh('member', id, creator),
+        control.refresh('chats', creator),
+        username === undefined ? undefined : names.refresh(id),
+      ]);
+      return sharedChat(id);
+    },
+    async showAction(chat, bot, action) {
+      const member = keys.member(chat.id, bot);
+      const key = keys.chat(chat);
+      for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+        const result = await scripts.call(
+          'chats/publish_action',
+          partitionOf(chat),
+          {
+            meta: keys.meta(partitionOf(chat)),
+            chat: key,
+            ticket: keys.ticket(key),
+            member,
+            member_ticket: keys.ticket(member),
+            channel: keys.chatChannel(chat),
+          },
+          { direct: isDirect(chat), hint: `${actionHint}${bot} ${action}`, token: uniqueText() },
+        );
+        if (result.status === 'ok') return;
+        if (result.status === 'blocked') fail('bot_blocked');
+        if (result.status === 'not_member')
+          fail(result.kind === 'group' ? 'not_group_member' : 'not_channel_member');
+        if (result.status === 'member_missing') await control.read('member', chat.id, bot);
+        if (result.status === 'chat_missing' && !(await fill(chat, result.ticket))) {
+          fail(
+            isDirect(chat) && (await control.read('user', chat.user)) ? 'cant_initiate' : 'chat_not_found',
+          );
+        }
+      }
+      fail('unavailable', { retry_after: 1 });
+    },
+    async member(chat, who) {
+      return (await control.read('member', chat.id, who)) ?? { status: 'none', rights: {}, isBot: false };
+    },
+    members: (chat, after, limit) => rows.loadMembers(db, chat.id, after, limit),
+    async listOf(user) {
+      const list = await control.read('chats', user);
+      if (!list) return [];
+      return [...list.direct.map((bot) => directChat(bot, user)), ...list.shared.map(sharedChat)];
+    },
+  };
+}

@@ -1,0 +1,143 @@
+/** Who is in a chat: changes commit in Postgres, then reach the copies, then the bots hear of them. */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import type { MemberRow, MemberStatus } from '../../postgres/chats.js';
+import * as rows from '../../postgres/members.js';
+import { messageKinds, type Profile, pack, packMessage } from '../core/codec.js';
+import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import type { Administrator, ControlCopies } from '../core/control.js';
+import { type ChatRef, chatText, directChat, sharedChat } from '../core/keys.js';
+import { botProfile, userProfile } from '../core/profiles.js';
+import type { Forwarder } from '../updates/forwarder.js';
+
+/** What an update on a member carries in the service part of its record. */
+export interface MemberChange {
+  readonly who: Profile;
+  readonly was: rows.Standing;
+  readonly became: rows.Standing;
+}
+
+export interface Members {
+  /**
+   * Sets the status of a person or bot; `by` made the change, the member itself when absent. Errors: `too_many_chats`,
+   * `too_many_chat_bots`, `too_many_administrators`, `not_enough_rights` for the creator.
+   */
+  putMember(
+    chat: ChatRef,
+    member: { readonly id: number; readonly is_bot: boolean },
+    status: Exclude<MemberStatus, 'creator'>,
+    rights: Readonly<Record<string, boolean>>,
+    by?: number,
+  ): Promise<MemberRow>;
+  /** Lets a person into a public chat. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
+  join(chat: ChatRef, user: number): Promise<void>;
+  /** The creator and the administrators, in the order of their ids. */
+  administrators(chat: ChatRef): Promise<readonly Administrator[]>;
+  /** Lets a person block a bot, or no longer: while it is blocked neither writes to the other. What is so already, or was
+   * never started, stays. */
+  setBlocked(bot: number, user: number, blocked: boolean): Promise<void>;
+  /** Takes from a person what only a creator is, if they are the creator; the first administrator who is a person gets it. */
+  passOn(chat: ChatRef, from: number): Promise<void>;
+  /** Tells the bots of a chat what they have not heard of its members, in order. */
+  postEvents(chat: ChatRef): Promise<void>;
+}
+
+export function createMembers(
+  { db, scripts, keys }: StoreContext,
+  control: ControlCopies,
+  forwarder: Forwarder,
+  chats: {
+    readonly fill: (chat: ChatRef, ticket: string) => Promise<boolean>;
+    readonly refresh: (chat: ChatRef) => Promise<void>;
+  },
+): Members {
+  async function profileOf(id: number): Promise<Profile> {
+    const user = await control.read('user', id);
+    if (user) return userProfile(user);
+    const bot = await control.read('bot', id);
+    return bot ? botProfile(bot) : { id, n: '' };
+  }
+
+  /** False when the chat is gone. Whoever posts an event a second time adds nothing. */
+  async function post(chat: ChatRef, event: rows.MemberEvent): Promise<boolean> {
+    const [who, by] = await Promise.all([profileOf(event.member_id), profileOf(event.by_id)]);
+    const change: MemberChange = { who, was: event.was, became: event.became };
+    const record = packMessage({
+      ...{ version: 0, date: event.date, editedAt: 0, sender: by.id, kind: messageKinds.service, flags: 0 },
+      ...{ content: {}, markup: null, origin: { from: by, service: { ...change } }, post: 0 },
+    });
+    const partition = keys.partitions.of(chat.id);
+    const key = keys.chat(chat);
+    const at = {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
+      ...{ chat: key, ticket: keys.ticket(key), outbox: keys.outbox(partition) },
+      request: keys.request(partition, `member_event_${event.id}`),
+    };
+    const args = {
+      ...{ chat: chatText(chat), event: String(event.id), own: event.is_bot ? String(event.member_id) : '' },
+      ...{ record, from: pack(by), token: uniqueText() },
+    };
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const result = await scripts.call('chats/post_member_event', partition, at, args);
+      if (result.status === 'ok') return true;
+      if (result.status === 'chat_missing' && !(await chats.fill(chat, result.ticket))) return false;
+      if (result.status === 'outbox_full') fail('too_many_requests', { retry_after: 1 });
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  async function postEvents(chat: ChatRef): Promise<void> {
+    for (;;) {
+      const events = await rows.pendingEvents(db, chat.id, chat.user, limits.member_events_batch_max);
+      // One after the other, and all that came before: so whoever posts, each bot hears them in order.
+      for (const event of events) await post(chat, event);
+      if (events.length === 0) return;
+      await rows.removeEvents(
+        db,
+        events.map(({ id }) => id),
+      );
+      // In a direct chat messages go straight into the queue and must not overtake. What fails here is left to the sweep.
+      await forwarder.forwardAll(keys.partitions.of(chat.id)).catch(() => undefined);
+      if (events.length < limits.member_events_batch_max) return;
+    }
+  }
+
+  async function changed(chat: ChatRef, id: number, isBot: boolean): Promise<void> {
+    await Promise.all([
+      control.refresh('member', chat.id, id),
+      control.refresh('administrators', chat.id),
+      chats.refresh(chat),
+      isBot ? undefined : control.refresh('chats', id),
+    ]);
+    await postEvents(chat);
+  }
+
+  return {
+    postEvents,
+    async putMember(chat, member, status, rights, by = member.id) {
+      const row = await rows.putMember(db, chat.id, member, status, rights, by);
+      await changed(chat, member.id, member.is_bot);
+      return row;
+    },
+    async join(chat, user) {
+      if (await rows.joinChat(db, chat.id, user)) await changed(sharedChat(chat.id), user, false);
+    },
+    async passOn(chat, from) {
+      const heir = await rows.passOnChat(db, chat.id, from);
+      if (heir === false) return;
+      await control.refresh('member', chat.id, from);
+      if (heir === null) await control.refresh('administrators', chat.id);
+      else await changed(chat, heir, false);
+    },
+    async administrators(chat) {
+      return (await control.read('administrators', chat.id)) ?? [];
+    },
+    async setBlocked(bot, user, blocked) {
+      if (!(await rows.setBlocked(db, bot, user, blocked))) return;
+      const chat = directChat(bot, user);
+      await chats.refresh(chat);
+      await postEvents(chat);
+    },
+  };
+}

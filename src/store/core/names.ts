@@ -1,0 +1,37 @@
+/** Which public chat a username names: a copy in Redis, in a partition that follows from the name. */
+import { loadChat } from '../../postgres/chats.js';
+import { findName } from '../../postgres/users.js';
+import { usernameKey } from '../../rules/usernames.js';
+import type { StoreContext } from './context.js';
+import { type ChatRef, sharedChat } from './keys.js';
+import { createTextCopies, type TextRow } from './text_copies.js';
+
+export interface Names {
+  /** The public group or channel that has this username, without `@`; a call of a bot asks on its way. */
+  find(username: string): Promise<ChatRef | null>;
+  /** Copies the username of a chat. */
+  refresh(chat: number): Promise<void>;
+}
+
+export function createNames(context: StoreContext): Names {
+  const { db, keys } = context;
+
+  /** Names that nobody has, or a person or bot, stand for nothing. */
+  async function load(name: string): Promise<TextRow> {
+    const id = await findName(db, name);
+    const chat = id !== null && id < 0 ? await loadChat(db, id) : null;
+    return chat && !chat.private ? { version: chat.version, id: chat.id } : { version: 0, id: 0 };
+  }
+
+  const copies = createTextCopies(context, keys.name, load);
+  return {
+    async find(username) {
+      const id = await copies.read(usernameKey(username));
+      return id ? sharedChat(id) : null;
+    },
+    async refresh(chat) {
+      const row = await loadChat(db, chat);
+      if (row?.username) await copies.refresh(usernameKey(row.username));
+    },
+  };
+}

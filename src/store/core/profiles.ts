@@ -1,0 +1,25 @@
+/** What is shown of people and bots. */
+import { textIn } from '../../rules/identity_texts.js';
+import type { Profile } from './codec.js';
+import type { Bot, User } from './control.js';
+
+/** Of a person, on messages. */
+export const userProfile = (user: User): Profile => ({
+  id: user.id,
+  n: user.firstName,
+  ...(user.lastName === null ? {} : { l: user.lastName }),
+  ...(user.username === null ? {} : { u: user.username }),
+  ...(user.languageCode === null ? {} : { g: user.languageCode }),
+  x: user.externalId,
+});
+
+/** What is shown of a bot to those who read this language; without one, and to bots, the default. */
+export const botProfile = (
+  bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
+  language: string | null = null,
+): Profile => ({
+  id: bot.id,
+  bot: 1,
+  n: textIn(bot.names, language, bot.name),
+  ...(bot.username === '' ? {} : { u: bot.username }),
+});

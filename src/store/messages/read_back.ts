@@ -1,0 +1,118 @@
+/** Filling what a script missed from Postgres, under the ticket that it left, and calling it again. */
+import { type ErrorName, fail } from '../../errors.js';
+import { loadMessages } from '../../postgres/chats.js';
+import type { WriteAccessCopies } from '../access/write_access.js';
+import type { Chats } from '../chats/chats.js';
+import { fillAttemptsMax, type StoreContext } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+import { type ChatRef, isDirect } from '../core/keys.js';
+import type { Queues } from '../updates/queues.js';
+
+/** Whose call it is, and what it is about. */
+export interface Place {
+  readonly chat: ChatRef;
+  readonly who: { readonly id: number; readonly isBot: boolean };
+  /** The message that the call changes, and what to answer when it does not exist. */
+  readonly message?: { readonly id: number; readonly absent: ErrorName };
+}
+
+type Missing = 'chat_missing' | 'member_missing' | 'queue_missing' | 'access_missing' | 'message_missing';
+
+export interface ReadBack {
+  /**
+   * Calls a script until nothing that it needs is missing, filling in between. Errors: `chat_not_found`;
+   * `cant_initiate` when a bot writes to a person who never started it; `bot_not_found` when a person writes to a bot that was
+   * deleted; the answer for an absent message.
+   */
+  complete<R extends { readonly status: string }>(
+    place: Place,
+    call: () => Promise<R>,
+  ): Promise<Exclude<R, { readonly status: Missing }>>;
+  /** Fills one message. False when Postgres has none, or only its tombstone. */
+  message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean>;
+}
+
+export function createReadBack(
+  context: StoreContext,
+  parts: {
+    readonly chats: Chats;
+    readonly control: ControlCopies;
+    readonly queues: Queues;
+    readonly access: WriteAccessCopies;
+  },
+): ReadBack {
+  const { db, scripts, keys, hotTtlMs } = context;
+  const { chats, control, queues, access } = parts;
+
+  async function fillChat({ chat, who }: Place, ticket: string): Promise<void> {
+    if (await chats.fill(chat, ticket)) return;
+    const person = who.isBot && isDirect(chat) && (await control.read('user', chat.user));
+    fail(person ? 'cant_initiate' : 'chat_not_found');
+  }
+
+  async function fillMessage(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
+    const [row] = await loadMessages(db, chat.id, chat.user, [messageId]);
+    if (!row?.record) return false;
+    const message = keys.message(chat, messageId);
+    await scripts.call(
+      'messages/fill',
+      keys.partitions.of(chat.id),
+      { message, ticket: keys.ticket(message) },
+      { token: ticket, record: row.record, ttl_ms: hotTtlMs },
+    );
+    return true;
+  }
+
+  /** True when something was missing and may be there now. */
+  async function fill(
+    place: Place,
+    { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },
+  ): Promise<boolean> {
+    const { chat, who, message } = place;
+    switch (status) {
+      case 'chat_missing':
+        await fillChat(place, ticket);
+        return true;
+      case 'member_missing':
+        // Reading through the control copies leaves the copy that the script missed.
+        await control.read('member', chat.id, who.id);
+        return true;
+      case 'queue_missing':
+        // That of a deleted bot is not opened again.
+        if ((await control.read('bot', chat.id))?.state === 'deleted') fail('bot_not_found');
+        await queues.open(chat.id);
+        return true;
+      case 'access_missing':
+        if (!(await access.fill(chat, incarnation))) fail('bot_not_found');
+        return true;
+      case 'message_missing':
+        if (message && !(await fillMessage(chat, message.id, ticket))) fail(message.absent);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  async function persist<R extends { readonly status: string }>(
+    place: Place,
+    call: () => Promise<R>,
+    first: R,
+  ): Promise<R> {
+    let result = first;
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      if (result.status === 'ok' || !(await fill(place, result))) return result;
+      result = await call();
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  return {
+    message: fillMessage,
+    complete(place, call) {
+      // What is hot is answered without a further promise.
+      return call().then((result) =>
+        result.status === 'ok' ? result : persist(place, call, result),
+      ) as never;
+    },
+  };
+}

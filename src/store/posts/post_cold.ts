@@ -1,0 +1,137 @@
+/** What is read back of posts: a record that was missed, what one user has, and lists of reactors that grew short. */
+import { createHash } from 'node:crypto';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import * as rows from '../../postgres/posts.js';
+import type { Chats } from '../chats/chats.js';
+import { unpack } from '../core/codec.js';
+import { type StoreContext, uniqueText } from '../core/context.js';
+import type { ControlCopies } from '../core/control.js';
+import { partitionOfPost, postNumber, sharedChat } from '../core/keys.js';
+import type { PostReaction } from '../core/post_record.js';
+
+/** As the script spells it: 52 bits of the digest. */
+export const emojiColumn = (emoji: string): number =>
+  Number.parseInt(createHash('sha1').update(emoji).digest('hex').slice(0, 13), 16);
+
+export type ReactionRecord = [emoji: string, date: number, external: Buffer];
+type TallyRecord = [emoji: string, count: number, first: number, users: number];
+
+/** A page may hold those alone who took the emoji back and are not written yet. */
+const refillPagesMax = 5;
+
+/** What a script of posts found missing. */
+export interface MissingOfPost {
+  readonly status: string;
+  readonly ticket: string;
+  /** the channel, where it is not the post */
+  readonly chat?: number;
+}
+
+export interface PostReadBack {
+  /** Brings here what a script missed of a post for `who`. Error: `post_not_found`. */
+  bring(post: number, who: number, missing: MissingOfPost): Promise<void>;
+  /** What Postgres has of one user, as scripts spell it. */
+  loadOwn(post: number, user: number): Promise<string>;
+  /** Lists that removals made shorter than what is listed get those before them again. True when one was; told at once when
+   * none is. */
+  refill(post: number, reactions: readonly PostReaction[]): false | Promise<true>;
+}
+
+export function createPostReadBack(
+  context: StoreContext,
+  { chats, control }: { readonly chats: Chats; readonly control: ControlCopies },
+): PostReadBack {
+  const { db, scripts, keys, hotTtlMs, reactorsListed } = context;
+  const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
+
+  /** Fills the record of a post that was missed. */
+  async function fill(post: number, ticket: string): Promise<void> {
+    const [partition, number] = placeOf(post);
+    const row = await rows.loadPost(db, partition, number);
+    if (!row) return fail('post_not_found');
+    const [chat, message] = unpack<[string, number]>(row.record);
+    const newest = row.tallies.reduce((a, b) => (b.version > a.version ? b : a), row.tallies[0] ?? row);
+    const tallies = row.tallies.map(({ record }) => unpack<TallyRecord>(record));
+    const used = tallies.filter(([, count]) => count > 0);
+    const users = newest === row ? 0 : unpack<TallyRecord>(newest.record)[3];
+    const columns = new Map(used.map(([emoji]) => [emojiColumn(emoji), emoji]));
+    const latest = await rows.loadLatest(
+      db,
+      partition,
+      number,
+      [...columns.keys()],
+      limits.reactors_kept_max,
+    );
+    const lists = new Map<string, Buffer[]>(used.map(([emoji]) => [emoji, []]));
+    for (const { emoji, record } of latest) {
+      lists.get(columns.get(emoji) as string)?.push(unpack<ReactionRecord>(record)[2]);
+    }
+    const version = Math.max(row.version, newest.version);
+    const fields = ['c', chat, 'm', String(message), 'v', String(version), 'u', String(users)];
+    await scripts.call(
+      'posts/fill',
+      partition,
+      { meta: keys.meta(partition), post: keys.post(post), ticket: keys.ticket(keys.post(post)) },
+      {
+        token: ticket,
+        ttl_ms: hotTtlMs,
+        fields: [
+          ...fields,
+          ...used.flatMap(([emoji, count, first]) => [
+            ...[`n:${emoji}`, String(count), `f:${emoji}`, String(first), `o:${emoji}`],
+            Buffer.concat(lists.get(emoji) ?? []),
+          ]),
+        ],
+      },
+    );
+  }
+
+  async function loadOwn(post: number, user: number): Promise<string> {
+    const records = await rows.loadReactionsOf(db, ...placeOf(post), user);
+    return records.map((record) => unpack<ReactionRecord>(record)[0]).join(' ');
+  }
+
+  async function bring(post: number, who: number, missing: MissingOfPost): Promise<void> {
+    if (missing.status === 'post_missing') return fill(post, missing.ticket);
+    const chat = missing.chat as number;
+    if (missing.status === 'member_missing') await control.read('member', chat, who);
+    else if (!(await chats.fill(sharedChat(chat), missing.ticket))) fail('post_not_found');
+  }
+
+  const isShort = ({ users, count }: PostReaction) => users.length < Math.min(count, reactorsListed);
+
+  async function refillLists(post: number, short: readonly PostReaction[]): Promise<true> {
+    const [partition, number] = placeOf(post);
+    const key = keys.post(post);
+    const at = { post: key, ticket: keys.ticket(`${key}:refill`), acted: keys.acted(post) };
+    for (const { emoji } of short) {
+      const first = { token: uniqueText(), emoji, reactors: [] };
+      const { ticket: token } = await scripts.call('posts/refill', partition, at, first);
+      let behind = { emoji: emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER };
+      for (let page = 0; page < refillPagesMax; page++) {
+        const found = await rows.loadReactionPage(
+          db,
+          partition,
+          number,
+          behind,
+          true,
+          limits.reactors_kept_max,
+        );
+        const last = found.at(-1);
+        if (!last) break;
+        const reactors = found.flatMap((row) => [String(row.user_id), unpack<ReactionRecord>(row.record)[2]]);
+        const { listed } = await scripts.call('posts/refill', partition, at, { emoji, token, reactors });
+        if (listed >= reactorsListed) break;
+        behind = { emoji: last.emoji, version: last.version };
+      }
+    }
+    return true;
+  }
+
+  return {
+    bring,
+    loadOwn,
+    refill: (post, reactions) => reactions.some(isShort) && refillLists(post, reactions.filter(isShort)),
+  };
+}

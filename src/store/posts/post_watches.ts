@@ -1,0 +1,64 @@
+/** Who looks at a post hears of its changes: at once by a hint, and by a look each second, since hints get lost. */
+import { limits } from '../../limits.js';
+import type { Hints } from '../../redis/hints.js';
+import type { StoreContext } from '../core/context.js';
+import { partitionOfPost } from '../core/keys.js';
+
+/** Hears that a post changed, or at which version it is: then it may be the one that was seen. */
+export type PostListener = (version: number | null) => void;
+
+export interface PostWatches {
+  /** Hears that a post's reactions may have changed. The returned function ends it. */
+  watch(post: number, listener: PostListener): Promise<() => void>;
+}
+
+export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints): PostWatches {
+  const watched = new Map<number, Set<PostListener>>();
+  let timer: NodeJS.Timeout | undefined;
+
+  /** One script a partition, however many look. */
+  async function look(): Promise<void> {
+    const byPartition = new Map<number, string[]>();
+    for (const post of watched.keys()) {
+      const list = byPartition.get(partitionOfPost(post)) ?? [];
+      byPartition.set(partitionOfPost(post), list);
+      list.push(String(post));
+    }
+    await Promise.all(
+      [...byPartition].map(async ([partition, posts]) => {
+        const at = { post: keys.postRoot(partition) };
+        const { versions } = await scripts.call('posts/versions', partition, at, { posts });
+        for (const [i, post] of posts.entries()) {
+          const version = Number(versions[i]);
+          if (version > 0) for (const listener of watched.get(Number(post)) ?? []) listener(version);
+        }
+      }),
+    );
+  }
+
+  function add(post: number, listener: PostListener): void {
+    watched.set(post, (watched.get(post) ?? new Set()).add(listener));
+    // A look that fails says nothing: the next one comes in a second.
+    timer ??= setInterval(() => look().catch(() => undefined), limits.poll_tick_ms).unref();
+  }
+
+  function remove(post: number, listener: PostListener): void {
+    const listeners = watched.get(post);
+    listeners?.delete(listener);
+    if (listeners?.size === 0) watched.delete(post);
+    if (watched.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    async watch(post, listener) {
+      const unlisten = await hints.listen(keys.postChannel(post), () => listener(null));
+      add(post, listener);
+      return () => {
+        unlisten();
+        remove(post, listener);
+      };
+    },
+  };
+}

@@ -1,0 +1,225 @@
+/**
+ * Posts and the reactions on them. Redis holds exact counts, the latest reactors of each emoji and what those who acted
+ * lately have; everything else is read back, a single user's row too (architecture, Journal and write-behind).
+ */
+import { ApiError, fail } from '../../errors.js';
+import * as rows from '../../postgres/posts.js';
+import type { Chats } from '../chats/chats.js';
+import { pack, unpack } from '../core/codec.js';
+import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import type { ControlCopies, User } from '../core/control.js';
+import { type ChatRef, partitionOfPost, postNumber } from '../core/keys.js';
+import { type PostReaction, readReactions, uuidText } from '../core/post_record.js';
+import type { Repeats } from '../messages/repeats.js';
+import { createPostReadBack, emojiColumn, type ReactionRecord } from './post_cold.js';
+import { createPostCounts, type PostCounts } from './post_counts.js';
+import type { PostIds } from './post_ids.js';
+import type { PostWatches } from './post_watches.js';
+
+export interface PostState {
+  readonly post: number;
+  readonly chat: ChatRef;
+  readonly messageId: number;
+  /** grows with every change of the reactions */
+  readonly version: number;
+  /** by count, then by first use */
+  readonly reactions: readonly PostReaction[];
+  /** what the one who asked put on it */
+  readonly own: readonly string[];
+}
+
+export type ReactionChange =
+  | { readonly what: 'set' | 'remove'; readonly emoji: string }
+  | { readonly what: 'clear' };
+
+/** `erase` is for one who is no more, and looks at no right. */
+type AnyChange = ReactionChange | { readonly what: 'erase' };
+
+export interface Reactor {
+  readonly id: number;
+  /** external id */
+  readonly user: string;
+  readonly emoji: string;
+  /** Unix time in seconds */
+  readonly date: number;
+}
+
+export interface Posts extends PostIds, PostCounts, PostWatches {
+  /** A post as one sees it. Error: `post_not_found`, for what one may not see as well. */
+  find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState>;
+  /** Changes what a person has on a post; to what it is already changes nothing. Errors: `post_not_found`,
+   * `too_many_reactions`. */
+  react(post: number, user: User, change: ReactionChange): Promise<PostState>;
+  /** Takes back all that a person who is no more had on a post, whether or not they could still see it. */
+  eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void>;
+  /** A page of all who reacted, as far as it is in Postgres: by emoji, newest first. `cursor` is '' for the first. */
+  reactors(
+    post: number,
+    emoji: string | undefined,
+    cursor: string,
+    limit: number,
+  ): Promise<{ readonly items: readonly Reactor[]; readonly next: string | null }>;
+}
+
+const external = new WeakMap<object, Buffer>();
+
+/** The external id of a person as scripts take it, spelled once for each copy of the person. */
+function externalBytes(user: Pick<User, 'externalId'>): Buffer {
+  const known = external.get(user);
+  if (known) return known;
+  const bytes = Buffer.from(user.externalId.replaceAll('-', ''), 'hex');
+  external.set(user, bytes);
+  return bytes;
+}
+
+const words = (text: string) => (text === '' ? [] : text.split(' '));
+
+export function createPosts(
+  context: StoreContext,
+  parts: { readonly chats: Chats; readonly control: ControlCopies; readonly ids: PostIds },
+  watches: PostWatches,
+  repeats: Repeats,
+): Posts {
+  const { db, scripts, keys, hotTtlMs, reactorsListed, requestId } = context;
+  const cold = createPostReadBack(context, parts);
+
+  function keysOf(post: number) {
+    const partition = partitionOfPost(post);
+    const key = keys.post(post);
+    return {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
+      post: key,
+      post_ticket: keys.ticket(key),
+      acted: keys.acted(post),
+      chat: keys.chatRoot(partition),
+      member: keys.memberRoot(partition),
+      channel: keys.postChannel(post),
+      due: keys.countsDue(partition),
+    };
+  }
+
+  function stateOf(post: number, raw: unknown, own: string): PostState {
+    return { post, ...readReactions(raw, reactorsListed), own: words(own) };
+  }
+
+  async function read(
+    post: number,
+    who: { readonly id: number; readonly isBot: boolean },
+  ): Promise<PostState> {
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const args = { token: uniqueText(), who: String(who.id), ttl_ms: hotTtlMs };
+      const found = await scripts.call('posts/read', partitionOfPost(post), keysOf(post), args);
+      if (found.status === 'not_found') return fail('post_not_found');
+      if (found.status === 'ok') {
+        // What is not here is in Postgres: every change that came after this look would be later than the call.
+        const own = found.own ?? (who.isBot ? '' : await cold.loadOwn(post, who.id));
+        return stateOf(post, found.fields, own);
+      }
+      await cold.bring(post, who.id, found);
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  /** What a post shows to a user whose call came again; nothing when it is gone by now. */
+  async function readAgain(post: number, user: number, stood: Pick<PostState, 'chat' | 'messageId'>) {
+    try {
+      return await read(post, { id: user, isBot: false });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      return { post, ...stood, version: 0, reactions: [], own: [] };
+    }
+  }
+
+  const exists = (post: number) => {
+    if (partitionOfPost(post) >= keys.partitions.count) fail('post_not_found');
+  };
+
+  async function change(
+    post: number,
+    user: Pick<User, 'id' | 'externalId'>,
+    change: AnyChange,
+  ): Promise<PostState> {
+    exists(post);
+    const [partition, number] = [partitionOfPost(post), postNumber(post)];
+    const request = requestId();
+    const former = repeats.reacted(partition, request);
+    const stood = former && (await former);
+    if (stood) return readAgain(post, user.id, stood);
+    const emoji = 'emoji' in change ? change.emoji : '';
+    const at = {
+      ...keysOf(post),
+      user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
+      request: keys.request(partition, request),
+    };
+    const reaction = pack([`${post}`, `${partition}`, `${number}`, change.what, emoji, `${user.id}`]);
+    const bytes = externalBytes(user);
+    let known = { token: '', known: '-' };
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const token = known.token === '' ? uniqueText() : known.token;
+      const args = { token, reaction, external: bytes, known: known.known };
+      const result = await scripts.call('posts/react', partition, at, args);
+      known = { token: '', known: '-' };
+      switch (result.status) {
+        case 'ok': {
+          const state = stateOf(post, result.fields, result.own);
+          // Nobody is shown it.
+          if (change.what === 'erase') return state;
+          const refilled = cold.refill(post, state.reactions);
+          return refilled && (await refilled) ? read(post, { id: user.id, isBot: false }) : state;
+        }
+        case 'not_found':
+          return fail('post_not_found');
+        case 'too_many':
+          return fail('too_many_reactions');
+        case 'user_missing':
+          known = { token: result.ticket, known: await cold.loadOwn(post, user.id) };
+          break;
+        default:
+          await cold.bring(post, user.id, result);
+      }
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  return {
+    ...parts.ids,
+    ...createPostCounts(context, cold),
+    async find(post, who) {
+      exists(post);
+      const state = await read(post, who);
+      return (await cold.refill(post, state.reactions)) ? read(post, who) : state;
+    },
+    react: change,
+    async eraseReactions(post, user) {
+      try {
+        await change(post, user, { what: 'erase' });
+      } catch (error) {
+        // It went with its message.
+        if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
+      }
+    },
+    async reactors(post, emoji, cursor, limit) {
+      const [, column, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
+      const behind =
+        column === undefined
+          ? { emoji: emoji === undefined ? -1 : emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER }
+          : { emoji: Number(column), version: Number(version) };
+      const page = await rows.loadReactionPage(
+        db,
+        partitionOfPost(post),
+        postNumber(post),
+        behind,
+        emoji !== undefined,
+        limit,
+      );
+      const items = page.map(({ user_id, record }) => {
+        const [set, date, external] = unpack<ReactionRecord>(record);
+        return { id: user_id, user: uuidText(external), emoji: set, date };
+      });
+      const last = page.at(-1);
+      return { items, next: last && page.length === limit ? `${last.emoji}.${last.version}` : null };
+    },
+    watch: watches.watch,
+  };
+}

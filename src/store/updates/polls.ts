@@ -1,0 +1,192 @@
+/** Long polls: one waiting poll a bot in the whole installation, woken by hints and by a look each second. */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import type { Hints } from '../../redis/hints.js';
+import type { Auth } from '../access/auth.js';
+import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
+
+export interface PollRequest {
+  /** Confirms all below; -N keeps the last N; 0 confirms nothing. */
+  readonly offset: number;
+  readonly limit: number;
+  /** in seconds; 0 answers at once */
+  readonly timeout: number;
+  /** new mask of update kinds, null keeps the former one */
+  readonly mask: number | null;
+  /** Whether the token that asked is accepted still; a poll that waits ends when it is not. */
+  readonly valid?: () => boolean | Promise<boolean>;
+  /** tells when the client has gone */
+  readonly onGone: (listener: () => void) => void;
+}
+
+export interface Polls {
+  /**
+   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two polls,
+   * `poll_terminated_by_webhook`, `unauthorized`.
+   */
+  poll(bot: number, request: PollRequest): Promise<UpdateEntry[]>;
+  /** Polls that wait on this node. */
+  waiting(): number;
+  /** Answers all waiting polls with nothing. */
+  close(): void;
+}
+
+interface Waiter {
+  readonly bot: number;
+  readonly name: string;
+  /** asks for a look */
+  readonly rouse: () => void;
+  /** ends the present sleep */
+  wake: () => void;
+}
+
+export function createPolls(
+  context: StoreContext,
+  hints: Hints,
+  queues: Queues,
+  auth: Pick<Auth, 'onForgotten'>,
+): Polls {
+  const { scripts, keys } = context;
+  const waiters = new Map<string, Waiter>();
+  let closing = false;
+
+  async function look(
+    bot: number,
+    name: string,
+    first: boolean,
+    request: PollRequest,
+  ): Promise<UpdateEntry[]> {
+    const partition = keys.partitions.of(bot);
+    const at = {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
+      state: keys.queueState(bot),
+      queue: keys.queue(bot),
+      channel: keys.botChannel(bot),
+    };
+    const args = {
+      bot: String(bot),
+      poll: name,
+      first,
+      offset: first && request.offset !== 0 ? String(request.offset) : '',
+      limit: request.limit,
+      mask: request.mask === null ? '' : String(request.mask),
+    };
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const result = await scripts.call('updates/poll', partition, at, args);
+      switch (result.status) {
+        case 'ok':
+          return (result.rows as unknown[]).map(readUpdate);
+        case 'queue_missing':
+          await queues.open(bot);
+          break;
+        case 'webhook_active':
+          return fail('poll_while_webhook');
+        case 'terminated':
+          return fail('poll_terminated_by_poll');
+        case 'terminated_by_webhook':
+          return fail('poll_terminated_by_webhook');
+      }
+    }
+    return fail('unavailable', { retry_after: 1 });
+  }
+
+  /** Hints get lost with a connection or a node: every waiting poll is checked each second, one script a partition. */
+  async function tick(): Promise<void> {
+    const byPartition = new Map<number, Waiter[]>();
+    for (const waiter of waiters.values()) {
+      const partition = keys.partitions.of(waiter.bot);
+      const list = byPartition.get(partition) ?? [];
+      byPartition.set(partition, list);
+      list.push(waiter);
+    }
+    await Promise.all(
+      [...byPartition].map(async ([partition, list]) => {
+        const { wake } = await scripts.call(
+          'updates/peek',
+          partition,
+          { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
+          { polls: list.flatMap(({ bot, name }) => [String(bot), name]) },
+        );
+        for (const name of wake) waiters.get(name)?.rouse();
+      }),
+    );
+  }
+
+  const timer = setInterval(() => {
+    // A look that fails says nothing: the next one comes in a second.
+    if (waiters.size > 0) tick().catch(() => undefined);
+  }, limits.poll_tick_ms);
+  timer.unref();
+
+  async function checkToken({ valid }: PollRequest): Promise<void> {
+    if (valid !== undefined && !(await valid())) fail('unauthorized');
+  }
+
+  async function wait(bot: number, name: string, request: PollRequest): Promise<UpdateEntry[]> {
+    const deadline = performance.now() + request.timeout * 1_000;
+    let gone = false;
+    let woken = false;
+    const rouse = () => {
+      woken = true;
+      waiter.wake();
+    };
+    const waiter: Waiter = { bot, name, rouse, wake: () => undefined };
+    request.onGone(() => {
+      gone = true;
+      waiter.wake();
+    });
+    waiters.set(name, waiter);
+    const forget = auth.onForgotten(`bot:${bot}`, rouse);
+    // What came before the subscription stood gave no hint: its completion is one. It may be long in coming while Redis
+    // is away, and the poll does not wait for it.
+    const listening = hints.listen(keys.botChannel(bot), rouse);
+    listening.then(rouse, () => undefined);
+    try {
+      // It may have been revoked before the poll was among those that hear of it.
+      await checkToken(request);
+      for (;;) {
+        const left = deadline - performance.now();
+        if (left <= 0 || gone || closing) return [];
+        if (!woken) {
+          await new Promise<void>((resolve) => {
+            const end = setTimeout(resolve, left);
+            waiter.wake = () => {
+              clearTimeout(end);
+              resolve();
+            };
+          });
+          waiter.wake = () => undefined;
+          if (gone || closing) return [];
+        }
+        woken = false;
+        await checkToken(request);
+        const entries = await look(bot, name, false, request);
+        if (entries.length > 0) return entries;
+      }
+    } finally {
+      waiters.delete(name);
+      forget();
+      listening.then(
+        (unlisten) => unlisten(),
+        () => undefined,
+      );
+    }
+  }
+
+  return {
+    async poll(bot, request) {
+      const name = uniqueText();
+      const entries = await look(bot, name, true, request);
+      if (entries.length > 0 || request.timeout === 0 || closing) return entries;
+      return wait(bot, name, request);
+    },
+    waiting: () => waiters.size,
+    close() {
+      closing = true;
+      clearInterval(timer);
+      for (const waiter of waiters.values()) waiter.rouse();
+    },
+  };
+}

@@ -1,0 +1,126 @@
+/** The queue of a bot's updates, as polling and webhooks read it. */
+import { randomInt } from 'node:crypto';
+import { limits } from '../../limits.js';
+import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
+import { type Profile, unpack } from '../core/codec.js';
+import type { StoreContext } from '../core/context.js';
+import { parseChat } from '../core/keys.js';
+import { byUse, type EmojiCount } from '../core/post_record.js';
+import { type StoredMessage, storedMessage } from '../core/stored_message.js';
+
+/** An update as it waits in a queue. */
+export interface UpdateEntry {
+  /** Its place in the queue. */
+  readonly updateId: number;
+  /** The id by which receivers know it: another one if it is delivered again. */
+  readonly shownId: number;
+  readonly kind: UpdateKind;
+  /** message id, or the id of a callback query */
+  readonly id: string;
+  /** of reactions, its date alone */
+  readonly message: StoredMessage;
+  /** who sent, edited or pressed */
+  readonly from: Profile;
+  /** of a callback query */
+  readonly press: PressExtra | null;
+  /** of the reactions on a post, by use */
+  readonly counts: readonly EmojiCount[] | null;
+}
+
+/** What a callback query carries besides its message. */
+export interface PressExtra {
+  readonly message_id: number;
+  readonly data: string;
+}
+
+export interface QueueInfo {
+  readonly pending: number;
+  readonly mask: number;
+  /** The last delivery that failed, while a webhook is set; times in seconds. */
+  readonly error: { readonly date: number; readonly message: string } | null;
+  /** When a worker was last found to have died over it; null after a day. */
+  readonly strayed: number | null;
+}
+
+export interface Queues {
+  /** Opens the queue of a bot that has none; its ids start at a random point. */
+  open(bot: number): Promise<void>;
+  info(bot: number): Promise<QueueInfo>;
+}
+
+const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
+
+/** Nearly all names of fields have one letter. */
+const nameOf = (bytes: Buffer): string =>
+  bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
+
+/** Reads a stream entry of a queue or an outbox: its id and its fields by name. */
+export function readEntry(raw: unknown): {
+  readonly id: string;
+  readonly fields: Readonly<Record<string, Buffer>>;
+} {
+  const [id, list] = raw as [Buffer, Buffer[]];
+  const fields: Record<string, Buffer> = {};
+  for (let i = 0; i < list.length; i += 2) fields[nameOf(list[i] as Buffer)] = list[i + 1] as Buffer;
+  return { id: String(id), fields };
+}
+
+const readCounts = (extra: unknown): EmojiCount[] =>
+  (extra as Array<[string, number, number]>)
+    .map(([emoji, count, first]) => ({ emoji, count, first }))
+    .sort(byUse);
+
+/** Reads an entry of a queue. In a direct chat the sender is the chat's other side, and is kept once. */
+export function readUpdate(raw: unknown): UpdateEntry {
+  const { id, fields } = readEntry(raw);
+  return readUpdateFields(Number(id.slice(0, id.indexOf('-'))), fields);
+}
+
+/** Reads the fields of an entry of a queue. */
+export function readUpdateFields(updateId: number, fields: Readonly<Record<string, Buffer>>): UpdateEntry {
+  const field = (name: string) => fields[name] as Buffer;
+  const chat = parseChat(String(field('c')));
+  const name = String(field('m'));
+  const kind = String(field('k')) as UpdateKind;
+  const extra = field('x').length > 0 ? unpack<unknown>(field('x')) : null;
+  const press = kind === 'callback_query' ? (extra as PressExtra) : null;
+  const from = unpack<Profile>(field('f'));
+  const peer = field('p').length > 0 ? field('p') : from;
+  return {
+    updateId,
+    shownId: fields.u === undefined ? updateId : Number(String(fields.u)),
+    kind,
+    id: name,
+    message: storedMessage(chat, press?.message_id ?? Number(name), field('r'), peer, field('y')),
+    from,
+    press,
+    counts: kind === 'message_reaction_count' ? readCounts(extra) : null,
+  };
+}
+
+export function createQueues({ scripts, keys }: StoreContext): Queues {
+  const partitionOf = (bot: number) => keys.partitions.of(bot);
+  const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
+  return {
+    async open(bot) {
+      const partition = partitionOf(bot);
+      await scripts.call(
+        'updates/open_queue',
+        partition,
+        { meta: keys.meta(partition), state: keys.queueState(bot) },
+        { start: randomInt(limits.update_id_start_min, limits.update_id_start_max), mask: defaultUpdateMask },
+      );
+    },
+    async info(bot) {
+      const info = await scripts.call('updates/info', partitionOf(bot), at(bot), {});
+      const { pending, mask, failed, why, strayed, now } = info;
+      const recent = (date: number) => (now - date) * 1_000 < limits.webhook_error_age_ms_max;
+      return {
+        pending,
+        mask: mask ?? defaultUpdateMask,
+        error: failed !== null && why !== null && recent(failed) ? { date: failed, message: why } : null,
+        strayed: strayed !== null && recent(strayed) ? strayed : null,
+      };
+    },
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * What a process that died left undone: Redis copies that a committed change still has to refresh, and updates that wait
+ * in an outbox; and what comes due: counts of reactions. Every step may be repeated, so that any number of nodes may sweep.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type StaleRow, takeStale } from '../../postgres/sql.js';
+import type { Auth } from '../access/auth.js';
+import type { WriteAccessCopies } from '../access/write_access.js';
+import type { Accounts } from '../accounts/accounts.js';
+import type { Identities } from '../accounts/identities.js';
+import type { RemovalFollowing } from '../bots/removal.js';
+import type { Chats } from '../chats/chats.js';
+import type { StoreContext } from '../core/context.js';
+import type { ControlCopies, ControlSubject } from '../core/control.js';
+import type { PostCounts } from '../posts/post_counts.js';
+import type { Forwarder } from '../updates/forwarder.js';
+import type { Replays } from '../webhooks/replays.js';
+import type { Webhooks } from '../webhooks/webhooks.js';
+
+export interface Sweep {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+const intervalMs = 1_000;
+const batchMax = 100;
+
+export function createSweep(
+  context: StoreContext,
+  parts: {
+    readonly control: ControlCopies;
+    readonly chats: Chats;
+    readonly auth: Auth;
+    readonly forwarder: Forwarder;
+    readonly webhooks: Webhooks;
+    readonly posts: PostCounts;
+    readonly replays: Replays;
+    readonly identities: Identities;
+    readonly access: WriteAccessCopies;
+    readonly removal: RemovalFollowing;
+    readonly accounts: Pick<Accounts, 'follow'>;
+  },
+  onError: (error: unknown) => void,
+): Sweep {
+  const { db, keys } = context;
+  const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } =
+    parts;
+
+  /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
+  async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
+    try {
+      if (subject === 'chat') await chats.refresh({ id, user: other });
+      else if (subject === 'name') await chats.refreshName(id);
+      else if (subject === 'member_events') await chats.postEvents({ id, user: other });
+      else if (subject === 'webhook') await webhooks.refresh(id, other);
+      else if (subject === 'identity') await identities.refresh(id);
+      else if (subject === 'bot_gone') await removal.follow(id);
+      else if (subject === 'user_gone') await accounts.follow(id);
+      else if (subject === 'write_access') await access.refresh(id);
+      else if (subject === 'replay') await replays.finish(id, other);
+      // What the copy says has only another form: nothing is to be forgotten.
+      else if (subject.endsWith('_copy'))
+        await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
+      else await control.refresh(subject as ControlSubject, id, other);
+      if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
+      return true;
+    } catch (error) {
+      onError(error);
+      return false;
+    }
+  }
+
+  async function sweepCopies(): Promise<void> {
+    // A row stays until its copy was refreshed: the transaction that takes it ends after the work.
+    while ((await takeStale(db, intervalMs, batchMax, refresh)) === batchMax) {
+      // The next batch.
+    }
+  }
+
+  async function sweepPartition(partition: number): Promise<void> {
+    await posts.tellCounts(partition).catch(onError);
+    await forwarder.forwardAll(partition).catch(onError);
+  }
+
+  async function sweepPartitions(): Promise<void> {
+    const all = Array.from({ length: keys.partitions.count }, (_, partition) => sweepPartition(partition));
+    // On a cluster one master may be away: what waits for it must not hold up the others' next round.
+    await Promise.race([Promise.all(all), sleep(intervalMs)]);
+  }
+
+  let running: Promise<void> | undefined;
+  const stopping = new AbortController();
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await Promise.all([sweepCopies().catch(onError), sweepPartitions()]);
+      await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * Updates that were not delivered, and delivering updates again. What is replayed is taken out of Postgres together with a note of
+ * it (law 2); `webhooks/replay` then puts it into the bot's queue once, and the sweep repeats that for a node that died.
+ *
+ * A replay goes behind what waits. Over a webhook it carries the `update_id` that it had, so that a receiver which has seen it can
+ * drop it; over polling, where an offset only grows, a new one.
+ */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import type { AuditActor } from '../../postgres/audit.js';
+import * as dead from '../../postgres/dead_updates.js';
+import { fillAttemptsMax, requestIdsOf, type StoreContext } from '../core/context.js';
+import { type Queues, readUpdateFields, type UpdateEntry } from '../updates/queues.js';
+import { unpackUpdate } from '../updates/update_record.js';
+
+export interface DeadLetter {
+  readonly update: UpdateEntry;
+  /** `DeadReason`; more may come */
+  readonly reason: string;
+  /** ms, when it was given up */
+  readonly date: number;
+}
+
+export interface ReplayAsk {
+  /** update ids, both inclusive */
+  readonly from: number;
+  readonly to: number;
+  /** Also what was delivered, as far as it is kept. */
+  readonly delivered: boolean;
+  /** Of what was delivered, only what was since the present owner got the bot. */
+  readonly ofOwner: boolean;
+}
+
+/** What was queued again: how many, and the first and the last of them by the ids that they had. */
+export interface Replayed {
+  readonly queued: number;
+  readonly first: number | null;
+  readonly last: number | null;
+}
+
+export const allDead: ReplayAsk = { from: 0, to: limits.id_max, delivered: false, ofOwner: true };
+
+export interface Replays {
+  /** A page of a bot's dead letters, oldest first; `cursor` is the update id of the last one of the page before. */
+  list(
+    bot: number,
+    cursor: number | null,
+    limit: number,
+  ): Promise<{ readonly items: readonly DeadLetter[]; readonly next: number | null }>;
+  countDead(bot: number): Promise<number>;
+  /**
+   * Queues updates again, oldest first, at most limits.replay_max. With `actor` the audit log tells who did. Error:
+   * `too_many_requests` when so much waits already that it would be pushed out.
+   */
+  replay(bot: number, ask: ReplayAsk, actor?: AuditActor): Promise<Replayed>;
+  /** Repeats what follows a committed replay. */
+  finish(bot: number, id: number): Promise<void>;
+  /** Removes all dead letters; returns how many. */
+  discard(bot: number): Promise<number>;
+}
+
+const discardBatchMax = 1_000;
+
+function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
+  const fields = unpackUpdate(record);
+  return {
+    update: readUpdateFields(update_id, fields),
+    reason: String(fields.w ?? ''),
+    date: Number(String(fields.d ?? 0)),
+  };
+}
+
+/** What `webhooks/replay` takes of an update. */
+function asked(updateId: number, record: Buffer): Array<string | Buffer> {
+  const fields = unpackUpdate(record);
+  const values = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'].map((name) => fields[name] as Buffer);
+  return [String(updateId), ...values];
+}
+
+export function createReplays(
+  { db, scripts, keys }: StoreContext,
+  queues: Queues,
+  ring: (bot: number) => void,
+): Replays {
+  /** Nothing to do when another has done it. */
+  async function push(bot: number, id: number): Promise<void> {
+    const left = await dead.loadReplay(db, id);
+    if (left === null) return;
+    const { updateIds, records } = left;
+    const partition = keys.partitions.of(bot);
+    const at = {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
+      state: keys.queueState(bot),
+      queue: keys.queue(bot),
+      channel: keys.botChannel(bot),
+      due: keys.webhooksDue(partition),
+      request: keys.request(partition, requestIdsOf(`replay.${id}`).draw()),
+    };
+    const updates = records.flatMap((record, i) => asked(updateIds[i] as number, record));
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const result = await scripts.call('webhooks/replay', partition, at, { bot: String(bot), updates });
+      if (result.status === 'ok') {
+        if (result.ring) ring(bot);
+        return dead.finishReplay(db, id);
+      }
+      await queues.open(bot);
+    }
+    fail('unavailable', { retry_after: 1 });
+  }
+
+  return {
+    async list(bot, cursor, limit) {
+      const rows = await dead.loadDead(db, bot, cursor ?? 0, limit + 1);
+      const items = rows.slice(0, limit);
+      return {
+        items: items.map(readLetter),
+        next: rows.length > limit ? (items.at(-1)?.update_id ?? null) : null,
+      };
+    },
+    countDead: (bot) => dead.countDead(db, bot),
+    async replay(bot, { from, to, delivered, ofOwner }, actor) {
+      const { pending } = await queues.info(bot);
+      if (pending + limits.replay_max > limits.queue_length_max)
+        fail('too_many_requests', { retry_after: 60 });
+      let queued = 0;
+      let first: number | null = null;
+      let last: number | null = null;
+      let event: number | null = null;
+      for (let next = from; queued < limits.replay_max; ) {
+        const taken = await dead.takeReplay(
+          db,
+          bot,
+          { from: next, to, delivered, ofOwner },
+          limits.replay_batch_max,
+          actor ? { actor, event } : null,
+        );
+        if (taken === null) break;
+        await push(bot, taken.id);
+        queued += taken.updateIds.length;
+        first ??= taken.updateIds[0] as number;
+        last = taken.updateIds.at(-1) as number;
+        event = taken.event;
+        next = last + 1;
+      }
+      return { queued, first, last };
+    },
+    finish: push,
+    async discard(bot) {
+      let discarded = 0;
+      for (;;) {
+        const count = await dead.discardDead(db, bot, discardBatchMax);
+        discarded += count;
+        if (count < discardBatchMax) return discarded;
+      }
+    },
+  };
+}

@@ -1,0 +1,203 @@
+/**
+ * The webhooks of bots. Postgres holds the settings (law 2); `webhooks/switch` then moves the bot's queue between polling and
+ * webhook, by version, and the sweep repeats it for a node that died.
+ */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { loadWebhook, setWebhook, type WebhookColumns, type WebhookRow } from '../../postgres/webhooks.js';
+import { fillAttemptsMax, type StoreContext } from '../core/context.js';
+import type { ControlCopies, SealedWebhook } from '../core/control.js';
+import { makeSigningSecret } from '../core/secrets.js';
+import type { Queues } from '../updates/queues.js';
+
+/** What a bot asks for. */
+export interface WebhookSettings {
+  readonly url: string;
+  readonly secretToken: string | null;
+  /** PEM, the only trust anchor; null for the usual ones */
+  readonly certificate: string | null;
+  readonly maxConnections: number;
+  /** What the host's name meant when it was set. */
+  readonly address: string | null;
+}
+
+/** A webhook as deliveries need it. */
+export interface Webhook extends WebhookSettings {
+  readonly version: number;
+  /** Signing secrets in the form that owners see, the present one first. */
+  readonly signing: readonly string[];
+}
+
+export interface Webhooks {
+  /** Sets the webhook. True when the bot had another one, or none. */
+  set(bot: number, settings: WebhookSettings, ask: WebhookAsk): Promise<boolean>;
+  /** Ends webhook mode. True when there was a webhook. */
+  remove(bot: number, drop: boolean): Promise<boolean>;
+  /** Ends webhook mode if the settings are still those of this version. */
+  removeVersion(bot: number, version: number): Promise<void>;
+  /** Null while the bot polls. */
+  find(bot: number): Promise<Webhook | null>;
+  /** Repeats what follows a committed change; `dropped` is the version that asked to drop what waits, 0 for none. */
+  refresh(bot: number, dropped: number): Promise<void>;
+}
+
+export interface WebhookAsk {
+  /** Drop what waits. */
+  readonly drop: boolean;
+  /** New mask of update kinds, null keeps the former one. */
+  readonly mask: number | null;
+}
+
+/** What a box belongs to: it opens for nothing else. */
+export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
+  `webhook:${bot}:${what}` as const;
+
+export function createWebhooks(
+  { db, scripts, keys, secrets }: StoreContext,
+  control: ControlCopies,
+  queues: Queues,
+  ring: (bot: number) => void,
+): Webhooks {
+  const seal = (bot: number, what: 'url' | 'secret' | 'signing', text: string) =>
+    secrets.seal(text, sealedFor(bot, what));
+
+  function opened(bot: number, sealed: SealedWebhook): Webhook | null {
+    if (sealed.url === null) return null;
+    const open = (what: 'url' | 'secret' | 'signing', box: Buffer) => secrets.open(box, sealedFor(bot, what));
+    const former = sealed.former !== null && (sealed.formerUntil ?? 0) > Date.now() ? [sealed.former] : [];
+    return {
+      version: sealed.version,
+      url: open('url', sealed.url),
+      secretToken: sealed.secret && open('secret', sealed.secret),
+      certificate: sealed.certificate,
+      maxConnections: sealed.maxConnections,
+      address: sealed.address,
+      signing: [sealed.signing, ...former].map((box) => open('signing', box)),
+    };
+  }
+
+  async function switchTo(
+    bot: number,
+    args: {
+      readonly version: string;
+      readonly set: string;
+      readonly active: boolean;
+      readonly drop: string;
+      readonly mask: string;
+    },
+  ): Promise<void> {
+    const partition = keys.partitions.of(bot);
+    const at = {
+      state: keys.queueState(bot),
+      queue: keys.queue(bot),
+      parked: keys.parked(bot),
+      retries: keys.retries(bot),
+      attempts: keys.attempts(bot),
+      due: keys.webhooksDue(partition),
+      channel: keys.botChannel(bot),
+    };
+    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+      const result = await scripts.call('webhooks/switch', partition, at, { bot: String(bot), ...args });
+      if (result.status === 'ok') {
+        if (result.ring) ring(bot);
+        return;
+      }
+      await queues.open(bot);
+    }
+    fail('unavailable', { retry_after: 1 });
+  }
+
+  /** Commits, refreshes the copy, then switches: whoever takes a lease reads settings that are at least as new. */
+  async function change(
+    bot: number,
+    next: WebhookColumns,
+    ask: WebhookAsk,
+    differs: (was: Webhook | null) => boolean,
+    only: number | null = null,
+  ): Promise<boolean> {
+    const committed = await setWebhook(db, bot, next, {
+      signing: seal(bot, 'signing', makeSigningSecret()),
+      drop: ask.drop,
+      only,
+      differs: (was) => differs(was && opened(bot, sealedOf(was))),
+    });
+    if (committed === null) return false;
+    const version = String(committed.version);
+    await control.refresh('webhook', bot);
+    await switchTo(bot, {
+      version,
+      set: String(committed.setVersion),
+      active: next.url_box !== null,
+      drop: ask.drop ? version : '',
+      mask: ask.mask === null ? '' : String(ask.mask),
+    });
+    return committed.differed;
+  }
+
+  return {
+    set(bot, settings, ask) {
+      const { url, secretToken, certificate, maxConnections, address } = settings;
+      return change(
+        bot,
+        {
+          url_box: seal(bot, 'url', url),
+          secret_box: secretToken === null ? null : seal(bot, 'secret', secretToken),
+          certificate,
+          max_connections: maxConnections,
+          ip_address: address,
+        },
+        ask,
+        (was) =>
+          was?.url !== url ||
+          was.secretToken !== secretToken ||
+          was.certificate !== certificate ||
+          was.maxConnections !== maxConnections,
+      );
+    },
+    remove(bot, drop) {
+      // All in its transaction, where there is no webhook too: a call that runs again is answered, and drops, as the first time.
+      return change(bot, none, { drop, mask: null }, (was) => was !== null);
+    },
+    async removeVersion(bot, version) {
+      await change(bot, none, { drop: false, mask: null }, () => true, version);
+    },
+    async find(bot) {
+      const sealed = await control.read('webhook', bot);
+      return sealed && opened(bot, sealed);
+    },
+    async refresh(bot, dropped) {
+      await control.refresh('webhook', bot);
+      const row = await loadWebhook(db, bot);
+      if (row === null) return;
+      await switchTo(bot, {
+        version: String(row.version),
+        set: String(row.set_version),
+        active: row.url_box !== null && !row.suspended,
+        drop: dropped === 0 ? '' : String(dropped),
+        mask: '',
+      });
+    },
+  };
+}
+
+const none: WebhookColumns = {
+  url_box: null,
+  secret_box: null,
+  certificate: null,
+  max_connections: limits.webhook_connections_default,
+  ip_address: null,
+};
+
+function sealedOf(row: WebhookRow): SealedWebhook {
+  return {
+    version: row.version,
+    url: row.url_box,
+    secret: row.secret_box,
+    certificate: row.certificate,
+    maxConnections: row.max_connections,
+    address: row.ip_address,
+    signing: row.signing_box,
+    former: row.former_signing_box,
+    formerUntil: row.former_until,
+  };
+}
