@@ -10,8 +10,8 @@ import { readConfig } from '../../dist/config.js';
 
 const role = process.argv[2];
 const env = process.env;
-// As every role does before anything else.
-const config = readConfig();
+// As every role does before anything else. The test runner has a setting of the same name for itself.
+const config = readConfig({ ...env, BASE_URL: undefined });
 
 if (role === 'migrate') {
   if (env.FAKE_MIGRATE_FAILS) {
