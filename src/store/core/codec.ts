@@ -161,6 +161,13 @@ export function packContent({ media, ...words }: Content): Buffer {
   return media === undefined ? pack(words) : Buffer.concat([pack(words), pack(media)]);
 }
 
+function unpackContent(bytes: Buffer, kind: number): Content {
+  if (bytes.length === 0) return {};
+  if (kind !== messageKinds.media) return unpack<Content>(bytes);
+  const [words, media] = packr.unpackMultiple(bytes) as [Content, Media];
+  return { ...words, media };
+}
+
 /** The parts of a new message that the script does not make: everything behind version and date. */
 export function packMessageTail(
   message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>,
@@ -195,23 +202,29 @@ export function packMessage(message: MessageRecord): Buffer {
 
 type RawHeader = [number, number, number, number, number, number, number, number, number];
 
-/**
- * Reads a record, all of it in one pass: the segments say where they end, and the header which of them there are. Throws for a format
- * that this program does not know.
- */
+/** Reads a record. Throws for a format that this program does not know. */
 export function unpackMessage(bytes: Buffer): MessageRecord {
-  if (bytes[0] !== (0x90 | headerLength)) throw new Error('not a message record');
-  const parts = packr.unpackMultiple(bytes) as [RawHeader, ...unknown[]];
-  const [format, version, date, editedAt, sender, kind, flags, contentLength, markupLength] = parts[0];
+  const [format, version, date, editedAt, sender, kind, flags, contentLength, markupLength] =
+    unpackHeader(bytes);
   if (format !== recordFormat) throw new Error(`unknown message record format ${format}`);
-  let at = 1;
-  const words = contentLength === 0 ? {} : (parts[at++] as Content);
-  const withMedia = contentLength > 0 && kind === messageKinds.media;
-  const content = withMedia ? { ...words, media: parts[at++] as Media } : words;
-  const markup = markupLength === 0 ? null : (parts[at++] as InlineKeyboard);
-  const origin = (parts[at] ?? {}) as Origin;
-  const post = (parts[at + 1] ?? 0) as number;
-  return { version, date, editedAt, sender, kind, flags, content, markup, origin, post };
+  const start = headerSize(bytes);
+  const markupStart = start + contentLength;
+  const originStart = markupStart + markupLength;
+  const [origin = {}, post = 0] = (
+    originStart >= bytes.length ? [] : packr.unpackMultiple(bytes.subarray(originStart))
+  ) as [Origin?, number?];
+  return {
+    version,
+    date,
+    editedAt,
+    sender,
+    kind,
+    flags,
+    content: unpackContent(bytes.subarray(start, markupStart), kind),
+    markup: markupLength === 0 ? null : unpack<InlineKeyboard>(bytes.subarray(markupStart, originStart)),
+    origin,
+    post,
+  };
 }
 
 /** Bytes of a msgpack integer at `at`: the header holds nothing else. */
