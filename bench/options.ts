@@ -44,7 +44,7 @@ const number = (min: number, max: number) => (text: string) => {
 
 const after = `
   npm run bench                                    everything, with the picture of rates and latencies: some half an hour
-  npm run bench -- --goals --peers --html r.html   every goal with its figure, met or not: under 15 minutes
+  npm run bench -- --goals --peers --html r.html   every goal with its figure, met or not: under 20 minutes
   npm run bench -- --only getMe,sendMessage        some of it
   npm run bench -- --soak --minutes 60             memory, journal and errors over an hour
   npm run bench:compare -- <ref>                   this commit beside another

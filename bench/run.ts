@@ -26,7 +26,7 @@ function progressLine(): { say(line: string): void; end(): void } {
 }
 
 /** Under --goals the whole run has an end, unless another one was asked for. */
-const goals_minutes = 14;
+const goals_minutes = 19;
 
 function resultsOf(options: Options, found: Found, seconds: number): Results {
   const { rounds, connections, load, goals, soak, minutes, part, peers } = options;
