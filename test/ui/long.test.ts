@@ -242,7 +242,7 @@ test('one makes a bot, writes its texts, renews its token and hands it over', as
   await page.getByRole('button', { name: 'Transfer' }).click();
   await dialog.getByLabel(/to confirm/).fill(username);
   await dialog.getByRole('button', { name: 'Transfer' }).click();
-  await page.getByText('Done').waitFor();
+  await page.getByText('Done', { exact: true }).waitFor();
   expect((await service.bot(second, 'getMe')).status).toBe(401);
   const his = await world.open(bob, '#/bots');
   await his.getByRole('link', { name: /Maker/ }).waitFor();
