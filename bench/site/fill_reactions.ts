@@ -5,6 +5,7 @@ import { expect, inParallel } from '../../src/bench/client.js';
 import { createRunner } from '../../src/redis/scripts.js';
 import { pack } from '../../src/store/core/codec.js';
 import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
+import { postKeys } from '../../src/store/core/script_keys.js';
 import type { RedisWatch } from './redis_watch.js';
 
 /** Ids of made-up people begin here: no real one has such an id. */
@@ -26,18 +27,7 @@ export async function fillReactions(
     recover: () => Promise.reject(new Error('Redis was restarted in mid-run')),
   });
   const partition = partitionOfPost(post);
-  const key = keys.post(post);
-  const at = {
-    meta: keys.meta(partition),
-    journal: keys.journal(partition),
-    post: key,
-    post_ticket: keys.ticket(key),
-    acted: keys.acted(post),
-    chat: keys.chatRoot(partition),
-    member: keys.memberRoot(partition),
-    channel: keys.postChannel(post),
-    due: keys.countsDue(partition),
-  };
+  const at = postKeys(keys, post);
   const place = [String(post), String(partition), String(postNumber(post))];
   await inParallel(count, width, async (i) => {
     const user = String(strangersFrom + i);

@@ -2,7 +2,7 @@
  * Sets of keys that several scripts take, under the names that their headers use. They are spelled on every call, so each
  * set is made at once as one object; a script ignores the keys that it has no use for.
  */
-import type { ChatRef, Keys } from './keys.js';
+import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
 /** What a change of a direct chat touches: the chat, and the queue of its bot, which lives beside it. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
@@ -67,4 +67,21 @@ export function withMessage<K extends { readonly message: string }>(
   made.message = keys.message(chat, messageId);
   made.message_ticket = keys.ticket(made.message);
   return made;
+}
+
+/** What a post's own scripts touch: the post, who reacted, and the chat and member that say who may. */
+export function postKeys(keys: Keys, post: number) {
+  const partition = partitionOfPost(post);
+  const key = keys.post(post);
+  return {
+    meta: keys.meta(partition),
+    journal: keys.journal(partition),
+    post: key,
+    post_ticket: keys.ticket(key),
+    acted: keys.acted(post),
+    chat: keys.chatRoot(partition),
+    member: keys.memberRoot(partition),
+    channel: keys.postChannel(post),
+    due: keys.countsDue(partition),
+  };
 }

@@ -10,6 +10,7 @@ import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.
 import type { ControlCopies, User } from '../core/control.js';
 import { type ChatRef, partitionOfPost, postNumber } from '../core/keys.js';
 import { type PostReaction, readReactions, uuidText } from '../core/post_record.js';
+import { postKeys } from '../core/script_keys.js';
 import type { Repeats } from '../messages/repeats.js';
 import { createPostReadBack, emojiColumn, type ReactionRecord } from './post_cold.js';
 import { createPostCounts, type PostCounts } from './post_counts.js';
@@ -83,22 +84,6 @@ export function createPosts(
   const { db, scripts, keys, hotTtlMs, reactorsListed, requestId } = context;
   const cold = createPostReadBack(context, parts);
 
-  function keysOf(post: number) {
-    const partition = partitionOfPost(post);
-    const key = keys.post(post);
-    return {
-      meta: keys.meta(partition),
-      journal: keys.journal(partition),
-      post: key,
-      post_ticket: keys.ticket(key),
-      acted: keys.acted(post),
-      chat: keys.chatRoot(partition),
-      member: keys.memberRoot(partition),
-      channel: keys.postChannel(post),
-      due: keys.countsDue(partition),
-    };
-  }
-
   function stateOf(post: number, raw: unknown, own: string): PostState {
     return { post, ...readReactions(raw, reactorsListed), own: words(own) };
   }
@@ -109,7 +94,7 @@ export function createPosts(
   ): Promise<PostState> {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const args = { token: uniqueText(), who: String(who.id), ttl_ms: hotTtlMs };
-      const found = await scripts.call('posts/read', partitionOfPost(post), keysOf(post), args);
+      const found = await scripts.call('posts/read', partitionOfPost(post), postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {
         // What is not here is in Postgres: every change that came after this look would be later than the call.
@@ -148,7 +133,7 @@ export function createPosts(
     if (stood) return readAgain(post, user.id, stood);
     const emoji = 'emoji' in change ? change.emoji : '';
     const at = {
-      ...keysOf(post),
+      ...postKeys(keys, post),
       user_ticket: keys.ticket(`${keys.acted(post)}${user.id}`),
       request: keys.request(partition, request),
     };
