@@ -7,16 +7,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
-import { daysAhead, keepDays } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
 import { createLeases } from './leases.js';
-import { attemptAgeMs, purgeTombstones } from './purge.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
+import { createUpkeep } from './upkeep.js';
 import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from './write.js';
 
 /** Where a batch is: read but not written, committed but still in the journal, settled. */
@@ -93,7 +92,6 @@ interface InFlight {
 const rests_after_batch = 4;
 const backoffMsMin = 50;
 const backoffMsMax = 2_000;
-const purgeIntervalMs = 60_000;
 
 /** Makes a flusher; it does nothing before `start`. */
 export function createFlusher(options: FlusherOptions): Flusher {
@@ -101,7 +99,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const onError = options.onError ?? (() => {});
   const step = async (name: FlushStep) => options.onStep?.(name);
   const leases = createLeases({ runner, keys, id: options.id ?? randomUUID(), onError });
-  const counts = { entries: 0, batches: 0, rows: 0, quarantined: 0, failures: 0, purged: 0 };
+  const counts = { entries: 0, batches: 0, rows: 0, quarantined: 0, failures: 0 };
   /** When a partition was last read to its end, of those under lease. */
   const caughtUpAt = new Map<number, number>();
   const lengths = new Map<number, number>();
@@ -111,9 +109,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
   let stopping: 'no' | 'drain' | 'now' = 'no';
   const waking = new AbortController();
   let done: Promise<void> = Promise.resolve();
-  let purgeTimer: NodeJS.Timeout | undefined;
-  /** Not known before it has looked. */
-  let ahead = Number.NaN;
+  const upkeep = createUpkeep({ ...options, onError });
 
   async function rest(ms: number): Promise<void> {
     if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
@@ -219,30 +215,13 @@ export function createFlusher(options: FlusherOptions): Flusher {
     await settleAll().catch(onError);
   }
 
-  async function purge(): Promise<void> {
-    try {
-      counts.purged += await purgeTombstones(pool, options.auditDays, options.messageDays);
-    } catch (error) {
-      onError(error as Error);
-    }
-    try {
-      await keepDays(pool, attemptAgeMs(options.messageDays)).finally(async () => {
-        ahead = await daysAhead(pool);
-      });
-    } catch (error) {
-      onError(error as Error);
-    }
-  }
-
   return {
     start() {
       done = loop();
-      purgeTimer = setInterval(purge, purgeIntervalMs);
-      purgeTimer.unref();
-      void purge();
+      upkeep.start();
     },
     async stop({ drain = false, msMax = limits.shutdown_ms_max } = {}) {
-      clearInterval(purgeTimer);
+      upkeep.stop();
       stopping = drain ? 'drain' : 'now';
       if (!drain) waking.abort();
       const bound = new AbortController();
@@ -257,10 +236,10 @@ export function createFlusher(options: FlusherOptions): Flusher {
       const lagMs = Math.max(0, ...[...caughtUpAt.values()].map((at) => now - at));
       return {
         ...counts,
+        ...upkeep.stats(),
         lagMs,
         partitions: leases.held().length,
         lengths: new Map(lengths),
-        daysAhead: ahead,
       };
     },
   };

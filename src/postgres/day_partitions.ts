@@ -4,7 +4,7 @@
  * partition any more, so that none are moved.
  *
  * Any number of processes may do this at once: one at a time changes the table, and the others find it done. Nobody is held up
- * for longer than the bound on waiting for a lock; what could not be done then is done a minute later.
+ * for longer than the bound on waiting for a lock; what could not be done then is done another time.
  */
 import { type Pool, type Queryable, statement } from './pool.js';
 
@@ -92,10 +92,14 @@ const drop = (pool: Pool, day: number): Promise<boolean> =>
 
 /** A lock that did not come in time, or a row that came to the default partition meanwhile: another time. */
 const canWait = (error: unknown): boolean => /^(55P03|23514)$/.test((error as { code?: string }).code ?? '');
-const later = (error: unknown): boolean => {
-  if (canWait(error)) return false;
-  throw error;
-};
+async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
+  try {
+    return await work;
+  } catch (error) {
+    if (canWait(error)) return 'held';
+    throw error;
+  }
+}
 
 /** Days in a row after today that have a partition: less than `days_ahead` where making them has failed. */
 export async function daysAhead(sql: Queryable): Promise<number> {
@@ -106,20 +110,27 @@ export async function daysAhead(sql: Queryable): Promise<number> {
   return ahead;
 }
 
+/** What was done, and how many days to come have no partition because somebody held the table. */
+export interface KeptDays {
+  readonly made: number;
+  readonly dropped: number;
+  readonly held: number;
+}
+
 /**
- * Makes the partitions of today and the days to come, and drops those in which all is more than `ageMs` old. Returns how many it
- * made and dropped. Errors: what Postgres says, a name that something else has among it; what was done until then stays.
+ * Makes the partitions of today and the days to come, and drops those in which all is more than `ageMs` old.
+ * Errors: what Postgres says, a name that something else has among it; what was done until then stays.
  */
-export async function keepDays(
-  pool: Pool,
-  ageMs: number,
-): Promise<{ readonly made: number; readonly dropped: number }> {
+export async function keepDays(pool: Pool, ageMs: number): Promise<KeptDays> {
   const { now, days } = await read(pool);
   const today = Math.floor(now / day_ms);
-  let [made, dropped] = [0, 0];
-  for (let day = today; day <= today + days_ahead; day++)
-    if (!days.has(day) && (await make(pool, day).catch(later))) made++;
+  let [made, dropped, held] = [0, 0, 0];
+  for (let day = today; day <= today + days_ahead; day++) {
+    const done = !days.has(day) && (await unlessHeld(make(pool, day)));
+    if (done === 'held') held++;
+    else if (done) made++;
+  }
   for (const day of days)
-    if ((day + 1) * day_ms <= now - ageMs && (await drop(pool, day).catch(later))) dropped++;
-  return { made, dropped };
+    if ((day + 1) * day_ms <= now - ageMs && (await unlessHeld(drop(pool, day))) === true) dropped++;
+  return { made, dropped, held };
 }

@@ -1,6 +1,7 @@
 /** Failures of deliveries lie in a partition a day: made ahead, dropped with their age, and never in the way of an insert. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
+import { createUpkeep } from '../../src/journal/upkeep.js';
 import { limits } from '../../src/limits.js';
 import { appendAttempts, loadAttempts, type NewAttempt } from '../../src/postgres/attempts.js';
 import { days_ahead, daysAhead, keepDays } from '../../src/postgres/day_partitions.js';
@@ -80,7 +81,7 @@ test('of several that make the days to come at once, each day is made by one', a
   await keepDays(pool, age_ms);
   expect(await days()).toEqual(ahead);
   expect(await daysAhead(pool)).toBe(days_ahead);
-  expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0 });
+  expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0, held: 0 });
   await run(`drop table ${dayName(2)}`);
   expect(await daysAhead(pool)).toBe(1);
 });
@@ -103,7 +104,7 @@ test('what fails and what succeeds is listed together in the order in which it w
 test('an insert never fails for want of a day, and that day stays where it is', async () => {
   await append(attempt(1, false), attempt(2, false, Date.now() + 2 * day_ms));
   expect(await count('delivery_failures_default')).toBe(2);
-  expect(await keepDays(pool, age_ms)).toEqual({ made: 2, dropped: 0 });
+  expect(await keepDays(pool, age_ms)).toEqual({ made: 2, dropped: 0, held: 0 });
   expect(await days()).toEqual([1, 3]);
   expect(await daysAhead(pool)).toBe(1);
   expect(await shown()).toEqual(['2 false', '1 false']);
@@ -116,33 +117,60 @@ test('an insert never fails for want of a day, and that day stays where it is', 
 test('a day is dropped when all in it is past its age, and what comes too late for it is taken all the same', async () => {
   for (const offset of [-9, -8, -7, -1]) await makeDay(offset);
   await append(...[-9, -8, -7, -1].map((offset) => attempt(-offset, false, Date.now() + offset * day_ms)));
-  expect(await keepDays(pool, age_ms)).toEqual({ made: ahead.length, dropped: 2 });
+  expect(await keepDays(pool, age_ms)).toEqual({ made: ahead.length, dropped: 2, held: 0 });
   expect(await days()).toEqual([-7, -1, ...ahead]);
   expect(await shown()).toEqual(['1 false', '7 false']);
   await append(attempt(10, false, Date.now() - 9 * day_ms));
   expect(await shown()).toEqual(['10 false', '1 false', '7 false']);
   // Where messages are kept for fewer days, so are these.
-  expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1 });
+  expect(await keepDays(pool, 3 * day_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
 });
 
-test('who holds the table delays the end of a day, and nobody waits behind for longer than a moment', async () => {
-  await keepDays(pool, age_ms);
-  await makeDay(-9);
+/** Reads the table in a transaction that stays open until what is returned is called. */
+async function holdTable(): Promise<() => Promise<void>> {
   const [reads, mayEnd] = [makeSignal(), makeSignal()];
   const reading = pool.transaction(async (tx) => {
     await tx.query(statement('test_holds', 'select from delivery_failures'));
     reads.give();
     await mayEnd.given;
   });
+  await reads.given;
+  return () => {
+    mayEnd.give();
+    return reading;
+  };
+}
+
+test('who holds the table delays the end of a day, and nobody waits behind for longer than a moment', async () => {
+  await keepDays(pool, age_ms);
+  await makeDay(-9);
+  const letGo = await holdTable();
   try {
-    await reads.given;
-    expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0 });
+    expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 0, held: 0 });
     await append(attempt(1, false));
   } finally {
-    mayEnd.give();
-    await reading;
+    await letGo();
   }
-  expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 1 });
+  expect(await keepDays(pool, age_ms)).toEqual({ made: 0, dropped: 1, held: 0 });
+});
+
+test('days that could not be made are told of, and made within seconds once the table is free', async () => {
+  const errors: string[] = [];
+  const upkeep = createUpkeep({ pool, onError: ({ message }) => void errors.push(message) });
+  const letGo = await holdTable();
+  try {
+    expect(upkeep.stats().daysAhead).toBeNaN();
+    upkeep.start();
+    await expect.poll(() => errors, { timeout: 15_000 }).toHaveLength(1);
+    expect(errors[0]).toMatch(/held by a transaction: 4 days wait/);
+    expect(upkeep.stats().daysAhead).toBe(0);
+  } finally {
+    await letGo();
+  }
+  await expect.poll(() => upkeep.stats().daysAhead, { timeout: 15_000 }).toBe(days_ahead);
+  upkeep.stop();
+  expect(await days()).toEqual(ahead);
+  expect(errors).toHaveLength(1);
 });
 
 test('a name that something else has is said, and does not keep the others from being made', async () => {
