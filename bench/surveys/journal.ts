@@ -10,7 +10,7 @@ import type { JournalFloorTask, JournalRow } from '../floors/journal_floor.js';
 import { known, median } from '../measure.js';
 import { untilFlushed } from '../site/fill_reactions.js';
 import { makeMessages, text } from '../site/population.js';
-import { cpuSeconds, cpuSecondsOfTree, otherCore, pin, serverCore } from '../site/processes.js';
+import { cpuSeconds, cpuSecondsOfTree, serverCore, unpin } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';
@@ -52,8 +52,7 @@ interface Turn {
 }
 
 /**
- * Lets the flusher go, on the core of a server that is measured, and times it from a tenth of the backlog to near its end:
- * it first has to take its leases again. Only journals that hold something are asked for: looking at all of them every few
+ * Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. Only journals that hold something are asked for: looking at all of them every few
  * milliseconds took a fifth of a core from what is measured.
  */
 async function flusherTurn(
@@ -73,7 +72,6 @@ async function flusherTurn(
   const holding = journals.filter((_, i) => (lengths[i] as number) > 0);
   const waiting = async () =>
     (await Promise.all(holding.map((key) => watch.client.xlen(key)))).reduce((a, b) => a + b, 0);
-  pin(parts.flush, serverCore);
   process.kill(parts.flush, 'SIGCONT');
   profile(parts.flush);
   let began: (ReturnType<typeof reading> & { left: number }) | undefined;
@@ -83,7 +81,6 @@ async function flusherTurn(
     if (left <= until) {
       const ended = reading();
       profile(parts.flush);
-      pin(parts.flush, otherCore);
       const start = began ?? { ...ended, left };
       const rows = start.left - left;
       expect(rows > 0, 'the backlog was gone too soon to be timed: make more entries');
@@ -102,6 +99,7 @@ async function flusherTurn(
 async function floorTurn(site: Site, rows: readonly JournalRow[]): Promise<Turn> {
   const task: JournalFloorTask = { databaseUrl: site.databaseUrl, rows: [] };
   const floor = await site.startProgram<{ ms: number }>('floors/journal_floor', task, serverCore);
+  unpin(floor.pid);
   const costs = () => ({ own: cpuSeconds(floor.pid), postgres: cpuSecondsOfTree(site.parts.postgres) });
   const before = costs();
   const answer = once(floor.child, 'message', { signal: site.signal });
@@ -125,6 +123,8 @@ export const journal: Survey = {
       makePair(site.front.baseUrl, site.adminToken, `journal_${i}`),
     );
     const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
+    // No server is measured, so every process may have every core.
+    for (const pid of Object.values(site.parts)) unpin(pid);
     // The first round warms both up.
     for (let i = 0; i <= rounds; i++) {
       progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);
@@ -147,6 +147,7 @@ export const journal: Survey = {
       const floor = await floorTurn(site, rows);
       if (i > 0) turns.push({ own, floor });
     }
+    site.repin();
     const ratio = median(turns.map(({ own, floor }) => own.rate / floor.rate));
     const of = (side: 'own' | 'floor', field: keyof Turn) => median(turns.map((turn) => turn[side][field]));
     const shown = (side: 'own' | 'floor') =>

@@ -1,7 +1,8 @@
 /**
  * The write-behind loop: read the starts of the journals under lease, write one batch, commit, and only then settle.
- * While one batch is written the next is read and the one before is settled; there is one writer, so that commits,
- * watermarks and trims all come in the order of the journal. Whatever fails, everything in flight is given up and
+ * While one batch is written the one before is settled and the next is made ready, so that Postgres never waits for the
+ * reading of Redis; batches are written one at a time, so that commits, watermarks and trims all come in the order of the
+ * journal. Whatever fails, everything in flight is given up and
  * read again from the start: a batch may be written any number of times.
  */
 import { randomUUID } from 'node:crypto';
@@ -90,6 +91,8 @@ interface InFlight {
  * besides them, which is most of its cost: a script a partition, a transaction, and a flush to disk of each server.
  */
 const rests_after_batch = 4;
+/** One batch that is settled, one that is written, and one that is ready. */
+const in_flight_max = 3;
 const backoffMsMin = 50;
 const backoffMsMax = 2_000;
 
@@ -133,6 +136,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     const before = inFlight.at(-1);
     for (const { partition, last } of batch.prefixes) cursors.set(partition, last);
     const write = async () => {
+      await before?.committed;
       await step('read');
       const outcome = await writeBatch(pool, prepared, (entry, reason) => {
         counts.quarantined++;
@@ -175,8 +179,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     const batch = await read();
     if (batch.failure) onError(batch.failure);
     const prepared = prepareBatch(batch.prefixes);
-    await inFlight.at(-1)?.committed;
-    while (inFlight.length >= 2) await inFlight.shift()?.settled;
+    while (inFlight.length >= in_flight_max) await inFlight.shift()?.settled;
     if (batch.prefixes.length > 0) inFlight.push(begin(batch, prepared));
     const found = batch.prefixes.length > 0;
     if (batch.full) return { found, idle: false };
