@@ -15,7 +15,7 @@ import { node_flags, runRole, startRole } from '../../src/local/role.js';
 import { RoleLog } from '../../src/local/role_log.js';
 import { createSecrets, type Secrets } from '../../src/store/core/secrets.js';
 import type { FloorSetup, FloorTask } from '../floors/floor.js';
-import { otherCore, pin, pinTree, serverCore } from './processes.js';
+import { otherCore, pin, pinTree, serverCore, unpin } from './processes.js';
 
 /** A server that is loaded. */
 export interface Target {
@@ -38,6 +38,8 @@ export interface Site {
   readonly signal: AbortSignal;
   /** What runs besides the fronts, by pid. */
   readonly parts: { readonly redis: number; readonly flush: number; readonly postgres: number };
+  /** Lets every process run on every core, `others` too: where none is measured alone, or what is timed goes through all. */
+  unpin(others?: ReadonlyArray<{ readonly pid: number }>): void;
   /** Puts every process where it was placed at its start. */
   repin(): void;
   /** Starts one more front, with more settings. */
@@ -193,6 +195,9 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     return {
       front: { baseUrl: `http://127.0.0.1:${ports[0]}`, pid: front.pid },
       parts: { redis: redis.pid, flush: flush.pid, postgres: postgres.pid },
+      unpin(others = []) {
+        for (const { pid } of [redis, postgres, flush, front, ...others]) unpin(pid);
+      },
       repin() {
         for (const pid of [redis.pid, postgres.pid, flush.pid]) pinTree(pid, otherCore);
         pinTree(front.pid, serverCore);

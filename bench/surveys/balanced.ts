@@ -17,7 +17,7 @@ import { ask } from '../scenarios/scenario.js';
 import { type BalancerKind, findProgram, type RunningBalancer, startBalancer } from '../site/balancer.js';
 import { makeCertificate } from '../site/certificate.js';
 import { text } from '../site/population.js';
-import { cpuSeconds, cpuSecondsOfTree, unpin } from '../site/processes.js';
+import { cpuSeconds, cpuSecondsOfTree } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site, Target } from '../site/site.js';
 import type { Survey, SurveyOptions } from './survey.js';
@@ -236,8 +236,7 @@ export const balanced: Survey = {
       // Fronts that believe their balancer, as those behind one do.
       while (started.length < Math.min(options.fronts, fronts_max))
         started.push(await site.startFront({ TRUSTED_PROXIES: '127.0.0.1/32' }));
-      for (const { pid } of started) unpin(pid);
-      for (const pid of Object.values(site.parts)) unpin(pid);
+      site.unpin(started);
       for (const front of started) await ask(front, `/bot${pair.bot.token}/getMe`);
       const findings: Finding[] = [];
       for (const kind of options.balancers)

@@ -124,7 +124,7 @@ export const journal: Survey = {
     );
     const turns: Array<{ readonly own: Turn; readonly floor: Turn }> = [];
     // No server is measured, so every process may have every core.
-    for (const pid of Object.values(site.parts)) unpin(pid);
+    site.unpin();
     // The first round warms both up.
     for (let i = 0; i <= rounds; i++) {
       progress(`journal: ${i === 0 ? 'warm-up' : `round ${i} of ${rounds}`}`);

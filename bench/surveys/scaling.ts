@@ -12,7 +12,7 @@ import { costsBetween, drain, known, median, readCosts } from '../measure.js';
 import { highestRate } from '../model/model.js';
 import { ask } from '../scenarios/scenario.js';
 import { type Message, text } from '../site/population.js';
-import { cpuSecondsOfMachine, unpin } from '../site/processes.js';
+import { cpuSecondsOfMachine } from '../site/processes.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site, Target } from '../site/site.js';
 
@@ -98,7 +98,7 @@ export async function scaling(
   try {
     while (more.length < options.fronts - 1) more.push(await site.startFront());
     const all: Target[] = [site.front, ...more];
-    for (const pid of [...all.map((front) => front.pid), ...Object.values(site.parts)]) unpin(pid);
+    site.unpin(more);
     const turns = all.map((): Turn[] => []);
     for (let i = 0; i <= options.rounds; i++) {
       for (let count = 1; count <= all.length; count++) {

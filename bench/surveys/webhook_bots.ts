@@ -21,6 +21,7 @@ const people_call_ms_max = 30_000;
 
 export interface WebhookBots {
   readonly origin: string;
+  readonly receiver: { readonly pid: number };
   readonly certificate: string;
   readonly secretToken: string;
   /** Opens the books of a round. */
@@ -74,6 +75,7 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
 
   return {
     origin,
+    receiver,
     certificate: certificate.cert,
     secretToken,
     expect: (round) => ask({ kind: 'expect', ...round }),
