@@ -1,8 +1,9 @@
 /** Bots with webhooks, the people who write to them, and the receiver that all of it goes to. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
-import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
+import { call, expect, inParallel, makePair, type Pair, WrongAnswer } from '../../src/bench/client.js';
+import type { Sent } from '../../src/bench/fixed_rate.js';
+import { plainWire } from '../load/plain_wire.js';
 import { makeCertificate } from '../site/certificate.js';
 import { makePeople, openChats, type Person, text } from '../site/population.js';
 import { otherCore } from '../site/processes.js';
@@ -17,7 +18,6 @@ const people_count = 48;
 const round_ms_max = 120_000;
 /** A duplicate may come so much later. */
 const late_ms = 300;
-const people_call_ms_max = 30_000;
 
 export interface WebhookBots {
   readonly origin: string;
@@ -71,7 +71,20 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
   const pairs = await inParallel(bots, 4, (i) => makePair(front.baseUrl, adminToken, `${name}_${i}`));
   const people = await makePeople(site, `${name}_person`, people_count);
   await inParallel(bots, 2, (i) => openChats(site, pairs[i] as Pair, people));
-  const pool = new Pool(front.baseUrl, { connections: 128, pipelining: 1 });
+  const wire = await plainWire(front.baseUrl, 128);
+  /** Who waits for a free connection. */
+  const waiting: Array<() => void> = [];
+  const send = (request: Sent) =>
+    new Promise<void>((resolve, reject) => {
+      const start = () =>
+        wire.send(request, (status, why) => {
+          waiting.shift()?.();
+          if (status === 200) resolve();
+          else reject(new WrongAnswer(`a message was answered with ${status} ${why}`));
+        });
+      if (wire.free() > 0) start();
+      else waiting.push(start);
+    });
 
   return {
     origin,
@@ -105,22 +118,19 @@ export async function makeWebhookBots(site: Site, name: string): Promise<Webhook
         }),
       );
     },
-    async say(number, due) {
+    say(number, due) {
       // Bot after bot, and within a bot person after person.
       const { bot } = pairs[number % bots] as Pair;
       const { token } = people[Math.floor(number / bots) % people_count] as Person;
-      const { statusCode, body } = await pool.request({
+      return send({
         method: 'POST',
         path: `/api/chats/${bot.id}/messages`,
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ text: `${number} ${due.toFixed(3)} ${text}` }),
-        signal: AbortSignal.timeout(people_call_ms_max),
       });
-      const said = await body.text();
-      expect(statusCode === 200, `a message was answered with ${statusCode} ${said.slice(0, 200)}`);
     },
     async close() {
-      await pool.close();
+      await wire.close();
       await receiver.stop();
     },
   };

@@ -61,12 +61,14 @@ async function warmUp(hooks: WebhookBots): Promise<void> {
 }
 
 /** CPU time of those that have a part in it, in seconds. */
-const costs = ({ front, parts }: Site, worker: number) => ({
+const costs = ({ front, parts }: Site, worker: number, receiver: number) => ({
   worker: cpuSeconds(worker),
   Redis: cpuSeconds(parts.redis),
   front: cpuSeconds(front.pid),
   flusher: cpuSeconds(parts.flush),
   Postgres: cpuSecondsOfTree(parts.postgres),
+  receiver: cpuSeconds(receiver),
+  load: cpuSeconds(process.pid),
 });
 
 function percentile(values: readonly number[], share: number): number {
@@ -87,9 +89,10 @@ export const latency: Survey = {
       const warm = warmup_s * rate;
       const count = warm + measured_s * rate;
       hooks.expect({ count, from: warm, until: count });
-      const before = costs(site, worker.pid);
+      const spentBy = () => costs(site, worker.pid, hooks.receiver.pid);
+      const before = spentBy();
       const { late, answers } = await sayAll(hooks, rate, count, site.signal);
-      const after = costs(site, worker.pid);
+      const after = spentBy();
       const spent = (Object.keys(after) as Array<keyof typeof after>)
         .map((name) => `${name} ${(((after[name] - before[name]) * 1e6) / count).toFixed(0)}`)
         .join(', ');
