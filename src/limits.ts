@@ -142,6 +142,7 @@ export const limits = {
   delivery_records_waiting_bytes_max: 32 * 1024 * 1024,
   delivery_attempts_flush_ms: 500,
   delivery_successes_flush_ms: 2_000,
+  delivery_successes_full_flush_ms: 10_000,
   replay_batch_max: 100,
   replay_max: 10_000,
   webhook_answer_calls_max: 100,

@@ -1,6 +1,6 @@
 /**
- * Keeps attempts for owners: gathered here, written to Postgres a few times a second, and never waited for. A process that is
- * killed loses at most what it has gathered since; while Postgres is away, failures past a bound are only counted.
+ * Keeps attempts for owners: gathered here, written to Postgres a few times a second, and never waited for. Successes of a busy
+ * bot are written every few seconds. A process that is killed loses at most what it has gathered since; while Postgres is away, failures past a bound are only counted.
  */
 import { limits } from '../limits.js';
 import { packUpdate } from '../store/updates/update_record.js';
@@ -48,6 +48,13 @@ interface OfBot {
   readonly successes: Gathered[];
 }
 
+/** When a bot's successes are written next, by the monotonic clock: while they are few, and when older ones make room for new. */
+interface Due {
+  readonly few: number;
+  readonly full: number;
+}
+
+const at_once: Due = { few: Number.NEGATIVE_INFINITY, full: Number.NEGATIVE_INFINITY };
 const rowsMax = 1_000;
 const reasons: Readonly<Record<DeadReason, string>> = {
   expired: 'The update is too old',
@@ -62,8 +69,7 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
 
 export function createRecorder({ append, onError }: RecorderOptions): Recorder {
   const bots = new Map<number, OfBot>();
-  /** When something of a bot was written last, by the monotonic clock. */
-  const writtenAt = new Map<number, number>();
+  const due = new Map<number, Due>();
   let waiting = 0;
   let recordBytes = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -139,21 +145,27 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
   }
 
   /** The first success after a while is written soon. Those of a bot that has many wait: most will not be its last by then. */
-  const mayWait = (bot: number, { failures, counts }: OfBot, now: number) =>
-    failures.length === 0 &&
-    counts.dead === 0 &&
-    now - (writtenAt.get(bot) ?? Number.NEGATIVE_INFINITY) < limits.delivery_successes_flush_ms;
+  function mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
+    const { few, full } = due.get(bot) ?? at_once;
+    const until = successes.length < limits.delivery_successes_kept ? few : full;
+    return failures.length === 0 && counts.dead === 0 && now < until;
+  }
+
+  /** Bots that are full are written at different times, so that a worker never has all of them on its hands. */
+  const dueAfter = (now: number): Due => ({
+    few: now + limits.delivery_successes_flush_ms,
+    full: now + limits.delivery_successes_full_flush_ms * (0.5 + Math.random() / 2),
+  });
 
   function take(all: boolean): ReadonlyMap<number, OfBot> {
     const now = performance.now();
-    for (const [bot, at] of writtenAt)
-      if (now - at >= limits.delivery_successes_flush_ms) writtenAt.delete(bot);
+    for (const [bot, { full }] of due) if (now >= full) due.delete(bot);
     const taken = new Map<number, OfBot>();
     let rows = 0;
     for (const [bot, own] of bots) {
       if (rows >= rowsMax || taken.size >= rowsMax) break;
       if (!all && mayWait(bot, own, now)) continue;
-      writtenAt.set(bot, now);
+      due.set(bot, dueAfter(now));
       bots.delete(bot);
       taken.set(bot, own);
       rows += own.failures.length + own.successes.length;
