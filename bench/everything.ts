@@ -136,6 +136,12 @@ async function runSoak(run: Run): Promise<void> {
   found.findings.push(...findings);
 }
 
+/** Rejects when the run is interrupted: not everything that waits looks at the signal. */
+const interruption = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+
 /** Starts a service of its own, runs what was chosen on it, and stops it. `found` is filled as it goes. */
 export async function runEverything(options: RunOptions, found: Found): Promise<void> {
   const { signal, progress } = options;
@@ -152,7 +158,7 @@ export async function runEverything(options: RunOptions, found: Found): Promise<
     try {
       Object.assign(found.machine, await machineOf(watch, site.postgresVersion));
       const run: Run = { site, watch, options, found };
-      await (options.soak ? runSoak(run) : runChosen(run));
+      await Promise.race([options.soak ? runSoak(run) : runChosen(run), interruption(signal)]);
     } finally {
       await watch.close();
     }
