@@ -52,8 +52,9 @@ interface Turn {
 }
 
 /**
- * Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. Only journals that hold something are asked for: looking at all of them every few
- * milliseconds took a fifth of a core from what is measured.
+ * Lets the flusher go and times it from a tenth of the backlog to near its end: it first has to take its leases again. Only
+ * journals that hold something are asked for: looking at all of them every few milliseconds took a fifth of a core from what is
+ * measured.
  */
 async function flusherTurn(
   { parts, partitions, profile, signal }: Site,

@@ -1,6 +1,7 @@
 /**
  * Keeps attempts for owners: gathered here, written to Postgres a few times a second, and never waited for. Successes of a busy
- * bot are written every few seconds. A process that is killed loses at most what it has gathered since; while Postgres is away, failures past a bound are only counted.
+ * bot are written every few seconds. A process that is killed loses at most what it has gathered since; while Postgres is away,
+ * failures past a bound are only counted.
  */
 import { limits } from '../limits.js';
 import { packUpdate } from '../store/updates/update_record.js';

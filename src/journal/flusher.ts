@@ -2,8 +2,8 @@
  * The write-behind loop: read the starts of the journals under lease, write one batch, commit, and only then settle.
  * While one batch is written the one before is settled and the next is made ready, so that Postgres never waits for the
  * reading of Redis; batches are written one at a time, so that commits, watermarks and trims all come in the order of the
- * journal. Whatever fails, everything in flight is given up and
- * read again from the start: a batch may be written any number of times.
+ * journal. Whatever fails, everything in flight is given up and read again from the start: a batch may be written any number of
+ * times.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

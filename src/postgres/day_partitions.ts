@@ -90,13 +90,14 @@ const drop = (pool: Pool, day: number): Promise<boolean> =>
     },
   );
 
-/** A lock that did not come in time, or a row that came to the default partition meanwhile: another time. */
-const canWait = (error: unknown): boolean => /^(55P03|23514)$/.test((error as { code?: string }).code ?? '');
+/** `held` for a lock that did not come in time. A row that came to the default partition meanwhile is there to stay: nothing is done. */
 async function unlessHeld(work: Promise<boolean>): Promise<boolean | 'held'> {
   try {
     return await work;
   } catch (error) {
-    if (canWait(error)) return 'held';
+    const { code } = error as { readonly code?: string };
+    if (code === '55P03') return 'held';
+    if (code === '23514') return false;
     throw error;
   }
 }
