@@ -32,7 +32,7 @@ export async function machineOf(
     memory_gb: Math.round(totalmem() / 2 ** 30),
     kernel: release(),
     node: process.versions.node,
-    engine: `${engine.name} ${engine.version}${engine.native ? '' : ' (not native)'}`,
+    engine: `${engine.name} ${engine.version}`,
     redis,
     postgres,
     placement,

@@ -57,7 +57,6 @@ const core = {
 
 const details = {
   engine: z.string().optional().describe('What serves HTTP, and its version; of fronts'),
-  native: z.boolean().optional().describe('Whether the engine runs with its native binary'),
   loop_p99_ms: ms.describe('Delay of the event loop over the last seconds'),
   loop_max_ms: ms,
   cpu: ms.describe('Share of one core over the last seconds'),

@@ -1,6 +1,7 @@
 /** How a command runs: as roles until a signal, or as a task that ends; what it fails with is told in one sentence. */
 import { BackupError } from '../backup/manifest.js';
 import { type Config, ConfigError, readConfig } from '../config.js';
+import { EngineError } from '../http/engine.js';
 import { limits } from '../limits.js';
 import { createLog, type Logger } from '../obs/log.js';
 import { SchemaError } from '../postgres/migrate.js';
@@ -19,6 +20,7 @@ export const settings = 'Settings come from the environment; the README lists th
 function giveUp(log: Logger, error: unknown): never {
   const known =
     error instanceof ConfigError ||
+    error instanceof EngineError ||
     error instanceof StartError ||
     error instanceof SchemaError ||
     error instanceof BackupError ||

@@ -1,5 +1,7 @@
 /** Chooses and loads the uWebSockets.js package that this machine can run, and types the parts of it that are used. */
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { limits } from '../limits.js';
 
 /** What the engine takes as text: strings are written as UTF-8, bytes as they are. */
@@ -76,17 +78,19 @@ interface Binding {
 }
 
 export interface Engine {
-  /** Name of the package behind the alias. */
+  /** Name of the package behind the alias; the alias itself when its package.json cannot be read. */
   readonly name: string;
+  /** 'unknown' when its package.json cannot be read. */
   readonly version: string;
-  /** False when the older package runs its pure JavaScript server, which is slow and checks less: warn loudly. */
-  readonly native: boolean;
   /** Why the current engine does not run here; absent where it does. */
   readonly note?: string;
   /** Largest request head that always arrives. The older engine keeps at most 4 KiB of a head that comes in
    * several reads and drops the connection beyond. The current one reads `UWS_HTTP_MAX_HEADERS_SIZE` from the
    * environment of the process, which the launcher sets to `limits.head_bytes_max`. */
   readonly headBytesMax: number;
+  /** True for the older engine: it ends a head at a header line with an empty name, and runs the body as a second request. A
+   * proxy in front of it must refuse such lines. */
+  readonly needsProxy: boolean;
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
@@ -97,9 +101,11 @@ export interface Engine {
 const head_bytes_max_older = 4096;
 
 const packages = [
-  { alias: 'uws-current', headBytesMax: limits.head_bytes_max },
-  { alias: 'uws-older', headBytesMax: head_bytes_max_older },
+  { alias: 'uws-current', headBytesMax: limits.head_bytes_max, needsProxy: false },
+  { alias: 'uws-older', headBytesMax: head_bytes_max_older, needsProxy: true },
 ] as const;
+
+const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
 
 /** A short reason, without the paths that the loader's message holds. */
 function whyNot(error: unknown): string {
@@ -108,21 +114,46 @@ function whyNot(error: unknown): string {
   if (glibc) return `it needs glibc ${glibc[1]}, which is newer than the one of this machine`;
   const code = (error as { code?: unknown } | null)?.code;
   if (code === 'MODULE_NOT_FOUND') return 'it is not installed';
-  return `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
+  return noBinary;
 }
 
-/** The functions of an addon are compiled; those of the older package's silent fallback have a JavaScript source. */
+/** The older package silently falls back to a JavaScript server that crashes on its first request. The functions of an addon
+ * are compiled, those of that server have a source. */
 function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));
 }
 
-/**
- * Loads the current engine where its binary runs, else the older one.
- * Throws when neither package loads. The caller must warn when `native` is false.
- */
+/** Reads package.json as a file: `exports` of the current package hides it from `require`. Never throws. */
+function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' | 'version'> {
+  try {
+    for (let folder = dirname(require.resolve(alias)); folder !== dirname(folder); folder = dirname(folder)) {
+      const file = join(folder, 'package.json');
+      const text = readIfThere(file);
+      if (text === undefined) continue;
+      const { name, version } = JSON.parse(text) as Partial<Pick<Engine, 'name' | 'version'>>;
+      if (name !== undefined && version !== undefined) return { name, version };
+    }
+  } catch {
+    // Only names are missing then, and they must not stop a start.
+  }
+  return { name: alias, version: 'unknown' };
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** No package of the engine runs here. The message says why and what to install. */
+export class EngineError extends Error {}
+
+/** Loads the current engine where its binary runs, else the older one. Throws an EngineError when neither does. */
 export function loadEngine(require: NodeJS.Require = createRequire(import.meta.url)): Engine {
   const reasons: string[] = [];
-  for (const { alias, headBytesMax } of packages) {
+  for (const { alias, headBytesMax, needsProxy } of packages) {
     let binding: Binding;
     try {
       binding = require(alias) as Binding;
@@ -130,18 +161,22 @@ export function loadEngine(require: NodeJS.Require = createRequire(import.meta.u
       reasons.push(`${alias}: ${whyNot(error)}`);
       continue;
     }
-    const { name, version } = require(`${alias}/package.json`) as { name: string; version: string };
+    if (!isNative(binding)) {
+      reasons.push(`${alias}: ${noBinary}`);
+      continue;
+    }
     return {
-      name,
-      version,
-      native: isNative(binding),
+      ...describe(require, alias),
       ...(reasons.length > 0 ? { note: reasons.join('; ') } : {}),
       headBytesMax,
+      needsProxy,
       app: () => binding.App(),
       closeListenSocket: (socket) => binding.us_listen_socket_close(socket),
       localPort: (socket) => binding.us_socket_local_port(socket),
       exclusivePort: binding.LIBUS_LISTEN_EXCLUSIVE_PORT ?? 1,
     };
   }
-  throw new Error(`no HTTP engine loads (${reasons.join('; ')})`);
+  throw new EngineError(
+    `no HTTP engine runs here (${reasons.join('; ')}): use Node.js 22 or 24 with glibc 2.38 or newer (Debian 13, Ubuntu 24.04), or Node.js 20`,
+  );
 }

@@ -41,7 +41,6 @@ export interface BuildInfo {
   readonly version: string;
   readonly engine: string;
   readonly engineVersion: string;
-  readonly native: boolean;
 }
 
 interface Sample {
@@ -86,14 +85,13 @@ export function createMetrics(info: BuildInfo): Metrics {
   new Gauge({
     name: 'petrel_build_info',
     help: 'Version of the program and the HTTP engine it runs on; always 1.',
-    labelNames: ['version', 'engine', 'engine_version', 'engine_native'],
+    labelNames: ['version', 'engine', 'engine_version'],
     registers: [registry],
   }).set(
     {
       version: info.version,
       engine: info.engine,
       engine_version: info.engineVersion,
-      engine_native: String(info.native),
     },
     1,
   );

@@ -61,7 +61,7 @@ export async function gather(
   quarantined: number,
   warnings: readonly string[],
 ): Promise<Facts> {
-  const { native, note } = loadEngine();
+  const { note } = loadEngine();
   const { connection, pool, ring } = backends;
   const [servers, overdue, flushers, others, postgres, loss, ahead] = await Promise.all([
     Promise.all(connection.nodes().map(factsOf)),
@@ -74,7 +74,7 @@ export async function gather(
   ]);
   const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   return {
-    engine: { native, note },
+    engine: { note },
     warnings,
     servers,
     journal: {
@@ -110,7 +110,7 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   const engine = loadEngine();
   const state = await journalState({ runner, pool, keys });
   say(`petrel       ${version}, Node.js ${process.versions.node}`);
-  say(`engine       ${engine.name} ${engine.version}${engine.native ? '' : ' WITHOUT its native binary'}`);
+  say(`engine       ${engine.name} ${engine.version}`);
   if (engine.note) say(`             the current engine does not run here: ${engine.note}`);
   for (const node of connection.nodes()) {
     const info = await node.client.info('server');

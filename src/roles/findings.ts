@@ -10,7 +10,7 @@ export interface ServerFacts {
 }
 
 export interface Facts {
-  readonly engine: { readonly native: boolean; readonly note: string | undefined };
+  readonly engine: { readonly note: string | undefined };
   /** What Redis was warned of before it was used. */
   readonly warnings: readonly string[];
   readonly servers: readonly ServerFacts[];
@@ -112,13 +112,7 @@ function ofPostgres({ journal, quarantined, flushers, failureDaysAhead }: Facts)
 export function findingsOf(facts: Facts): Finding[] {
   const { engine, warnings, servers, overdueWebhooks, nodes, postgres, lostAgo } = facts;
   const found: Finding[] = [];
-  if (!engine.native)
-    found.push({
-      bad: true,
-      what: 'the HTTP engine runs without its native binary',
-      todo: 'use Node 20, 22 or 24 on a system with glibc 2.38 or newer, or the image',
-    });
-  else if (engine.note)
+  if (engine.note)
     found.push({
       bad: false,
       what: 'the current HTTP engine does not run here, the older one does',

@@ -10,7 +10,7 @@ import { providerOf, pushOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { fail } from '../errors.js';
-import { loadEngine } from '../http/engine.js';
+import { type Engine, loadEngine } from '../http/engine.js';
 import type { AccessListener } from '../http/exchange_context.js';
 import { type HttpServer, listen } from '../http/server.js';
 import { createProvider } from '../jwt/provider.js';
@@ -79,17 +79,26 @@ function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer):
   });
 }
 
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
+
+/** Says at start which engine runs, and what it cannot do. */
+function tellEngine(log: Backends['log'], engine: Engine, host: string): void {
+  log.info({ engine: engine.name, version: engine.version }, 'HTTP engine');
+  if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
+  if (engine.headBytesMax < limits.head_bytes_max)
+    log.info(
+      `this HTTP engine drops a request head over ${engine.headBytesMax} bytes that arrives in two reads`,
+    );
+  if (engine.needsProxy && !isLoopback(host))
+    log.warn(
+      'this HTTP engine must stand behind a proxy that refuses malformed headers: it misreads a header line with an empty name and runs the body as a second request',
+    );
+}
+
 export async function startFront(backends: Backends): Promise<Role> {
   const { config, log, store, files, connection, traces } = backends;
   const engine = loadEngine();
-  log.info({ engine: engine.name, version: engine.version, native: engine.native }, 'HTTP engine');
-  if (!engine.native) log.error('the HTTP engine runs without its native binary: it is slow and checks less');
-  if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
-  if (engine.headBytesMax < limits.head_bytes_max) {
-    log.info(
-      `a request head over ${engine.headBytesMax} bytes that comes in two reads is dropped by this HTTP engine`,
-    );
-  }
+  tellEngine(log, engine, config.HOST);
   const metrics = metricsOf(engine);
   const meter = createRequestMeter();
   for (const figure of meter.figures) metrics.tell(figure);
@@ -156,7 +165,6 @@ export async function startFront(backends: Backends): Promise<Role> {
   tellOfFront(metrics, backends, server);
   backends.node.parts.push(() => ({
     engine: `${engine.name} ${engine.version}`,
-    native: engine.native,
     front: {
       open: server.openRequests(),
       polls: store.polls.waiting(),

@@ -8,8 +8,8 @@ import { version } from '../version.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
 
-export const metricsOf = ({ name, version: engineVersion, native }: Engine): Metrics =>
-  createMetrics({ version, engine: name, engineVersion, native });
+export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
+  createMetrics({ version, engine: name, engineVersion });
 
 /** Pages by their paths. */
 export const statusPages = (

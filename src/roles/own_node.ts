@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { NodeTold } from '../api/operations.js';
 
 /** What the roles of a process add. */
-export type NodePart = Pick<NodeTold, 'engine' | 'native' | 'front' | 'deliver' | 'flush'>;
+export type NodePart = Pick<NodeTold, 'engine' | 'front' | 'deliver' | 'flush'>;
 
 export interface OwnNode {
   readonly id: string;

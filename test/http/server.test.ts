@@ -1,9 +1,12 @@
 /** Ports, an orderly end, and which engine runs. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { loadEngine } from '../../src/http/engine.js';
+import { EngineError, loadEngine } from '../../src/http/engine.js';
 import { listen } from '../../src/http/server.js';
 import { limits } from '../../src/limits.js';
 import { engine, expectAlive, headOf, RawClient, start } from './fixture.js';
@@ -109,7 +112,8 @@ test('close: at once when nothing is open', async () => {
 /** Resolves an alias to what a test says, and everything else as usual. */
 function requireWith(aliases: Record<string, () => unknown>): NodeJS.Require {
   const real = createRequire(import.meta.url);
-  return ((id: string) => (aliases[id] ? aliases[id]() : real(id))) as NodeJS.Require;
+  const require = (id: string) => (aliases[id] ? aliases[id]() : real(id));
+  return Object.assign(require, { resolve: real.resolve }) as NodeJS.Require;
 }
 
 const missing = () => {
@@ -117,7 +121,7 @@ const missing = () => {
 };
 
 test('the engine that runs here is native and says which it is', () => {
-  expect(engine.native).toBe(true);
+  expect(engine.name).toMatch(/^@/);
   expect(engine.version).toMatch(/^20\.\d+\.\d+/);
   expect(engine.headBytesMax).toBe(engine.note === undefined ? limits.head_bytes_max : 4096);
 });
@@ -130,20 +134,54 @@ test('the older engine stands in where the current one needs a newer libc, and s
   };
   const loaded = loadEngine(requireWith({ 'uws-current': tooNew }));
   expect(loaded.name).toBe('@trufflesuite/uws-js-unofficial');
-  expect(loaded.native).toBe(true);
   expect(loaded.headBytesMax).toBe(4096);
   expect(loaded.note).toBe('uws-current: it needs glibc 2.38, which is newer than the one of this machine');
 });
 
-test('the silent fallback of the older package does not pass for the engine', () => {
+const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
+
+test('refuses to start with the JavaScript fallback of the older package', () => {
   const fallback = () => createRequire(import.meta.url)('uws-older/dist/index.js');
-  const loaded = loadEngine(requireWith({ 'uws-current': missing, 'uws-older': fallback }));
-  expect(loaded.native).toBe(false);
-  expect(loaded.note).toBe('uws-current: it is not installed');
+  expect(() => loadEngine(requireWith({ 'uws-current': missing, 'uws-older': fallback }))).toThrow(
+    new EngineError(
+      `no HTTP engine runs here (uws-current: it is not installed; uws-older: ${noBinary}): ` +
+        'use Node.js 22 or 24 with glibc 2.38 or newer (Debian 13, Ubuntu 24.04), or Node.js 20',
+    ),
+  );
 });
 
-test('no engine at all is an error that says why', () => {
+test('names every package that does not load', () => {
   expect(() => loadEngine(requireWith({ 'uws-current': missing, 'uws-older': missing }))).toThrow(
-    'no HTTP engine loads (uws-current: it is not installed; uws-older: it is not installed)',
+    'no HTTP engine runs here (uws-current: it is not installed; uws-older: it is not installed): use Node.js',
   );
+});
+
+/** A native package under the alias of the current one, whose `exports` are those of the published one. */
+function currentEngineIn(folder: string, packageJson: string): NodeJS.Require {
+  const home = join(folder, 'node_modules', 'uws-current');
+  mkdirSync(home, { recursive: true });
+  const older = JSON.stringify(createRequire(import.meta.url).resolve('uws-older'));
+  writeFileSync(join(home, 'uws.js'), `module.exports = require(${older});`);
+  writeFileSync(join(home, 'package.json'), packageJson);
+  return createRequire(join(folder, 'main.js'));
+}
+
+test.each([
+  [
+    'whose exports hide its package.json',
+    '{"name":"@current/engine","version":"20.57.0","exports":{"require":"./uws.js"}}',
+    { name: '@current/engine', version: '20.57.0' },
+  ],
+  [
+    'whose package.json says neither name nor version',
+    '{"main":"uws.js"}',
+    { name: 'uws-current', version: 'unknown' },
+  ],
+])('loads a package %s', (_, packageJson, told) => {
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-engine-'));
+  const loaded = loadEngine(currentEngineIn(folder, packageJson));
+  expect(loaded).toMatchObject(told);
+  expect(loaded.note).toBeUndefined();
+  expect(loaded.headBytesMax).toBe(limits.head_bytes_max);
+  rmSync(folder, { recursive: true });
 });

@@ -20,7 +20,7 @@ const namesIn = (query: string) =>
 const asked = new Set([...shippedQueries(), ...alertsIn().map(({ expr }) => expr)].flatMap(namesIn));
 
 test('every metric that a rule or a panel names is exported', async () => {
-  const told = await createMetrics({ version: '', engine: '', engineVersion: '', native: true }).text();
+  const told = await createMetrics({ version: '', engine: '', engineVersion: '' }).text();
   const byDefault = new Set([...told.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
   expect(asked.size).toBeGreaterThan(40);
   expect([...asked].filter((name) => !own.has(name) && !byDefault.has(name))).toEqual([]);
@@ -42,7 +42,7 @@ test('durations go into buckets by their upper bounds, and come out in seconds',
   const { Distribution } = await import('../../src/obs/distribution.js');
   const times = new Distribution();
   for (const ms of [0.5, 0.6, 70_000]) times.observe(ms);
-  const metrics = createMetrics({ version: '', engine: '', engineVersion: '', native: true });
+  const metrics = createMetrics({ version: '', engine: '', engineVersion: '' });
   metrics.tell({ kind: 'histogram', name: 'took', help: 'x', labels: ['of'], read: () => [[['it'], times]] });
   const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith('took'));
   expect(lines).toContain('took_bucket{of="it",le="0.0005"} 1');

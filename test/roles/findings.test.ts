@@ -3,7 +3,7 @@ import { type Facts, findingsOf } from '../../src/roles/findings.js';
 
 const server = { server: 'Redis at a', usedBytes: 10, maxBytes: 100, replicas: 1, appending: true };
 const well: Facts = {
-  engine: { native: true, note: undefined },
+  engine: { note: undefined },
   warnings: [],
   servers: [server],
   journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
@@ -16,8 +16,7 @@ test('nothing is found where all is well', () => {
 });
 
 test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
-  ['no binary', { engine: { native: false, note: undefined } }, true, /native binary/, /glibc 2\.38/],
-  ['the older engine', { engine: { native: true, note: 'GLIBC_2.38' } }, false, /older one/, /image/],
+  ['the older engine', { engine: { note: 'GLIBC_2.38' } }, false, /older one/, /image/],
   [
     'a warning',
     { warnings: ['the file is off (set appendonly yes)'] },

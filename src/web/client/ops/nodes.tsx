@@ -69,12 +69,7 @@ export function Nodes({ overview, rates }: { overview: Overview; rates: Rates | 
       show: (node) => (
         <>
           <span className={node.version === version ? '' : 'warn-text'}>{node.version}</span>
-          {node.engine && (
-            <small className={node.native === false ? 'bad' : ''}>
-              {node.engine}
-              {node.native === false && ' without its native binary'}
-            </small>
-          )}
+          {node.engine && <small>{node.engine}</small>}
         </>
       ),
       wide: true,

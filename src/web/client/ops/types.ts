@@ -40,7 +40,6 @@ export interface Node {
   told_ms: number;
   silent_ms: number;
   engine?: string;
-  native?: boolean;
   loop_p99_ms?: number;
   loop_max_ms?: number;
   cpu?: number;
