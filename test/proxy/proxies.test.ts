@@ -62,7 +62,7 @@ function ask(
   });
 }
 
-/** Bytes as they are; resolves with all that came until the connection ended or was quiet for a while. */
+/** Sends bytes as they are. Resolves with all that came until the connection ended or, once something came, was quiet for a while. */
 function exchange(proxy: Balancer, bytes: string): Promise<string> {
   return new Promise((resolve) => {
     let text = '';
@@ -73,8 +73,9 @@ function exchange(proxy: Balancer, bytes: string): Promise<string> {
       socket.destroy();
       resolve(text);
     };
-    socket.setTimeout(700, end);
+    socket.setTimeout(8_000, end);
     socket.on('data', (chunk) => {
+      socket.setTimeout(700);
       text += chunk.toString('latin1');
     });
     socket.on('error', end);
@@ -114,6 +115,135 @@ describe.each(here)('%s', (kind) => {
     expect([wrong.status, JSON.parse(wrong.text).description]).toEqual([404, 'Not Found: method not found']);
     // The colon of a token may be escaped: a balancer must not write paths anew.
     expect((await ask(proxy, `/bot${bot.token.replace(':', '%3A')}/getMe`)).status).toBe(200);
+  });
+
+  test('masks what looks like a token, wherever a request carries it', async () => {
+    const { token } = bot;
+    const escaped = token.replace(':', '%3A');
+    const everyCharacter = [...token].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
+    const targets = [
+      `/bot${token}/getMe`,
+      `//bot${token}/getMe`,
+      `/./bot${token}/getMe`,
+      `/x/../bot${token}/getMe`,
+      `/%2Fbot${token}/getMe`,
+      `%2fbot${token}/getMe`,
+      `/bot${escaped}/getMe`,
+      `//bot${escaped.toLowerCase()}/getMe`,
+      `/Bot${token}/getMe`,
+      `/b%6ft${escaped}/getMe`,
+      `/x/${everyCharacter}`,
+      `/x/${token.replace(':', '%253A')}`,
+      `/file/bot${token}/photos/1.jpg`,
+      `/file//bot${token}/photos/1.jpg`,
+      `/api/chats/${token}`,
+      `/api/chats/${token}/${token}`,
+      `/api/chats?token=${token}`,
+      `/api/chats/${escaped}?token=${escaped}`,
+      `http://petrel/bot${token}/getMe`,
+      `http://petrel//bot${token}/getMe?${token}`,
+    ];
+    const lines = [
+      ...targets.map((target) => `GET ${target} HTTP/1.1`),
+      // These are refused by the proxy itself.
+      `GET /bot${token}/getMe HTTP/9.9`,
+      `GET /bot${token}/getMe HTTP/1.1 more`,
+      `GET /bot${token}/get Me HTTP/1.1`,
+      `GET //bot${token}/getMe`,
+      `${token} / HTTP/1.1`,
+      `${escaped} / HTTP/1.1`,
+      `GET\t/bot${token}/getMe HTTP/1.1`,
+      `bot${token}`,
+    ];
+    const headers = ['Host: x', `Referer: https://x/bot${token}/getMe`, `User-Agent: ${token}`];
+    for (const line of lines)
+      await exchange(proxy, [line, ...headers, 'Connection: close', '', ''].join('\r\n'));
+    for (const bad of [`Host : ${token}`, `Host: ${token}\r\nHost: y`, `: ${token}`, token])
+      await exchange(proxy, `GET /bot${token}/getMe HTTP/1.1\r\n${bad}\r\nConnection: close\r\n\r\n`);
+    await ask(proxy, '/last-of-these');
+    await expect.poll(() => proxy.log()).toContain('/last-of-these');
+    let log = proxy.log();
+    for (let i = 0; i < 3; i++) {
+      expect(log).not.toContain(token.slice(-20));
+      log = log.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+    }
+    // What holds no token is logged as it is.
+    await ask(proxy, '/api/chats/17/messages?limit=3');
+    await expect.poll(() => proxy.log()).toContain(' /api/chats/17/messages ');
+  });
+
+  test('answers HTTP/1.0, requests without a host and heads of many lines', async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, i) => `X-Header-${i}: ${i}\r\n`).join('');
+    const path = `/bot${bot.token}/getMe`;
+    const heads: readonly (readonly [head: string, haproxy: number, nginx: number])[] = [
+      [`GET ${path} HTTP/1.0\r\n\r\n`, 505, 200],
+      [`GET ${path} HTTP/1.0\r\nHost: x\r\n\r\n`, 505, 200],
+      [`GET ${path} HTTP/1.1\r\n\r\n`, 400, 400],
+      [`GET ${path} HTTP/1.1\r\nHost:\r\n\r\n`, 400, 400],
+      [`GET ${path} HTTP/1.1\r\nHost: x\r\n${many(35)}\r\n`, 200, 200],
+      [`GET ${path} HTTP/1.1\r\nHost: x\r\n${many(50)}\r\n`, 431, 200],
+      [`GET ${path} HTTP/1.1\r\nHost: x\r\n${many(95)}\r\n`, 431, 200],
+      [`GET ${path} HTTP/1.1\r\nHost: x\r\n${many(300)}\r\n`, 400, 200],
+    ];
+    for (const [head, ofHaproxy, ofNginx] of heads) {
+      const answer = await exchange(proxy, head);
+      const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1]);
+      expect([head.slice(-60), status]).toEqual([head.slice(-60), kind === 'haproxy' ? ofHaproxy : ofNginx]);
+    }
+  });
+
+  test('passes on no header whose name a front cannot read', async () => {
+    const inner = `GET /bot${bot.token}/sendMessage?chat_id=${owner.id}&text=hidden HTTP/1.1\r\nHost: x\r\n\r\n`;
+    const names = ['', ' ', 'a_b', 'a!b', 'a.b', '~', "'", 'Content_Length', 'Transfer.Encoding'];
+    for (const name of names) {
+      const answer = await exchange(
+        proxy,
+        `POST /bot${bot.token}/getMe HTTP/1.1\r\nHost: x\r\n${name}: 1\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+      );
+      // One answer: that of the outer request, or a refusal by the proxy.
+      expect([name, answer.match(/HTTP\/1\.1 (200|400)/g)?.length]).toEqual([name, 1]);
+    }
+    const history = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
+    expect(history.map(({ text }: { text: string }) => text)).not.toContain('hidden');
+  });
+
+  test('serves pages and calls of operators to the configured addresses only', async () => {
+    const own = await startProxy(
+      kind,
+      service.fronts.map(({ port }) => port),
+      { operators: '127.0.0.9/32' },
+    );
+    try {
+      const paths = [
+        '/ops',
+        '/ops/',
+        '/ops?x',
+        '/api/admin',
+        '/api/admin/overview',
+        '/api/admin/overview?x=1',
+      ];
+      for (const path of paths) {
+        const more = {
+          headers: { authorization: `Bearer ${service.adminToken}`, 'x-forwarded-for': '10.0.0.1' },
+        };
+        const outside = await ask(own, path, { ...more, localAddress: '127.0.0.10' });
+        expect([path, outside.status]).toEqual([path, 403]);
+        const inside = await ask(own, path, { ...more, localAddress: '127.0.0.9' });
+        expect([path, inside.status === 403]).toEqual([path, false]);
+      }
+      const elsewhere = await ask(own, '/opsx', { localAddress: '127.0.0.10' });
+      expect(elsewhere.status).toBe(404);
+      const me = await ask(own, `/bot${bot.token}/getMe`, { localAddress: '127.0.0.10' });
+      expect(me.status).toBe(200);
+    } finally {
+      await own.stop();
+    }
+    // As shipped, loopback and private addresses are those of operators.
+    const overview = await ask(proxy, '/api/admin/overview', {
+      headers: { authorization: `Bearer ${service.adminToken}` },
+    });
+    expect(overview.status).toBe(200);
   });
 
   test('pages for those who run it are not for the public, but are served to the balancer', async () => {

@@ -1,5 +1,5 @@
 /** The balancers of infra/proxy/ with a certificate of an authority of their own, and with all that they wrote. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,9 +24,25 @@ export interface Balancer {
   stop(): Promise<void>;
 }
 
+/** A copy of the shipped configurations in which operators have `range` instead of the loopback range. */
+function withOperators(dir: string, range: string): string {
+  const own = join(dir, 'shipped');
+  mkdirSync(own);
+  for (const name of readdirSync(shipped)) {
+    const text = readFileSync(join(shipped, name), 'utf8');
+    writeFileSync(join(own, name), text.replace('127.0.0.0/8', range));
+  }
+  return own;
+}
+
 /** Starts one before three fronts, by their ports. */
-export async function startProxy(kind: ProxyKind, fronts: readonly number[]): Promise<Balancer> {
+export async function startProxy(
+  kind: ProxyKind,
+  fronts: readonly number[],
+  { operators }: { operators?: string } = {},
+): Promise<Balancer> {
   const dir = temporaryFolder();
+  const from = operators === undefined ? shipped : withOperators(dir, operators);
   const authority = makeCertificate({ commonName: 'authority', authority: true });
   const own = makeCertificate({
     ...{ commonName: 'proxy', issuer: authority, names: ['localhost'], addresses: ['127.0.0.1'] },
@@ -49,7 +65,7 @@ export async function startProxy(kind: ProxyKind, fronts: readonly number[]): Pr
     const hear = (chunk: string) => {
       output += chunk;
     };
-    const running = await startBalancer(kind, { shipped, dir: files, pem, fronts, hear });
+    const running = await startBalancer(kind, { shipped: from, dir: files, pem, fronts, hear });
     const stop = async () => {
       await running.stop();
       await remove();
