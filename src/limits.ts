@@ -244,6 +244,10 @@ export const limits = {
   ring_age_ms_max: 15_000,
 
   journal_batch_entries_max: 1_000,
+  journal_batch_bytes_max: 8 * 1024 * 1024,
+  /** before what failed is read again */
+  journal_retry_ms_min: 50,
+  journal_retry_ms_max: 2_000,
   journal_lease_ms: 3_000,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,

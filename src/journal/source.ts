@@ -1,4 +1,4 @@
-/** Reads the starts of journals, a fair share of each, up to one batch. */
+/** Reads the starts of journals, a fair share of each, up to one batch: bounded in entries and in bytes. */
 import { limits } from '../limits.js';
 import type { RedisServers } from '../redis/connection.js';
 import { unavailable } from '../redis/waiting.js';
@@ -61,7 +61,7 @@ async function readFrom(
 export interface ReadResult {
   /** Of each partition that had entries. */
   readonly prefixes: readonly JournalPrefix[];
-  /** What failed: the partitions of one server that is away. Those of others were read. */
+  /** Why some partitions could not be read, for instance because their server is away; the others were read. */
   readonly failure: Error | null;
   /** Partitions of which nothing was left to read. */
   readonly ends: readonly number[];
@@ -70,8 +70,19 @@ export interface ReadResult {
 }
 
 /**
+ * Entries that the first round of a batch asks for, over all partitions; a partition always gives one. Nothing is known of
+ * their size yet, so this bounds what a batch may hold beyond its bytes.
+ */
+const first_round_entries = 128;
+
+/** Bytes of an entry that stay in memory until it is settled. */
+const bytesOf = ({ image, entity }: JournalEntry): number => image.length + entity.length;
+
+/**
  * Reads each journal from its start, or behind the version that `after` names: what lies before it is being written
- * by the caller. First every partition gives an equal share, then those with more fill what is left of the batch.
+ * by the caller. A batch ends at `entriesMax` or `bytesMax`, whichever comes first. It is read in rounds: each partition gives
+ * an equal share, and those with more fill the next round. A round asks for as many entries as twice the mean size of those
+ * before it allows, so that a batch of large records stays near `bytesMax`.
  * Errors: what Redis is unavailable with, where no partition can be read.
  */
 export async function readPrefixes(
@@ -80,10 +91,12 @@ export async function readPrefixes(
   partitions: readonly number[],
   after: ReadonlyMap<number, number>,
   entriesMax: number = limits.journal_batch_entries_max,
+  bytesMax: number = limits.journal_batch_bytes_max,
 ): Promise<ReadResult> {
   const found = new Map<number, JournalEntry[]>();
   const ends: number[] = [];
-  let left = entriesMax;
+  let entries = 0;
+  let bytes = 0;
   let failure: Error | null = null;
   let readable = 0;
 
@@ -97,25 +110,34 @@ export async function readPrefixes(
     });
     if (raw === null) return false;
     readable++;
-    for (const entry of raw) known.push(decode(partition, entry as unknown as RawEntry));
+    for (const each of raw) {
+      const entry = decode(partition, each as unknown as RawEntry);
+      known.push(entry);
+      bytes += bytesOf(entry);
+    }
     if (raw.length > 0) found.set(partition, known);
-    left -= raw.length;
+    entries += raw.length;
     if (raw.length < count) ends.push(partition);
     return raw.length === count;
   }
 
+  function roundMax(): number {
+    const fitting = entries === 0 ? first_round_entries : (bytesMax - bytes) / ((2 * bytes) / entries);
+    return Math.min(entriesMax - entries, Math.floor(fitting));
+  }
+
   let open = [...partitions];
-  while (open.length > 0 && left > 0) {
-    const share = Math.max(1, Math.floor(left / open.length));
+  while (open.length > 0 && entries < entriesMax && bytes < bytesMax) {
+    const share = Math.max(1, Math.floor(roundMax() / open.length));
     const more = await Promise.all(open.map((partition) => readMore(partition, share)));
     open = open.filter((_, i) => more[i]);
   }
   if (failure !== null && readable === 0) throw failure;
   const atEnd = new Set(ends);
-  const prefixes = [...found].map(([partition, entries]) => ({
+  const prefixes = [...found].map(([partition, of]) => ({
     partition,
-    entries,
-    last: (entries.at(-1) as JournalEntry).version,
+    entries: of,
+    last: (of.at(-1) as JournalEntry).version,
     whole: atEnd.has(partition),
   }));
   return { prefixes, ends, failure, full: open.length > 0 };
