@@ -2,8 +2,8 @@
  * The write-behind loop: read the starts of the journals under lease, write one batch, commit, and only then settle.
  * While one batch is written the one before is settled and the next is made ready, so that Postgres never waits for the
  * reading of Redis; batches are written one at a time, so that commits, watermarks and trims all come in the order of the
- * journal. Whatever fails, everything in flight is given up and read again from the start: a batch may be written any number of
- * times.
+ * journal. A partition that cannot be settled is set aside and read again from its start. When anything else fails, everything in
+ * flight is given up and read again from the start: a batch may be written any number of times.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +16,7 @@ import type { Change } from './batch.js';
 import { createLeases } from './leases.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
+import { createUnsettled } from './unsettled.js';
 import { createUpkeep } from './upkeep.js';
 import { type OnQuarantine, type PreparedBatch, prepareBatch, writeBatch } from './write.js';
 
@@ -54,7 +55,7 @@ export interface FlusherStats {
   /** Rows that were sent to Postgres: the newest version of each entity of a batch. */
   readonly rows: number;
   readonly quarantined: number;
-  /** Times the loop gave up what was in flight. */
+  /** Times the loop gave up what was in flight, or could not settle a partition. */
   readonly failures: number;
   /** Tombstones that were deleted for their age. */
   readonly purged: number;
@@ -82,6 +83,7 @@ interface ReadAt extends ReadResult {
 }
 
 interface InFlight {
+  readonly partitions: ReadonlySet<number>;
   readonly committed: Promise<void>;
   readonly settled: Promise<void>;
 }
@@ -93,8 +95,6 @@ interface InFlight {
 const rests_after_batch = 4;
 /** One batch that is settled, one that is written, and one that is ready. */
 const in_flight_max = 3;
-const backoffMsMin = 50;
-const backoffMsMax = 2_000;
 
 /** Makes a flusher; it does nothing before `start`. */
 export function createFlusher(options: FlusherOptions): Flusher {
@@ -106,6 +106,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
   /** When a partition was last read to its end, of those under lease. */
   const caughtUpAt = new Map<number, number>();
   const lengths = new Map<number, number>();
+  const unsettled = createUnsettled();
   /** Last version of each partition that is in flight. */
   const cursors = new Map<number, number>();
   let inFlight: InFlight[] = [];
@@ -118,6 +119,8 @@ export function createFlusher(options: FlusherOptions): Flusher {
     if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
   }
 
+  const isInFlight = (partition: number) => inFlight.some(({ partitions }) => partitions.has(partition));
+
   async function read(): Promise<ReadAt> {
     const at = performance.now();
     const held = leases.held();
@@ -125,11 +128,13 @@ export function createFlusher(options: FlusherOptions): Flusher {
     for (const partition of caughtUpAt.keys()) if (!known.has(partition)) caughtUpAt.delete(partition);
     for (const partition of lengths.keys()) if (!known.has(partition)) lengths.delete(partition);
     for (const partition of held) if (!caughtUpAt.has(partition)) caughtUpAt.set(partition, at);
-    return { ...(await readPrefixes(connection, keys, held, cursors)), at };
+    for (const partition of unsettled.takeBack(isInFlight)) cursors.delete(partition);
+    const readable = held.filter((partition) => !unsettled.has(partition));
+    return { ...(await readPrefixes(connection, keys, readable, cursors)), at };
   }
 
   function caughtUp(partitions: readonly number[], at: number): void {
-    for (const partition of partitions) caughtUpAt.set(partition, at);
+    for (const partition of partitions) if (!unsettled.has(partition)) caughtUpAt.set(partition, at);
   }
 
   function begin(batch: ReadAt, prepared: PreparedBatch): InFlight {
@@ -151,9 +156,17 @@ export function createFlusher(options: FlusherOptions): Flusher {
       const written = await outcome;
       // Journals are trimmed in order: a trim takes away everything before it.
       await before?.settled;
-      const left = await settlePrefixes(runner, keys, hotTtlMs, batch.prefixes, written);
-      for (const [partition, length] of left) lengths.set(partition, length);
-      for (const { entries } of batch.prefixes) counts.entries += entries.length;
+      const due = batch.prefixes.filter(({ partition }) => !unsettled.has(partition));
+      const settled = await settlePrefixes(runner, keys, hotTtlMs, due, written);
+      for (const [partition, error] of settled.failures) {
+        unsettled.add(partition);
+        counts.failures++;
+        onError(error);
+      }
+      unsettled.settled(settled.lengths.keys());
+      for (const [partition, length] of settled.lengths) lengths.set(partition, length);
+      for (const { partition, entries } of due)
+        if (settled.lengths.has(partition)) counts.entries += entries.length;
       counts.batches++;
       counts.rows += written.changes.length;
       caughtUp(batch.ends, batch.at);
@@ -163,7 +176,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     settled.catch(() => {});
     const committed = outcome.then(() => {});
     committed.catch(() => {});
-    return { committed, settled };
+    return { partitions: new Set(batch.prefixes.map(({ partition }) => partition)), committed, settled };
   }
 
   async function settleAll(): Promise<void> {
@@ -187,7 +200,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     if (found) return { found, idle: false };
     caughtUp(batch.ends, batch.at);
     for (const partition of batch.ends) lengths.set(partition, 0);
-    return { found, idle: batch.failure === null };
+    return { found, idle: batch.failure === null && unsettled.isEmpty() };
   }
 
   async function giveUp(error: Error): Promise<void> {
@@ -211,7 +224,8 @@ export function createFlusher(options: FlusherOptions): Flusher {
         if (inFlight.length === 0) await rest(intervals * intervalMs - (performance.now() - start));
       } catch (error) {
         await giveUp(error as Error);
-        const backoff = Math.min(backoffMsMax, backoffMsMin * 2 ** Math.min(failed++, 10));
+        const { journal_retry_ms_min: min, journal_retry_ms_max: max } = limits;
+        const backoff = Math.min(max, min * 2 ** Math.min(failed++, 10));
         await rest(backoff * (0.5 + Math.random() / 2));
       }
     }

@@ -26,9 +26,17 @@ function namedStates(prefixes: readonly JournalPrefix[], written: Written) {
   return named.filter(({ entity }) => stored.has(entity));
 }
 
+export interface SettleResult {
+  /** Entries left in each journal that was settled. */
+  readonly lengths: ReadonlyMap<number, number>;
+  /** Why the others were not. */
+  readonly failures: ReadonlyMap<number, Error>;
+}
+
 /**
- * Settles the prefixes of a batch that is committed: one script a partition. Returns the entries left in each
- * journal. What went to quarantine is not among `written`: its entity must stay in Redis, Postgres lacks it.
+ * Settles the prefixes of a batch that is committed: one script a partition. A partition that fails, for instance
+ * because its slot is being moved, does not keep the others from being settled.
+ * What went to quarantine is not among `written`: its entity must stay in Redis, Postgres lacks it.
  */
 export async function settlePrefixes(
   runner: ScriptRunner,
@@ -36,7 +44,7 @@ export async function settlePrefixes(
   hotTtlMs: number,
   prefixes: readonly JournalPrefix[],
   written: Written,
-): Promise<Map<number, number>> {
+): Promise<SettleResult> {
   const records = new Map<number, Settled>();
   const tombstones = new Map<number, Settled>();
   const states = new Map<number, Settled>();
@@ -51,29 +59,37 @@ export async function settlePrefixes(
   for (const { partition, state, version } of namedStates(prefixes, written)) {
     add(states, partition, state, version);
   }
+  async function settle({ partition, last }: JournalPrefix): Promise<number> {
+    const buried = tombstones.get(partition) ?? none();
+    const record = records.get(partition) ?? none();
+    const state = states.get(partition) ?? none();
+    const { length } = await runner.call(
+      'journal/settle',
+      partition,
+      {
+        journal: keys.journal(partition),
+        entities: [...buried.entities, ...record.entities, ...state.entities],
+      },
+      {
+        after: `${last + 1}-0`,
+        hot_ms: hotTtlMs,
+        records: buried.entities.length + record.entities.length,
+        buried: buried.entities.length,
+        versions: [...buried.versions, ...record.versions, ...state.versions],
+      },
+    );
+    return length;
+  }
+
   const lengths = new Map<number, number>();
+  const failures = new Map<number, Error>();
   await Promise.all(
-    prefixes.map(async ({ partition, last }) => {
-      const buried = tombstones.get(partition) ?? none();
-      const record = records.get(partition) ?? none();
-      const state = states.get(partition) ?? none();
-      const result = await runner.call(
-        'journal/settle',
-        partition,
-        {
-          journal: keys.journal(partition),
-          entities: [...buried.entities, ...record.entities, ...state.entities],
-        },
-        {
-          after: `${last + 1}-0`,
-          hot_ms: hotTtlMs,
-          records: buried.entities.length + record.entities.length,
-          buried: buried.entities.length,
-          versions: [...buried.versions, ...record.versions, ...state.versions],
-        },
-      );
-      lengths.set(partition, result.length);
-    }),
+    prefixes.map((prefix) =>
+      settle(prefix).then(
+        (length) => lengths.set(prefix.partition, length),
+        (error: Error) => failures.set(prefix.partition, error),
+      ),
+    ),
   );
-  return lengths;
+  return { lengths, failures };
 }

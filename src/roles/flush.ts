@@ -42,7 +42,7 @@ export function startFlush(backends: Backends): Role {
   );
   counter(
     'petrel_flush_failures_total',
-    'Times that what was in flight was given up.',
+    'Times that what was in flight was given up, or that a partition could not be settled.',
     () => flusher.stats().failures,
   );
   gauge(

@@ -1,0 +1,93 @@
+/** Write-behind on a Redis Cluster while a slot is half-way to another master. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createFlusher } from '../../src/journal/flusher.js';
+import { createRecovery } from '../../src/journal/recovery.js';
+import { createPool } from '../../src/postgres/pool.js';
+import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
+import type { RedisConnection } from '../../src/redis/connection.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { makeKeys } from '../../src/store/core/keys.js';
+import { type FreshCluster, freshCluster } from '../support/cluster.js';
+import {
+  chatOf,
+  eventually,
+  highWater,
+  hotTtlMs,
+  messageRows,
+  type Node,
+  type PostgresServer,
+  putMessage,
+  startPostgres,
+} from './support.js';
+
+const keys = makeKeys(8);
+const bots = Array.from({ length: 8 }, (_, i) => 100_000 + i);
+const stuck = keys.partitions.of(bots[0] as number);
+const others = bots.slice(1).filter((bot) => keys.partitions.of(bot) !== stuck);
+
+let cluster: FreshCluster;
+let postgres: PostgresServer;
+let connection: RedisCluster;
+let pool: Node['pool'];
+let runner: ScriptRunner;
+
+beforeAll(async () => {
+  [cluster, postgres] = await Promise.all([freshCluster(), startPostgres()]);
+  connection = connectCluster({ seeds: [cluster.url], name: 'test', slots: keys.partitions.slots });
+  pool = createPool({ url: await postgres.database('moving_slot'), max: 4, name: 'test' });
+  const recovery = createRecovery({ pool, keys, connection, highWater, runner: () => runner });
+  runner = createRunner({ connection, recover: recovery.recover });
+  await connection.ready(10_000);
+  for (const [partition] of keys.partitions.slots.entries())
+    await recovery.openAll([partition], connection.at(partition)?.runId() as string);
+}, 60_000);
+afterAll(async () => {
+  await connection?.close();
+  await pool?.close();
+  await Promise.all([cluster?.stop(), postgres?.remove()]);
+});
+
+const masterOf = (partition: number) => connection.at(partition) as RedisConnection;
+const put = (bot: number, id: number) => {
+  const at = masterOf(keys.partitions.of(bot));
+  return putMessage({ connection: at, runner, pool, keys } as Node, chatOf(bot), id, `text ${id}`);
+};
+const lengthOf = (partition: number) => masterOf(partition).client.xlen(keys.journal(partition));
+
+test('a partition that cannot be settled holds up no other one, and is settled once its slot has moved', async () => {
+  const [bot, slot] = [bots[0] as number, keys.partitions.slots[stuck] as number];
+  const [from, to] = [await cluster.ownerOf(slot), ((await cluster.ownerOf(slot)) + 1) % 3];
+  for (let id = 1; id <= 30; id++) await put(bot, id);
+  // A settle names the key of every message, and this one is on neither server.
+  await masterOf(stuck).client.del(keys.message(chatOf(bot), 1));
+  await cluster.beginMove(slot, from, to);
+  for (let id = 1; id <= 300; id++) await Promise.all(others.map((other) => put(other, id)));
+
+  const refused: string[] = [];
+  const flusher = createFlusher({
+    ...{ connection, runner, pool, keys, hotTtlMs, intervalMs: 5 },
+    onError: (error) => refused.push(error.message),
+  });
+  flusher.start();
+  try {
+    const count = others.length * 300;
+    await eventually('the other partitions are settled', () => flusher.stats().entries >= count);
+    expect(flusher.stats().entries).toBe(count);
+    expect(await lengthOf(stuck)).toBe(30);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(await messageRows(pool)).toHaveLength(count + 30);
+
+    while (!(await cluster.moveKeys(slot, from, to, 100))) await Promise.resolve();
+    await cluster.endMove(slot, to);
+    await eventually('the slot is settled too', () => flusher.stats().entries >= count + 30);
+    expect(flusher.stats().entries).toBe(count + 30);
+    expect(masterOf(stuck).url).toBe(cluster.nodes[to]?.url);
+    expect(await lengthOf(stuck)).toBe(0);
+    // What was settled may leave Redis: no message was forgotten while its partition was set aside.
+    const { client } = masterOf(stuck);
+    for (let id = 2; id <= 30; id++)
+      expect(await client.pttl(keys.message(chatOf(bot), id))).toBeGreaterThan(0);
+  } finally {
+    await flusher.stop();
+  }
+}, 60_000);
