@@ -1,4 +1,9 @@
-/** Chooses and loads the uWebSockets.js package that this machine can run, and types the parts of it that are used. */
+/**
+ * Chooses and loads the uWebSockets.js package that this machine can run, and types the parts of it that are used.
+ *
+ * Both packages end a request head at a header line with an empty name: they do not see the headers behind it, and run the body
+ * as a second request. This cannot be detected here, so a proxy that other clients share must refuse such lines.
+ */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -88,9 +93,6 @@ export interface Engine {
    * several reads and drops the connection beyond. The current one reads `UWS_HTTP_MAX_HEADERS_SIZE` from the
    * environment of the process, which the launcher sets to `limits.head_bytes_max`. */
   readonly headBytesMax: number;
-  /** True for the older engine: it ends a head at a header line with an empty name, and runs the body as a second request. A
-   * proxy in front of it must refuse such lines. */
-  readonly needsProxy: boolean;
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
@@ -101,8 +103,8 @@ export interface Engine {
 const head_bytes_max_older = 4096;
 
 const packages = [
-  { alias: 'uws-current', headBytesMax: limits.head_bytes_max, needsProxy: false },
-  { alias: 'uws-older', headBytesMax: head_bytes_max_older, needsProxy: true },
+  { alias: 'uws-current', headBytesMax: limits.head_bytes_max },
+  { alias: 'uws-older', headBytesMax: head_bytes_max_older },
 ] as const;
 
 const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
@@ -153,7 +155,7 @@ export class EngineError extends Error {}
 /** Loads the current engine where its binary runs, else the older one. Throws an EngineError when neither does. */
 export function loadEngine(require: NodeJS.Require = createRequire(import.meta.url)): Engine {
   const reasons: string[] = [];
-  for (const { alias, headBytesMax, needsProxy } of packages) {
+  for (const { alias, headBytesMax } of packages) {
     let binding: Binding;
     try {
       binding = require(alias) as Binding;
@@ -169,7 +171,6 @@ export function loadEngine(require: NodeJS.Require = createRequire(import.meta.u
       ...describe(require, alias),
       ...(reasons.length > 0 ? { note: reasons.join('; ') } : {}),
       headBytesMax,
-      needsProxy,
       app: () => binding.App(),
       closeListenSocket: (socket) => binding.us_listen_socket_close(socket),
       localPort: (socket) => binding.us_socket_local_port(socket),

@@ -8,8 +8,8 @@
  * pending makes the engine drop the connection, and neither is answered. Pipelined requests are therefore answered
  * in order as long as the handler replies at once, and else refused by closing.
  *
- * Time: the engines close a connection whose head is not complete after 10 s, and one whose body brings less than
- * 160 KiB in 10 s, which is stricter than `limits.body_idle_ms_max`.
+ * Time: the engines close a connection that is idle, in a head or in a body too, after 10 s (the older one, which also wants
+ * 160 KiB of a body in that time) or 30 s (the current one), which is within `limits.body_idle_ms_max`.
  */
 import type { ApiRequest, EventStream, RequestHandler, StreamedReply, StreamForm } from '../api/request.js';
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
@@ -58,7 +58,8 @@ export class Exchange extends Head implements ApiRequest {
   private readonly named: string;
   private readonly beganAt: number;
   private readonly weight: number;
-  private closes = false;
+  /** True when the reply ends the connection. */
+  closes = false;
   /** True while the engine's own callback runs, in which it has corked the socket already. */
   private corked = true;
   private address: string | undefined;
@@ -152,7 +153,7 @@ export class Exchange extends Head implements ApiRequest {
   }
 
   private accept(): void {
-    this.closes = asksToClose(this.connection);
+    if (asksToClose(this.connection)) this.closes = true;
     if (isAmbiguous(this)) {
       this.closes = true;
       this.refuse('bad_request');

@@ -47,7 +47,8 @@ function refuseVerb(request: ApiRequest): void {
   request.reply(error.code, errorEnvelope(error));
 }
 
-/** A verb that the engine itself does not know never gets here: the engine drops the connection. */
+/** The older engine drops the connection of a verb that it does not know; here the reply ends it too, so that what follows is not
+ * taken for a request. */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
@@ -72,9 +73,11 @@ function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHand
   app.del('/*', as('DELETE'));
   app.head('/*', as('HEAD'));
   app.options('/*', as('OPTIONS'));
-  app.any('/*', (response, request) =>
-    new Exchange(context, refuseVerb, request.getMethod().toUpperCase(), response, request).begin(),
-  );
+  app.any('/*', (response, request) => {
+    const exchange = new Exchange(context, refuseVerb, request.getMethod().toUpperCase(), response, request);
+    exchange.closes = true;
+    exchange.begin();
+  });
 }
 
 function bind(app: TemplatedApp, options: ListenOptions): Promise<ListenSocket> {

