@@ -199,8 +199,8 @@ export const settings = {
   MEDIA_DAYS: whole(1, limits.message_days_max)
     .optional()
     .describe('How long uploaded files are kept, in days from their upload; for ever without it'),
-  DRAIN_MS: int(0, 60_000, 0).describe(
-    'How long a front serves on after SIGTERM with `/readyz` at 503, so that a balancer takes it out first',
+  DRAIN_MS: int(0, 60_000, 1_500).describe(
+    'How long a front still takes connections after SIGTERM, with `/readyz` at 503, so that a balancer takes it out first (`dev`: 0)',
   ),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
   ACCESS_LOG: flag

@@ -273,6 +273,8 @@ export const limits = {
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,
   shutdown_ms_max: 10_000,
+  connection_quiet_ms: 250,
+  connection_linger_ms_max: 2_000,
   /** How often what waits in Redis is counted for metrics. */
   backlog_interval_ms: 5_000,
   /** What operators see: how often a process tells of itself, when it counts as silent, and when as gone. */

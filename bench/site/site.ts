@@ -155,6 +155,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
       HOST: '127.0.0.1',
       PORT: String(ports[0]),
       SHARE_PORT: '0',
+      DRAIN_MS: '0',
       REDIS_URL: redis.url,
       DATABASE_URL: postgres.url,
       PARTITIONS: String(options.partitions),

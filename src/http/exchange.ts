@@ -83,6 +83,7 @@ export class Exchange extends Head implements ApiRequest {
     this.path = request.getUrl();
     this.query = request.getQuery() ?? '';
     context.open++;
+    context.begun++;
     readHead(request, this);
     this.named = context.access ? context.access.name(this) : '';
     this.weight = context.meter ? context.meter.weight() : 0;

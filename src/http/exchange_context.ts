@@ -32,6 +32,8 @@ export interface ExchangeContext {
   readonly signed: SignedBodies | undefined;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
   open: number;
+  /** Requests so far. */
+  begun: number;
   /** Set while the server shuts down: replies then end their connection. */
   closing: boolean;
   /** Called when `open` falls to 0 while closing. */

@@ -1,4 +1,5 @@
 /** Listens on a port, turns what the engine hands over into exchanges, and ends in order. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiRequest, RequestHandler } from '../api/request.js';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
@@ -27,6 +28,8 @@ export interface ListenOptions {
   /** Nothing is told of requests if absent. */
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
+  /** How long no request may have come before `close` closes kept connections; `limits.connection_quiet_ms` if absent. */
+  readonly quietMs?: number;
 }
 
 export interface HttpServer {
@@ -38,7 +41,10 @@ export interface HttpServer {
   /** Stops accepting connections, ends each connection with its next reply, and waits at most `msMax` for the open
    * requests. Resolves to how many are left. */
   drain(msMax: number): Promise<number>;
-  /** Drains for at most `limits.shutdown_ms_max`, then closes every connection, idle ones too. */
+  /**
+   * Drains for at most `limits.shutdown_ms_max`, answers on kept connections until no request has come for a moment, then
+   * closes every connection, idle ones too.
+   */
   close(): Promise<void>;
 }
 
@@ -101,8 +107,15 @@ class Server implements HttpServer {
   private socket: ListenSocket | undefined;
   private readonly waiting = new Set<() => void>();
   private closed: Promise<void> | undefined;
+  private readonly quietMs: number;
 
-  constructor(engine: Engine, app: TemplatedApp, context: ExchangeContext, socket: ListenSocket) {
+  constructor(
+    { engine, quietMs = limits.connection_quiet_ms }: ListenOptions,
+    app: TemplatedApp,
+    context: ExchangeContext,
+    socket: ListenSocket,
+  ) {
+    this.quietMs = quietMs;
     this.engine = engine;
     this.app = app;
     this.context = context;
@@ -122,9 +135,13 @@ class Server implements HttpServer {
   }
 
   async drain(msMax: number): Promise<number> {
-    if (this.socket) this.engine.closeListenSocket(this.socket);
-    this.socket = undefined;
     this.context.closing = true;
+    if (this.socket) {
+      // Right after the event loop has accepted what was waiting: the kernel resets connections that are not accepted yet.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.socket) this.engine.closeListenSocket(this.socket);
+      this.socket = undefined;
+    }
     if (this.context.open > 0) {
       await new Promise<void>((resolve) => {
         const wake = () => {
@@ -140,10 +157,22 @@ class Server implements HttpServer {
   }
 
   close(): Promise<void> {
-    this.closed ??= this.drain(limits.shutdown_ms_max).then(() => {
-      this.app.close();
-    });
+    this.closed ??= this.drain(limits.shutdown_ms_max)
+      .then(() => this.linger())
+      .then(() => {
+        this.app.close();
+      });
     return this.closed;
+  }
+
+  /** A request that arrives on a connection that was just closed is reset, so those in use get an answer that ends them. */
+  private async linger(): Promise<void> {
+    const end = performance.now() + limits.connection_linger_ms_max;
+    for (let before = -1; this.context.begun !== before && performance.now() < end; ) {
+      before = this.context.begun;
+      await sleep(this.quietMs);
+    }
+    if (this.context.open > 0) await this.drain(Math.max(0, end - performance.now()));
   }
 }
 
@@ -158,9 +187,10 @@ export async function listen(options: ListenOptions): Promise<HttpServer> {
     access: options.access,
     meter: options.meter,
     open: 0,
+    begun: 0,
     closing: false,
     idle: () => undefined,
   };
   route(app, context, options.handler);
-  return new Server(options.engine, app, context, await bind(app, options));
+  return new Server(options, app, context, await bind(app, options));
 }

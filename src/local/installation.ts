@@ -222,6 +222,8 @@ export class Installation {
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
       SHARE_PORT: '1',
+      // Nothing takes these fronts out of service first, and no other front takes over the port.
+      DRAIN_MS: this.#given.DRAIN_MS || '0',
       PETREL_HOME: this.#home,
       REDIS_URL: this.#config.REDIS_CLUSTER ? undefined : this.#redisUrl,
       DATABASE_URL: this.#databaseUrl,

@@ -21,7 +21,7 @@ export interface Fixture {
 
 export async function start(
   handler: RequestHandler,
-  more: { readonly bodiesBytesMax?: number } = {},
+  more: { readonly bodiesBytesMax?: number; readonly quietMs?: number } = {},
 ): Promise<Fixture> {
   const faults: unknown[] = [];
   const seen: string[] = [];
@@ -30,6 +30,7 @@ export async function start(
     host: '127.0.0.1',
     port: 0,
     shared: false,
+    quietMs: 0,
     ...more,
     handler: (request) => {
       seen.push(`${request.method} ${request.path}`);

@@ -63,6 +63,21 @@ test('drain: no new connections, what is open is answered, and each reply ends i
   await server.close();
 });
 
+test('close: a kept connection in use gets an answer that ends it, however long its client takes between requests', async () => {
+  const { server, port } = await start((request) => request.reply(200, `"${request.path}"`), {
+    quietMs: 1_000,
+  });
+  const kept = await new RawClient(port).send(headOf('GET /before'));
+  await kept.until(() => kept.statuses.length === 1);
+  const closed = server.close();
+  await sleep(200);
+  await kept.send(headOf('GET /after'));
+  await kept.untilClosed();
+  expect(kept.statuses).toEqual([200, 200]);
+  expect(kept.text).toMatch(/Connection: close[\s\S]*"\/after"$/i);
+  await closed;
+});
+
 test('leave: new connections are taken still, and each reply ends its connection', async () => {
   const { server, port } = await start((request) => request.reply(200, `${request.handover}`));
   server.leave();

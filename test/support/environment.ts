@@ -25,6 +25,7 @@ export function environment(
     TOKEN_PEPPER: randomBytes(32).toString('base64url'),
     TOKEN_KEYS: `t1:${randomBytes(32).toString('base64')}`,
     POSTGRES_POOL: '4',
+    DRAIN_MS: '0',
     UWS_HTTP_MAX_HEADERS_SIZE: '65536',
   };
 }
