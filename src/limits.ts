@@ -23,6 +23,9 @@ export const limits = {
   commands_max: 100,
   command_name_length_max: 32,
   command_description_length_max: 256,
+  command_scopes_max: 100,
+  /** of all scopes of a bot as JSON: room for one longest list of 4-byte characters */
+  commands_bytes_max: 128 * 1024,
 
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
@@ -62,7 +65,7 @@ export const limits = {
   jwks_cooldown_ms: 30_000,
   jwks_refresh_ms: 10 * 60_000,
   jwks_age_ms_max: 24 * 3_600_000,
-  writers_per_bot_max: 10_000,
+  writers_per_bot_max: 1_000,
   transfers_listed_max: 1_000,
   transfer_offer_ms: 7 * 24 * 3_600_000,
   deleted_username_hold_ms: 30 * 24 * 3_600_000,

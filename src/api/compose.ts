@@ -54,16 +54,29 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
 }
 
-/** Mentions by id carry a copy of whom they mention; a mention of nobody is dropped. */
-async function resolveMentions(store: Store, entities: readonly Entity[]): Promise<Entity[]> {
-  const resolved = await Promise.all(
-    entities.map(async (entity) => {
-      if (entity.type !== 'text_mention') return entity;
-      const user = await store.users.find((entity.user as { id: number }).id);
-      return user && { ...entity, user: userProfile(user) };
-    }),
+/** Who writes, and where. */
+export interface Writer {
+  readonly id: number;
+  /** Null while it is not known: an edited post is found later. */
+  readonly chat: ChatRef | null;
+}
+
+/**
+ * Gives each mention by id a copy of the profile that it names. Drops mentions of people who share no chat with the writer, as
+ * of ids that nobody has: a mention must not tell who a stranger is.
+ */
+async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {
+  const idOf = (entity: Entity) => (entity.user as { id: number }).id;
+  const mentioned = entities.filter(({ type }) => type === 'text_mention').map(idOf);
+  const known = await store.chats.acquaintances(writer.id, writer.chat, mentioned);
+  const users = new Map(
+    await Promise.all([...known].map(async (id) => [id, await store.users.find(id)] as const)),
   );
-  return resolved.filter((entity) => entity !== null);
+  return entities.flatMap((entity) => {
+    if (entity.type !== 'text_mention') return [entity];
+    const user = users.get(idOf(entity));
+    return user ? [{ ...entity, user: userProfile(user) }] : [];
+  });
 }
 
 /**
@@ -72,6 +85,7 @@ async function resolveMentions(store: Store, entities: readonly Entity[]): Promi
  */
 export function textContent(
   store: Store,
+  writer: Writer,
   given: {
     readonly text: string;
     readonly parse_mode?: string | undefined;
@@ -83,13 +97,18 @@ export function textContent(
   if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
   messageText(text);
-  return contentOf(store, text, entities as readonly Entity[]);
+  return contentOf(store, writer, text, entities as readonly Entity[]);
 }
 
-function contentOf(store: Store, text: string, entities: readonly Entity[]): Content | Promise<Content> {
+function contentOf(
+  store: Store,
+  writer: Writer,
+  text: string,
+  entities: readonly Entity[],
+): Content | Promise<Content> {
   if (entities.length === 0) return { text };
   if (!entities.some((entity) => entity.type === 'text_mention')) return { text, entities };
-  return resolveMentions(store, entities).then((resolved) =>
+  return resolveMentions(store, writer, entities).then((resolved) =>
     resolved.length === 0 ? { text } : { text, entities: resolved },
   );
 }
@@ -100,6 +119,7 @@ function contentOf(store: Store, text: string, entities: readonly Entity[]): Con
  */
 export function captionContent(
   store: Store,
+  writer: Writer,
   given: {
     readonly caption?: string | undefined;
     readonly parse_mode?: string | undefined;
@@ -109,7 +129,7 @@ export function captionContent(
   const source = (given.caption ?? '').replaceAll('\r', '');
   if (source.length > limits.markup_length_max) fail('caption_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.caption_entities);
-  return captionText(text) === '' ? {} : contentOf(store, text, entities as readonly Entity[]);
+  return captionText(text) === '' ? {} : contentOf(store, writer, text, entities as readonly Entity[]);
 }
 
 /** The inline keyboard of a call; null for none. Errors: see `checkKeyboard`. */

@@ -9,7 +9,7 @@ import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
 import { viewAudit, viewTransfer } from '../view/bots.js';
 import { type Viewer, viewMessage } from '../view/messages.js';
-import { viewChat, viewPerson, viewUserToken } from '../view/users.js';
+import { viewChat, viewSelf, viewUserToken } from '../view/users.js';
 import { viewMute } from './chat_summary.js';
 import { ownBot } from './own_bot.js';
 import { personViewer } from './reading.js';
@@ -114,7 +114,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
   yield { kind: 'begin', format, exported_at: Math.floor(Date.now() / 1_000) };
-  yield { kind: 'profile', user: viewPerson(userProfile(user)), created_at };
+  yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at };
   for (const identity of identities) yield { kind: 'identity', ...identity };
   for (const token of await store.users.tokens(user.id)) yield { kind: 'token', token: viewUserToken(token) };
   for (const { endpoint, created_at: made } of await store.push.subscriptions(user.id))

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { fail } from '../errors.js';
 import type { Content } from '../store/core/codec.js';
+import type { ChatRef } from '../store/core/keys.js';
 import { captionContent, textContent } from './compose.js';
 import type { MethodContext } from './method.js';
 import { entities, optional, text } from './schema.js';
@@ -31,7 +32,7 @@ export const postContentErrors = [
 type Given = z.infer<z.ZodObject<typeof postContentParams>>;
 
 /** The caption of the media themselves comes first, then that of the post, then its text. */
-function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionContent>[1] {
+function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionContent>[2] {
   const parse_mode = media.parse_mode ?? p.parse_mode;
   if (media.caption !== undefined) return { ...media, parse_mode };
   if (p.caption) return { ...p, caption: p.caption };
@@ -44,19 +45,24 @@ export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonl
 /** Runs what makes or changes a post, which makes the content of the call when it needs it. Errors: `postContentErrors`. */
 export async function withPostContent<T>(
   context: MethodContext,
+  chat: ChatRef | null,
   p: Given,
   use: (make: () => Promise<PostContent>) => Promise<T>,
 ): Promise<T> {
-  const { store } = context;
+  const { bot, store } = context;
+  const writer = { id: bot.id, chat };
   if (p.media !== undefined) {
-    const words = await captionContent(store, captionOf(p, p.media));
+    const words = await captionContent(store, writer, captionOf(p, p.media));
     return withDescribed(context, p.media, words, (make) =>
       use(async () => ({ what: 'media', content: await make() })),
     );
   }
   const caption = p.caption ?? undefined;
   if (p.text === undefined && caption !== undefined)
-    return use(async () => ({ what: 'caption', content: await captionContent(store, { ...p, caption }) }));
+    return use(async () => ({
+      what: 'caption',
+      content: await captionContent(store, writer, { ...p, caption }),
+    }));
   const text = p.text ?? fail('text_empty');
-  return use(async () => ({ what: 'text', content: await textContent(store, { ...p, text }) }));
+  return use(async () => ({ what: 'text', content: await textContent(store, writer, { ...p, text }) }));
 }

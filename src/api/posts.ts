@@ -11,7 +11,7 @@ import type { PostState } from '../store/posts/posts.js';
 import type { Store } from '../store/store.js';
 import { viewMedia } from '../view/media.js';
 import { viewMessage } from '../view/messages.js';
-import { viewChat } from '../view/users.js';
+import { viewChat, viewStranger } from '../view/users.js';
 import { Flat } from './endpoint.js';
 import { answer, optional } from './schema.js';
 
@@ -55,13 +55,15 @@ export const reactionPayload = (state: PostState, user: User): Flat =>
 /** A Post. */
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
   const view = viewMessage(message, { isBot: viewer === null, bot: null });
-  const { media } = message.record.content;
+  const { content, origin } = message.record;
+  const { media } = content;
+  const { from } = origin;
   const shown: Record<string, unknown> = {
     id: state.post,
     external_id: store.posts.nameOf(state.post),
     chat: viewChat(message.peer),
     message_id: message.id,
-    author: view.from,
+    author: from && viewStranger(from),
     date: view.date,
   };
   for (const name of ['edit_date', 'text', 'caption', 'entities', 'reply_markup']) {

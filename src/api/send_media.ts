@@ -110,7 +110,7 @@ export interface SendingParams {
 interface MediaParams extends SendingParams {
   readonly caption?: string | undefined;
   readonly parse_mode?: string | undefined;
-  readonly caption_entities?: Parameters<typeof captionContent>[1]['caption_entities'];
+  readonly caption_entities?: Parameters<typeof captionContent>[2]['caption_entities'];
   readonly reply_markup?: Parameters<typeof keyboard>[0];
   readonly has_spoiler?: boolean | undefined;
   readonly width?: number | undefined;
@@ -164,7 +164,7 @@ export async function sendMedia(
   const sender = botSender(bot);
   const chat = chatOfBot(bot.id, p.chat_id);
   const markup: InlineKeyboard | null = keyboard(p.reply_markup);
-  const words = await captionContent(store, p);
+  const words = await captionContent(store, { id: bot.id, chat }, p);
   const sent = await withMedia(
     context,
     () => takeMedia(context, type, type, value, p),

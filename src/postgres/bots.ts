@@ -159,7 +159,10 @@ export interface CommandsRow {
   readonly version: number;
 }
 
-/** Sets the commands of one scope and language; an empty list removes them. */
+/**
+ * Sets the commands of one scope and language; an empty list removes them, and is never refused. Errors:
+ * `too_many_command_scopes`, `commands_too_long`.
+ */
 export function setCommands(
   db: Database,
   id: number,
@@ -167,13 +170,19 @@ export function setCommands(
   commands: readonly BotCommand[],
 ): Promise<void> {
   return db.transaction(async (sql) => {
-    await sql.query(
+    const [kept] = await sql.query<{ scopes: number; bytes: number }>(
       `update bots set commands = case when $3::jsonb = '[]' then commands - $2::text
                                        else jsonb_set(commands, array[$2::text], $3::jsonb) end,
               version = nextval('control_versions')
-        where id = $1`,
+        where id = $1
+       returning (select count(*)::int from jsonb_object_keys(commands)) as scopes,
+                 octet_length(commands::text) as bytes`,
       [id, key, JSON.stringify(commands)],
     );
+    if (kept && commands.length > 0) {
+      if (kept.scopes > limits.command_scopes_max) fail('too_many_command_scopes');
+      if (kept.bytes > limits.commands_bytes_max) fail('commands_too_long');
+    }
     await noteStale(sql, [['commands', id]]);
   });
 }

@@ -247,3 +247,18 @@ export function pendingEvents(sql: Sql, chat: number, user: number, limit: numbe
 export async function removeEvents(sql: Sql, ids: readonly number[]): Promise<void> {
   await sql.query('delete from member_events where id = any($1)', [ids]);
 }
+
+/** Those of these people who share a group with `who`, or a channel that either of the two manages. */
+export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
+  const rows = await sql.query<{ id: number }>(
+    `select p.id from unnest($2::bigint[]) as p (id)
+      where exists (
+        select 1 from chat_members theirs
+          join chat_members own on own.chat_id = theirs.chat_id and own.member_id = $1
+          join chats c on c.id = theirs.chat_id
+         where theirs.member_id = p.id and theirs.${present} and own.${present}
+           and (c.type = 'group' or theirs.status <> 'member' or own.status <> 'member'))`,
+    [who, people],
+  );
+  return rows.map(({ id }) => id);
+}

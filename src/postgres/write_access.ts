@@ -1,5 +1,6 @@
 /** Statements on who may write to a bot (interface §5.8). */
 import { fail } from '../errors.js';
+import { limits } from '../limits.js';
 import { noteAudit } from './audit.js';
 import { lockOwned } from './ownership.js';
 import { type Database, noteStale, type Sql } from './sql.js';
@@ -69,11 +70,12 @@ export async function loadWriteAccess(sql: Sql, bot: number, user: number): Prom
   return row ?? null;
 }
 
-/** Present usernames of the people who were selected for a bot, in the order of their ids; those without one are left out. */
+/** Present usernames of the people who were selected for a bot, at most limits.writers_per_bot_max in the order of their ids;
+ * those without one are left out. */
 export async function loadWriters(sql: Sql, bot: number): Promise<string[]> {
   const rows = await sql.query<{ username: string }>(
     `select u.username from bot_writers w join users u on u.id = w.user_id
-      where w.bot_id = $1 and u.username is not null order by u.id`,
+      where w.bot_id = $1 and u.username is not null order by u.id limit ${limits.writers_per_bot_max}`,
     [bot],
   );
   return rows.map(({ username }) => username);

@@ -1,6 +1,6 @@
 /** Members of chats as client libraries know them. */
 import type { Profile } from '../store/core/codec.js';
-import { viewUser } from './users.js';
+import { viewStranger, viewUser } from './users.js';
 
 /** Flags that libraries read and that no administrator here has. */
 const notHere = {
@@ -37,11 +37,11 @@ export function viewMember(
           : { can_pin_messages: may('can_pin_messages') }),
       };
     case 'kicked':
-      return { user, status, until_date: 0 };
+      return { user: viewStranger(profile), status, until_date: 0 };
     // Someone who never was in the chat looks like one who left.
     case 'member':
       return { user, status };
     default:
-      return { user, status: 'left' };
+      return { user: viewStranger(profile), status: 'left' };
   }
 }

@@ -2,7 +2,7 @@
 import type { ForwardOrigin, Media, MessageRecord, Profile } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewMedia } from './media.js';
-import { viewChat, viewPerson, viewUser } from './users.js';
+import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
 /** Who looks: each side of a direct chat names it by the other side. */
 export interface Viewer {
@@ -17,12 +17,9 @@ const serviceKind = 2;
 export type MessageView = Readonly<Record<string, unknown>>;
 
 /** Behaviour §6, with the fields that older libraries read. */
-function viewForward(
-  { from, chat, message, date }: ForwardOrigin,
-  user: (profile: Profile) => object,
-): MessageView {
+function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
-    const sender = from && user(from);
+    const sender = from && viewStranger(from);
     return {
       ...{ forward_origin: { type: 'user', sender_user: sender, date }, forward_from: sender },
       forward_date: date,
@@ -67,14 +64,14 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
     // Live by now, or words in its stead: to whoever looks it is text to be copied.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
-    return mentioned && mentioned.n !== undefined ? { ...entity, user: user(mentioned) } : entity;
+    return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;
   });
   const view: Record<string, unknown> = { message_id: id };
   if (from !== undefined) view.from = user(from);
   if (peer.t === 'channel') view.sender_chat = viewChat(peer);
   view.chat = viewChat(other);
   view.date = record.date;
-  if (record.origin.forward) Object.assign(view, viewForward(record.origin.forward, user));
+  if (record.origin.forward) Object.assign(view, viewForward(record.origin.forward));
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
   if (record.origin.group !== undefined) view.media_group_id = record.origin.group;

@@ -30,10 +30,22 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** The same with the external id, for the application API (behaviour §11). */
-export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
-  return { ...viewUser(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
+/** Someone who may share no chat with the viewer: no language and no external id. */
+export function viewStranger(profile: Profile): UserView {
+  const { language_code: _, ...view } = viewUser(profile);
+  return view;
 }
+
+/** Someone in a chat of the viewer, with the external id, for the application API (behaviour §11). */
+export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
+  return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
+}
+
+/** The caller: only they see their own language. */
+export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
+  ...viewUser(profile),
+  ...viewPerson(profile),
+});
 
 /** A chat as a Message names it: of a direct chat `profile` is the other side. */
 export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {

@@ -152,6 +152,8 @@ test('what bots learn of members', async () => {
   });
   expect(await member(reader.id)).toMatchObject({ user: { id: reader.id }, status: 'member' });
   const stranger = await service.newUser('sam');
+  expectEnvelope(await ask('getChatMember', { user_id: stranger.id }), 400, 'Bad Request: user not found');
+  await service.openChat(stranger, bot);
   expect(await member(stranger.id)).toMatchObject({ user: { id: stranger.id }, status: 'left' });
   expectEnvelope(await ask('getChatMember', { user_id: 999_999 }), 400, 'Bad Request: user not found');
   const shown = await resultOf(ask('getChatAdministrators'));

@@ -1,11 +1,12 @@
 /** What becomes the content of a message, and what is refused before it is looked at. */
 import { expect, test } from 'vitest';
-import { captionContent, textContent } from '../../src/api/compose.js';
+import { captionContent, textContent, type Writer } from '../../src/api/compose.js';
 import { limits } from '../../src/limits.js';
 import type { Store } from '../../src/store/store.js';
 
-/** Only mentions of people ask it. */
+/** Only mentions of people use them. */
 const store = {} as Store;
+const writer: Writer = { id: 1, chat: null };
 const marked = (bytes: number) => ({
   parse_mode: 'HTML',
   text: `${'<b></b>'.repeat(Math.floor(bytes / 7))}x`,
@@ -14,8 +15,10 @@ const marked = (bytes: number) => ({
 test('marks without end are not parsed, however little text they hold', async () => {
   const { text: most, ...mode } = marked(limits.markup_length_max - 1);
   const { text: more } = marked(limits.markup_length_max + 7);
-  expect(textContent(store, { text: most, ...mode })).toEqual({ text: 'x' });
-  expect(() => textContent(store, { text: more, ...mode })).toThrow('message is too long');
-  expect(captionContent(store, { caption: most, ...mode })).toEqual({ text: 'x' });
-  expect(() => captionContent(store, { caption: more, ...mode })).toThrow('message caption is too long');
+  expect(textContent(store, writer, { text: most, ...mode })).toEqual({ text: 'x' });
+  expect(() => textContent(store, writer, { text: more, ...mode })).toThrow('message is too long');
+  expect(captionContent(store, writer, { caption: most, ...mode })).toEqual({ text: 'x' });
+  expect(() => captionContent(store, writer, { caption: more, ...mode })).toThrow(
+    'message caption is too long',
+  );
 });

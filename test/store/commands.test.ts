@@ -1,5 +1,6 @@
 /** The commands of a bot that several nodes set at once: Postgres and what every node answers end alike. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { evict, makeBot, makeUser, startCluster, type TestCluster, type TestNode } from '../support/store.js';
 
 let cluster: TestCluster;
@@ -78,3 +79,48 @@ test.each([true, false])(
     await expectAlike(bot.id);
   },
 );
+
+test('a bot has commands for at most 100 scopes, each language counted, however many nodes set them', async () => {
+  const [one] = nodes as [TestNode];
+  const bot = await makeBot(one, await makeUser(one));
+  const free = 3;
+  for (let i = 0; i < limits.command_scopes_max - free; i++)
+    await one.store.bots.setCommands(bot.id, `chat:-${i}|${i % 2 === 0 ? '' : 'en'}`, list('c'));
+  const before = Object.keys((await stored(bot.id)) ?? {}).length;
+  expect(before).toBe(limits.command_scopes_max - free);
+  const tried = await Promise.allSettled(
+    Array.from({ length: 12 }, (_, i) =>
+      (nodes[i % 2] as TestNode).store.bots.setCommands(bot.id, `chat_member:-1:${i}|`, list('c')),
+    ),
+  );
+  const refused = tried.filter((each) => each.status === 'rejected');
+  expect(refused.length).toBe(12 - free);
+  for (const { reason } of refused) expect(reason.message).toBe('Bad Request: too many command scopes');
+  expect(Object.keys((await stored(bot.id)) ?? {}).length).toBe(limits.command_scopes_max);
+  // A scope that has commands may get others, and one that loses them makes room.
+  await one.store.bots.setCommands(bot.id, 'chat:-0|', list('other'));
+  await one.store.bots.setCommands(bot.id, 'chat:-0|', []);
+  await one.store.bots.setCommands(bot.id, 'default|', list('d'));
+  await expectAlike(bot.id);
+});
+
+test('the commands of a bot are at most 128 KiB, and a refused list changes nothing', async () => {
+  const [one] = nodes as [TestNode];
+  const bot = await makeBot(one, await makeUser(one));
+  const longest = (word: string) =>
+    Array.from({ length: limits.commands_max }, (_, i) => ({
+      command: `c${i}`.padEnd(limits.command_name_length_max, 'x'),
+      description: word.repeat(limits.command_description_length_max),
+    }));
+  // The longest list that one scope may have fits.
+  await one.store.bots.setCommands(bot.id, 'default|', longest('🐦'));
+  const before = await stored(bot.id);
+  await expect(one.store.bots.setCommands(bot.id, 'default|en', longest('x'))).rejects.toThrow(
+    'Bad Request: bot commands are too long',
+  );
+  expect(await stored(bot.id)).toEqual(before);
+  await expectAlike(bot.id);
+  await one.store.bots.setCommands(bot.id, 'default|', []);
+  await one.store.bots.setCommands(bot.id, 'default|en', longest('x'));
+  await expectAlike(bot.id);
+});

@@ -5,7 +5,7 @@ import { confirm, externalSubject, personName, userId, username } from '../../ap
 import { done, issuedToken, userWithToken } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewPerson } from '../../view/users.js';
+import { viewSelf } from '../../view/users.js';
 
 export const createUser = defineAdminEndpoint({
   verb: 'POST',
@@ -25,7 +25,7 @@ export const createUser = defineAdminEndpoint({
   result: userWithToken,
   handler: async ({ store }, { external_subject, ...given }) => {
     const { user, token } = await store.users.create(given, external_subject);
-    return { user: viewPerson(userProfile(user)), token };
+    return { user: viewSelf(userProfile(user)), token };
   },
 });
 

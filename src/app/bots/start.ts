@@ -28,7 +28,11 @@ export const startBot = defineEndpoint({
     await store.fairUse?.person(user.id, chat);
     await store.chats.openDirect(bot.id, user.id);
     const sent = await store.messages.send(chat, userSender(user), {
-      content: await textContent(store, { text: p.payload === undefined ? '/start' : `/start ${p.payload}` }),
+      content: await textContent(
+        store,
+        { id: user.id, chat },
+        { text: p.payload === undefined ? '/start' : `/start ${p.payload}` },
+      ),
       markup: null,
       flags: 0,
       replyTo: 0,

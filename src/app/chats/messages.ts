@@ -72,12 +72,16 @@ export const postMessage = defineEndpoint({
       allowMissingReply: false,
     };
     const sender = userSender(user);
+    const writer = { id: user.id, chat };
     if (p.photo === undefined && !uploads.has('photo')) {
-      const content = await textContent(store, { ...p, text: p.text ?? fail('text_empty') });
+      const content = await textContent(store, writer, { ...p, text: p.text ?? fail('text_empty') });
       const sent = await store.messages.send(chat, sender, { content, ...rest });
       return viewOwn(store, chat, user, sent);
     }
-    const words = await captionContent(store, { caption: p.caption ?? p.text, parse_mode: p.parse_mode });
+    const words = await captionContent(store, writer, {
+      caption: p.caption ?? p.text,
+      parse_mode: p.parse_mode,
+    });
     const sent = await withMedia(
       context,
       () => takeMedia(context, 'photo', 'photo', p.photo),
@@ -118,13 +122,14 @@ export const editMessage = defineEndpoint({
   result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
+    const writer = { id: user.id, chat };
     const given = p.text === undefined && p.caption !== undefined ? 'caption' : 'text';
     const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
       what: given,
       content:
         given === 'caption'
-          ? await captionContent(store, p)
-          : await textContent(store, { ...p, text: p.text ?? fail('text_empty') }),
+          ? await captionContent(store, writer, p)
+          : await textContent(store, writer, { ...p, text: p.text ?? fail('text_empty') }),
       markup: null,
     });
     return viewOwn(store, chat, user, edited);

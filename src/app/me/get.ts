@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { user } from '../../api/results.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewPerson } from '../../view/users.js';
+import { viewSelf } from '../../view/users.js';
 
 export const getSelf = defineEndpoint({
   verb: 'GET',
@@ -10,5 +10,5 @@ export const getSelf = defineEndpoint({
   summary: 'Who the caller is.',
   params: z.object({}),
   result: user,
-  handler: ({ user }) => viewPerson(userProfile(user)),
+  handler: ({ user }) => viewSelf(userProfile(user)),
 });

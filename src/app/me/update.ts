@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../api/endpoint.js';
 import { user } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewPerson } from '../../view/users.js';
+import { viewSelf } from '../../view/users.js';
 
 export const updateSelf = defineEndpoint({
   verb: 'PATCH',
@@ -20,7 +20,7 @@ export const updateSelf = defineEndpoint({
   errors: ['language_invalid', 'user_not_found'],
   result: user,
   handler: async ({ user, store }, { language_code }) => {
-    if (language_code === undefined) return viewPerson(userProfile(user));
-    return viewPerson(userProfile(await store.users.setLanguage(user.id, language_code)));
+    if (language_code === undefined) return viewSelf(userProfile(user));
+    return viewSelf(userProfile(await store.users.setLanguage(user.id, language_code)));
   },
 });

@@ -8,7 +8,7 @@ import { answer, optional, text } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { heart, reactionEmoji } from '../../rules/emoji.js';
 import { userProfile } from '../../store/chats/chats.js';
-import { viewPerson } from '../../view/users.js';
+import { viewStranger } from '../../view/users.js';
 
 const reactions = '/api/posts/{post}/reactions';
 const like = '/api/posts/{post}/like';
@@ -90,7 +90,7 @@ export const listReactions = defineEndpoint({
     return {
       items: items.map(({ user: user_id, emoji: set, date }, i) => {
         const found = people[i];
-        return { user_id, emoji: set, date, ...(found ? { user: viewPerson(userProfile(found)) } : {}) };
+        return { user_id, emoji: set, date, ...(found ? { user: viewStranger(userProfile(found)) } : {}) };
       }),
       ...(next === null ? {} : { next_cursor: next }),
     };

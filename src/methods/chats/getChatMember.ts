@@ -4,8 +4,17 @@ import { defineMethod } from '../../api/method.js';
 import { botChatMember } from '../../api/results.js';
 import { chatId, integer } from '../../api/schema.js';
 import { fail } from '../../errors.js';
-import { isDirect } from '../../store/core/keys.js';
+import type { Profile } from '../../store/core/codec.js';
+import { type ChatRef, isDirect } from '../../store/core/keys.js';
+import type { Store } from '../../store/store.js';
 import { viewMember } from '../../view/members.js';
+
+/** Someone who never was in the chat: a bot, or a person who shares another chat with the caller. */
+async function outsider(store: Store, bot: number, chat: ChatRef, id: number): Promise<Profile | null> {
+  const found = await profileOf(store, id);
+  if (found === null || found.bot === 1) return found;
+  return (await store.chats.acquaintances(bot, chat, [id])).has(id) ? found : null;
+}
 
 /** What someone is in a chat that the bot is in; who never was there counts as one who left. */
 export const getChatMember = defineMethod({
@@ -22,11 +31,14 @@ export const getChatMember = defineMethod({
   result: botChatMember,
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
-    const profile = (await profileOf(store, p.user_id)) ?? fail('chat_member_not_found');
-    if (isDirect(chat)) {
-      const inside = p.user_id === bot.id || p.user_id === chat.user;
-      return viewMember(profile, { status: inside ? 'member' : 'left', rights: {} }, undefined);
-    }
-    return viewMember(profile, await store.chats.member(chat, p.user_id), found.profile.t);
+    const inside = p.user_id === bot.id || p.user_id === chat.user;
+    const member = isDirect(chat)
+      ? ({ status: inside ? 'member' : 'none', rights: {} } as const)
+      : await store.chats.member(chat, p.user_id);
+    const profile =
+      (member.status === 'none'
+        ? await outsider(store, bot.id, chat, p.user_id)
+        : await profileOf(store, p.user_id)) ?? fail('chat_member_not_found');
+    return viewMember(profile, member, isDirect(chat) ? undefined : found.profile.t);
   },
 });

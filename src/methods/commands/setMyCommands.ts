@@ -3,19 +3,27 @@ import { commandsKey, scopeParams } from '../../api/command_scope.js';
 import { defineMethod } from '../../api/method.js';
 import { done } from '../../api/results.js';
 import { json, text } from '../../api/schema.js';
+import { limits } from '../../limits.js';
 import { checkCommands } from '../../rules/commands.js';
 
 /** Sets the commands that users are shown, for a scope and a language (behaviour §4). */
 export const setMyCommands = defineMethod({
   name: 'setMyCommands',
-  summary: 'Sets the commands of a scope and language.',
+  summary: `Sets the commands of a scope and language, for up to ${limits.command_scopes_max} of them.`,
   params: z.object({
     commands: json(
       z.array(z.object({ command: text, description: text }), { error: 'an array of commands' }),
     ),
     ...scopeParams,
   }),
-  errors: ['command_invalid', 'command_description_invalid', 'too_many_commands', 'language_invalid'],
+  errors: [
+    'command_invalid',
+    'command_description_invalid',
+    'too_many_commands',
+    'too_many_command_scopes',
+    'commands_too_long',
+    'language_invalid',
+  ],
   result: done,
   handler: async ({ bot, store }, p) => {
     await store.bots.setCommands(bot.id, commandsKey(p), checkCommands(p.commands));

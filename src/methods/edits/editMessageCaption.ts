@@ -41,9 +41,10 @@ export const editMessageCaption = defineMethod({
   result: message,
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
-    const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {
+    const chat = chatOfBot(bot.id, p.chat_id);
+    const edited = await store.messages.edit(chat, editor, p.message_id, {
       what: 'caption',
-      content: await captionContent(store, p),
+      content: await captionContent(store, { id: bot.id, chat }, p),
       markup: keyboard(p.reply_markup),
     });
     return viewMessage(edited, { isBot: true, bot: editor.profile });

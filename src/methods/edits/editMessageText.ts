@@ -39,9 +39,10 @@ export const editMessageText = defineMethod({
   result: message,
   handler: async ({ bot, store }, p) => {
     const editor = botSender(bot);
-    const edited = await store.messages.edit(chatOfBot(bot.id, p.chat_id), editor, p.message_id, {
+    const chat = chatOfBot(bot.id, p.chat_id);
+    const edited = await store.messages.edit(chat, editor, p.message_id, {
       what: 'text',
-      content: await textContent(store, p),
+      content: await textContent(store, { id: bot.id, chat }, p),
       markup: keyboard(p.reply_markup),
     });
     return viewMessage(edited, { isBot: true, bot: editor.profile });

@@ -54,9 +54,11 @@ export const copyMessage = defineMethod({
   result: messageReference,
   handler: async ({ bot, store }, p) => {
     const caption = p.caption ?? undefined;
-    const words = caption === undefined ? null : await captionContent(store, { ...p, caption });
+    const chat = chatOfBot(bot.id, p.chat_id);
+    const words =
+      caption === undefined ? null : await captionContent(store, { id: bot.id, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
-    const { id } = await store.messages.send(chatOfBot(bot.id, p.chat_id), botSender(bot), async () => {
+    const { id } = await store.messages.send(chat, botSender(bot), async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');
       const { media } = source.record.content;

@@ -53,8 +53,9 @@ export const sendMessage = defineMethod({
   result: message,
   handler: async ({ bot, store }, p) => {
     const sender = botSender(bot);
-    const made = textContent(store, p);
-    const sent = await store.messages.send(chatOfBot(bot.id, p.chat_id), sender, {
+    const chat = chatOfBot(bot.id, p.chat_id);
+    const made = textContent(store, { id: bot.id, chat }, p);
+    const sent = await store.messages.send(chat, sender, {
       content: made instanceof Promise ? await made : made,
       markup: keyboard(p.reply_markup),
       flags:

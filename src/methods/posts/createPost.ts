@@ -34,7 +34,7 @@ export const createPost = defineMethod({
     const found = isDirect(chat) ? null : await store.chats.find(chat);
     if (found?.kind !== 'channel' && found?.kind !== 'private') fail('chat_not_found');
     const markup = keyboard(p.reply_markup);
-    const message = await withPostContent(context, p, (make) =>
+    const message = await withPostContent(context, chat, p, (make) =>
       store.messages.send(chat, botSender(bot), async () => {
         const { what, content } = await make();
         return {

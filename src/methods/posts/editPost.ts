@@ -49,7 +49,7 @@ export const editPost = defineMethod({
       p.reply_markup !== undefined && [p.text, p.media, p.caption].every((given) => given == null);
     const edited = keyboardAlone
       ? await edit(async () => ({ what: 'markup' }))
-      : await withPostContent(context, p, edit);
+      : await withPostContent(context, null, p, edit);
     state ??= await find().catch((error) => {
       // Made by a former run of the call; the post is gone by now.
       if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;

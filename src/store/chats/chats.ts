@@ -1,6 +1,7 @@
 /** Chats: their records in Redis, who is in them, and how they are opened. */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats.js';
+import { loadAcquaintances } from '../../postgres/members.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies, Member } from '../core/control.js';
@@ -52,6 +53,11 @@ export interface Chats extends Members {
   showAction(chat: ChatRef, bot: number, action: string): Promise<void>;
   /** The membership of a person or bot in a group or channel. */
   member(chat: ChatRef, who: number): Promise<Member>;
+  /**
+   * Those of these ids that are people who share a chat with `who`: a direct chat, a group, or a channel that either of the two
+   * manages, since subscribers do not see each other. `who` counts too. `chat` is where to look first.
+   */
+  acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]): Promise<ReadonlySet<number>>;
   /** Chats of a user: direct ones first. */
   listOf(user: number): Promise<ChatRef[]>;
 }
@@ -228,6 +234,20 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
     },
     async member(chat, who) {
       return (await control.read('member', chat.id, who)) ?? { status: 'none', rights: {}, isBot: false };
+    },
+    async acquaintances(who, chat, ids) {
+      const known = new Set<number>();
+      const others: number[] = [];
+      const look = async (id: number) => {
+        if (id === who || (chat && id === chat.user)) return known.add(id);
+        const list = await control.read('chats', id);
+        if (list?.direct.includes(who)) return known.add(id);
+        return list && others.push(id);
+      };
+      await Promise.all([...new Set(ids)].map(look));
+      if (others.length === 0) return known;
+      for (const id of await loadAcquaintances(db, who, others)) known.add(id);
+      return known;
     },
     members: (chat, after, limit) => rows.loadMembers(db, chat.id, after, limit),
     async listOf(user) {

@@ -1,0 +1,177 @@
+/** Nobody learns who a stranger is by trying ids: a stranger looks like an id that nobody has. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+/** Creates the group and the channels. */
+let ann: TestUser;
+/** In the group. */
+let ben: TestUser;
+/** Has started the bot, and is in no group. */
+let dora: TestUser;
+/** Subscribes to the public channel, and knows nobody else. */
+let eve: TestUser;
+/** Shares no chat with anybody. */
+let sam: TestUser;
+let bot: TestBot;
+/** Subscribes to the public channel as a plain member. */
+let reader: TestBot;
+let group: number;
+let channel: number;
+const nobody = 999_999_999;
+
+async function newUser(name: string): Promise<TestUser> {
+  const body = {
+    username: `${name}_stranger_test`,
+    first_name: name,
+    last_name: 'Last',
+    language_code: 'ru',
+  };
+  const admin = { token: service.adminToken };
+  const { user, token } = await resultOf(service.app(admin, 'POST', '/api/admin/users', body));
+  return { id: user.id, username: body.username, first_name: name, token };
+}
+
+beforeAll(async () => {
+  service = await startService();
+  [ann, ben, dora, eve, sam] = [
+    await newUser('ann'),
+    await newUser('ben'),
+    await newUser('dora'),
+    await newUser('eve'),
+    await newUser('sam'),
+  ];
+  bot = await service.newBot(ann, 'guide');
+  reader = await service.newBot(eve, 'reader');
+  await service.openChat(dora, bot);
+  const made = (type: string) =>
+    resultOf(service.app(ann, 'POST', '/api/chats', { type, title: type, username: `strangers_${type}` }));
+  group = (await made('group')).id;
+  channel = (await made('channel')).id;
+  const admin = {
+    status: 'administrator',
+    rights: { can_post_messages: true, can_edit_messages: true, can_pin_messages: true },
+  };
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${bot.id}`, admin));
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${channel}/members/${bot.id}`, admin));
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${channel}/members/${reader.id}`, {}));
+  await resultOf(service.app(ben, 'POST', `/api/chats/${group}/join`));
+  await resultOf(service.app(eve, 'POST', `/api/chats/${channel}/join`));
+}, 60_000);
+afterAll(() => service?.stop());
+
+const link = (id: number) => `<a href="tg://user?id=${id}">x</a>`;
+const everybody = () => [ann, ben, dora, eve, sam].map(({ id }) => id);
+const text = () => [...everybody(), nobody].map(link).join('');
+const html = () => ({ parse_mode: 'HTML', text: text() });
+const caption = () => ({ parse_mode: 'HTML', caption: text() });
+
+interface Entity {
+  readonly type: string;
+  readonly user: { readonly id: number };
+}
+interface Marked {
+  readonly entities?: readonly Entity[];
+  readonly caption_entities?: readonly Entity[];
+}
+
+const namedBy = (shown: Marked) =>
+  (shown.entities ?? shown.caption_entities ?? []).map(({ user }) => user.id);
+
+test('a mention names only people who share a chat with the writer', async () => {
+  const known = [ann.id, ben.id, dora.id, eve.id];
+  const photo = 'https://example.com/a.jpg';
+  const as = (method: string, params: Record<string, unknown>) => resultOf(service.bot(bot, method, params));
+  const sent = await as('sendMessage', { chat_id: group, ...html() });
+  expect(namedBy(sent)).toEqual(known);
+  const edit = { chat_id: group, message_id: sent.message_id };
+  expect(namedBy(await as('editMessageText', { ...edit, ...html(), text: `${text()}!` }))).toEqual(known);
+  const shown = await as('sendPhoto', { chat_id: group, photo, ...caption() });
+  expect(namedBy(shown)).toEqual(known);
+  const captioned = { chat_id: group, message_id: shown.message_id, ...caption() };
+  const edited = await as('editMessageCaption', { ...captioned, caption: `${text()}!` });
+  expect(namedBy(edited)).toEqual(known);
+  const album = [1, 2].map((n) => ({ type: 'photo', media: `https://example.com/${n}.jpg`, ...caption() }));
+  for (const message of await as('sendMediaGroup', { chat_id: group, media: album }))
+    expect(namedBy(message)).toEqual(known);
+  const post = await as('createPost', { chat_id: channel, ...html() });
+  expect(namedBy(post)).toEqual(known);
+  const changed = await as('editPost', { post_id: post.id, ...html(), text: `${text()}!` });
+  expect(namedBy(changed)).toEqual(known);
+  const given = everybody().map((id, i) => ({ type: 'text_mention', offset: i, length: 1, user: { id } }));
+  const plain = await as('sendMessage', { chat_id: group, text: 'xxxxx', entities: given });
+  expect(namedBy(plain)).toEqual(known);
+});
+
+test('a mention by a person names members of their groups and themselves', async () => {
+  const said = await resultOf(service.app(ben, 'POST', `/api/chats/${group}/messages`, html()));
+  expect(namedBy(said)).toEqual([ann.id, ben.id]);
+  const path = `/api/chats/${group}/messages/${said.message_id}`;
+  const edited = await resultOf(service.app(ben, 'PATCH', path, { parse_mode: 'HTML', text: `${text()}!` }));
+  expect(namedBy(edited)).toEqual([ann.id, ben.id]);
+});
+
+test('subscribers of a channel do not know each other, but know who manages it', async () => {
+  const chat = (await service.openChat(eve, reader)).chat.id;
+  const said = await resultOf(service.app(eve, 'POST', `/api/chats/${chat}/messages`, html()));
+  expect(namedBy(said)).toEqual([ann.id, eve.id]);
+});
+
+test('a mention carries neither the language nor the external id', async () => {
+  const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, ...html() }));
+  const [message] = await resultOf(service.app(ben, 'GET', `/api/chats/${group}/messages?limit=1`));
+  expect(message.message_id).toBe(message_id);
+  for (const { user } of message.entities)
+    expect(Object.keys(user).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
+});
+
+test('a forward carries neither the language nor the external id of who wrote it', async () => {
+  const { message_id } = await resultOf(
+    service.app(ben, 'POST', `/api/chats/${group}/messages`, { text: 'to be forwarded' }),
+  );
+  const to = { chat_id: dora.id, from_chat_id: group, message_id };
+  const { forward_from, forward_origin } = await resultOf(service.bot(bot, 'forwardMessage', to));
+  expect(forward_from).toEqual({
+    id: ben.id,
+    is_bot: false,
+    first_name: 'ben',
+    last_name: 'Last',
+    username: ben.username,
+  });
+  expect(forward_origin.sender_user).toEqual(forward_from);
+});
+
+test('getChatMember answers for a stranger as for an id that nobody has', async () => {
+  const ask = (by: TestBot, user_id: number) =>
+    service.bot(by, 'getChatMember', { chat_id: channel, user_id });
+  const unknown = await ask(reader, nobody);
+  expect(unknown.body.description).toBe('Bad Request: user not found');
+  for (const id of [ben.id, dora.id, sam.id]) expect((await ask(reader, id)).body).toEqual(unknown.body);
+  expect((await resultOf(ask(reader, eve.id))).status).toBe('member');
+  // Who shares another chat with the bot counts as one who left.
+  const { status, user } = await resultOf(ask(bot, dora.id));
+  expect([status, user.id, user.language_code]).toEqual(['left', dora.id, undefined]);
+  expect((await ask(bot, sam.id)).body).toEqual(unknown.body);
+});
+
+test('a post and its reactions tell strangers no language, and nothing of the author but the names', async () => {
+  const { message_id } = await resultOf(
+    service.app(ann, 'POST', `/api/chats/${channel}/messages`, { text: 'for all' }),
+  );
+  const posts = await resultOf(service.app(sam, 'GET', `/api/chats/${channel}/posts`));
+  const post = posts.find((each: { message_id: number }) => each.message_id === message_id);
+  expect(Object.keys(post.author).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
+  const path = `/api/posts/${post.id}/reactions`;
+  await service.app(eve, 'POST', path, { emoji: '🔥' });
+  // The list is read from Postgres, which is written behind.
+  const reactor = async () => (await resultOf(service.app(sam, 'GET', path))).items[0]?.user;
+  await expect.poll(reactor, { timeout: 20_000 }).toMatchObject({ id: eve.id });
+  const { language_code, external_id } = await reactor();
+  expect([language_code, external_id]).toEqual([undefined, undefined]);
+});
+
+test('members of a group see no language but their own', async () => {
+  const { items } = await resultOf(service.app(ben, 'GET', `/api/chats/${group}/members`));
+  for (const { user } of items) expect(user.language_code).toBeUndefined();
+  expect((await resultOf(service.app(ben, 'GET', '/api/me'))).language_code).toBe('ru');
+});
