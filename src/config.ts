@@ -94,7 +94,7 @@ export const settings = {
     .min(1)
     .optional()
     .describe(
-      'Set by `dev` for its fronts: the people whom `/app` offers to sign in as, to browsers on this machine',
+      'Set by `dev` for its fronts: the people whom the one-time link of its banner signs in as, in browsers on this machine',
     ),
   FILES_DIR: z
     .string()
@@ -132,6 +132,11 @@ export const settings = {
     .default([])
     .describe(
       'Ranges of addresses that webhooks and pushes may reach though they are private, loopback or otherwise special, for tests and intranets',
+    ),
+  WEBHOOK_DENY_CIDRS: cidrs
+    .default([])
+    .describe(
+      'Ranges of addresses that webhooks and pushes never reach, also where WEBHOOK_ALLOW_CIDRS would let them',
     ),
   VAPID_PRIVATE_KEY: vapidKey
     .optional()
@@ -227,6 +232,9 @@ export const settings = {
 
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
+
+/** The file with the key of the one-time link to the demo data in `demoFile`. */
+export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
 
 /** Variables of the environment as they were given. */
 export function environmentOf(names: readonly string[]): Record<string, string | undefined> {

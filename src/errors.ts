@@ -155,6 +155,7 @@ export const catalogue = {
   // Webhooks
   webhook_url_not_https: bad('bad webhook: An HTTPS URL must be provided for webhook'),
   webhook_url_invalid: bad('invalid webhook URL specified'),
+  webhook_port_refused: bad('bad webhook: port {what} is not allowed'),
   webhook_address_reserved: bad('bad webhook: IP address {what} is reserved'),
   webhook_host_unresolved: bad('bad webhook: Failed to resolve host: {reason}'),
   webhook_secret_too_long: bad('secret token is too long'),

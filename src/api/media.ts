@@ -3,6 +3,7 @@ import { fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import { type Described, type Files, wasRefused } from '../files/files.js';
 import { limits } from '../limits.js';
+import { isRefusedPort } from '../rules/ports.js';
 import type { MediaType } from '../store/core/codec.js';
 import type { UploadedFile } from './params.js';
 
@@ -28,9 +29,10 @@ export const typeNames: Readonly<Record<MediaType, string>> = {
 /** Kept as it is and never fetched; only a scheme that everybody can follow safely is taken. */
 function referredTo(url: string): string {
   if (url.length > limits.media_url_length_max || !URL.canParse(url)) return fail('wrong_file_id');
-  const { protocol, hostname, username, password } = new URL(url);
+  const { protocol, hostname, port, username, password } = new URL(url);
   if (protocol !== 'https:' || hostname === '' || username !== '' || password !== '')
     return fail('wrong_file_id');
+  if (port !== '' && isRefusedPort(Number(port))) return fail('wrong_file_id');
   return url;
 }
 

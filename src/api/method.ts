@@ -9,7 +9,7 @@ import type { UploadedFile } from './params.js';
 /** Where webhooks may lead; `delivery/` implements it. */
 export interface Receivers {
   /**
-   * Reads and vets a URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_address_reserved`,
+   * Reads and vets a URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`,
    * `webhook_host_unresolved`.
    */
   vet(url: string): Promise<{ readonly address: string }>;

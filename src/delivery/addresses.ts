@@ -86,13 +86,18 @@ const isSpecial = (address: Address): boolean =>
     : !within(address, globals6) || within(address, specials6);
 
 /**
- * A test of addresses in text form: true if one may be dialled. `allow` opens ranges (CIDR) that are special. An IPv6 address
+ * A test of addresses in text form: true if one may be dialled. `allow` opens ranges (CIDR) that are special, `deny` closes any. An IPv6 address
  * that carries an IPv4 address must pass as both, so that opening NAT64 does not open what lies behind it. Anything that is
  * no plain address, one with a zone as well, does not pass.
  */
-export function addressTest(allow: readonly string[]): (address: string) => boolean {
+export function addressTest(
+  allow: readonly string[],
+  deny: readonly string[] = [],
+): (address: string) => boolean {
   const opened = allow.map(range);
-  const passes = (address: Address) => !isSpecial(address) || within(address, opened);
+  const closed = deny.map(range);
+  const passes = (address: Address) =>
+    !within(address, closed) && (!isSpecial(address) || within(address, opened));
   return (text) => {
     if (isIP(text) === 0 || text.includes('%')) return false;
     const address = ipaddr.parse(text);

@@ -83,7 +83,7 @@ export async function dial({
 }: Dial): Promise<Dialled> {
   const endMs = performance.now() + connectMs;
   const leftMs = () => endMs - performance.now();
-  const addresses = (await guard.addressesOf(target.host)).slice(0, limits.webhook_dials_max);
+  const addresses = (await guard.addressesOf(target)).slice(0, limits.webhook_dials_max);
   let fault: unknown = timedOut();
   for (const [index, address] of addresses.entries()) {
     const last = index === addresses.length - 1;

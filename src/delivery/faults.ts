@@ -3,11 +3,12 @@
 import { errors } from 'undici';
 
 /**
- * `reserved`, `unresolved`: the host's addresses. `connect`, `tls`: the connection. `timeout`, `closed`, `malformed`: the
+ * `reserved`, `unresolved`: the host's addresses. `port`: its port. `connect`, `tls`: the connection. `timeout`, `closed`, `malformed`: the
  * answer. `busy`: this process has too many connections, the receiver did nothing wrong.
  */
 export type FaultReason =
   | 'reserved'
+  | 'port'
   | 'unresolved'
   | 'connect'
   | 'tls'

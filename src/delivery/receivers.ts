@@ -9,8 +9,8 @@ export interface Receivers {
   readCertificate(given: Buffer): string;
 }
 
-/** `allow`: ranges that may be dialled though they are special, setting WEBHOOK_ALLOW_CIDRS. */
-export function createReceivers(allow: readonly string[]): Receivers {
-  const guard = makeGuard({ allow, resolver: makeResolver() });
+/** Ranges that may be dialled though they are special (WEBHOOK_ALLOW_CIDRS), and ranges that may not (WEBHOOK_DENY_CIDRS). */
+export function createReceivers(allow: readonly string[], deny: readonly string[] = []): Receivers {
+  const guard = makeGuard({ allow, deny, resolver: makeResolver() });
   return { guard, vet: (url) => guard.vet(url), readCertificate };
 }

@@ -18,6 +18,9 @@ export interface Target {
   readonly authorization: string | undefined;
 }
 
+/** Whether a URL has a user, a password or an `@` for them before its host. */
+export const namesUser = (url: string): boolean => /^\s*[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(url);
+
 const isName = (host: string) =>
   host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63);
 

@@ -306,6 +306,8 @@ export class Exchange extends Head implements ApiRequest {
     try {
       if (status !== 200) response.writeStatus(statusLine(status));
       response.writeHeader('Content-Type', contentType);
+      // Answers hold what is private or gone the next moment. What may be cached goes out as a stream with headers of its own.
+      response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
       if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
       if (this.method === 'HEAD') endHead(response, Buffer.byteLength(body), closes);

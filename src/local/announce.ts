@@ -14,6 +14,8 @@ export interface Pids {
 export interface DevInfo extends Demo {
   readonly base_url: string;
   readonly admin_token: string;
+  /** Signs in to `/app` as the people of the demo, from a browser on this machine, once. */
+  readonly demo_link: string;
   readonly redis_url: string;
   readonly database_url: string;
   readonly pids: Pids;
@@ -28,6 +30,7 @@ export function banner(info: DevInfo, home: string): string {
     '',
     `Petrel is ready at ${base_url}, its API reference at ${base_url}/docs`,
     `The application for people: ${base_url}/app`,
+    `Look around as ${alice.username} or ${bob.username}, from this machine; the link works once: ${info.demo_link}`,
     '',
     row(`bot @${bot.username}`, bot.token),
     row(`user ${alice.username}, who owns the bot`, alice.token),

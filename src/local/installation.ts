@@ -1,8 +1,9 @@
 /** Private servers, migrations, every role and demo data on one PETREL_HOME, kept running until they are stopped. */
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, redisGiven, resolvedEnvironment } from '../config.js';
+import { type Config, demoKeyPath, redisGiven, resolvedEnvironment } from '../config.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import type { DevInfo, Pids } from './announce.js';
 import { type Demo, ensureDemo } from './demo.js';
@@ -49,6 +50,7 @@ export class Installation {
   #databaseUrl = '';
   #secrets: Secrets | undefined;
   #demo: Demo | undefined;
+  readonly #demoKey = randomBytes(24).toString('base64url');
   #unlock: (() => void) | undefined;
   #releasePort: (() => Promise<void>) | undefined;
   #stopped: Promise<void> | undefined;
@@ -82,6 +84,7 @@ export class Installation {
     return {
       base_url: this.#config.BASE_URL ?? this.#localUrl,
       admin_token: this.#secrets.ADMIN_TOKEN,
+      demo_link: `${this.#localUrl}/app#/demo/${this.#demoKey}`,
       bot: this.#demo.bot,
       users: this.#demo.users,
       redis_url: this.#redisUrl,
@@ -281,12 +284,16 @@ export class Installation {
       database: this.#config.DATABASE_URL ?? 'private',
     });
     this.#signal.throwIfAborted();
+    writeFileAtomic(demoKeyPath(this.#demoPath), this.#demoKey);
     this.#writeInfo();
   }
 
   async #stopAll(hurry?: AbortSignal): Promise<void> {
     // Without the lock the file is another installation's.
-    if (this.#unlock) rmSync(this.#infoPath, { force: true });
+    if (this.#unlock) {
+      rmSync(this.#infoPath, { force: true });
+      rmSync(demoKeyPath(this.#demoPath), { force: true });
+    }
     for (const role of roleNames) await Promise.all(this.#roles[role].map((kept) => kept.stop(hurry)));
     await Promise.all([this.#redis?.stop(), this.#postgres?.stop()]);
     await this.#releasePort?.();

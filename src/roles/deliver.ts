@@ -23,7 +23,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     figures,
     troubles: { onError, onDelay },
   } = backends;
-  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
+  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);
   const sender = makeSender({ guard: receivers.guard });
   const recorder = createRecorder({
     append: store.attempts.append,

@@ -6,7 +6,7 @@ import { createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import type { RequestHandler } from '../api/request.js';
-import { type Config, providerOf, pushOf } from '../config.js';
+import { type Config, demoKeyPath, providerOf, pushOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { fail } from '../errors.js';
@@ -113,9 +113,9 @@ export async function startFront(backends: Backends): Promise<Role> {
     ...referencePages(config.BASE_URL),
     ...statusPages(metrics, isReady),
     ...applicationPages(),
-    ...demoPages(config.DEMO_FILE),
+    ...demoPages(config.DEMO_FILE, demoKeyPath),
   };
-  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS);
+  const receivers = createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS);
   const pushing = pushOf(config);
   const dispatch = createDispatch({
     store,

@@ -37,7 +37,7 @@ export function startPusher({ config, store, figures, troubles }: Backends) {
   if (settings === undefined) return undefined;
   // Connections of their own: a push service that drips holds up no webhook.
   const sender = makeSender({
-    guard: createReceivers(config.WEBHOOK_ALLOW_CIDRS).guard,
+    guard: createReceivers(config.WEBHOOK_ALLOW_CIDRS, config.WEBHOOK_DENY_CIDRS).guard,
     deadlineMs: limits.push_deadline_ms,
     receiverConnectionsMax: limits.push_in_flight_max,
   });

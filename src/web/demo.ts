@@ -1,5 +1,6 @@
-/** Signing in with one click as one of the people whom `dev` makes; only its fronts are told where they are kept. */
-import { readFile } from 'node:fs/promises';
+/** Signing in with one click as one of the people whom `dev` makes, by the one-time link of its banner. */
+import { timingSafeEqual } from 'node:crypto';
+import { readFile, unlink } from 'node:fs/promises';
 import type { ApiRequest } from '../api/request.js';
 import { fail } from '../errors.js';
 
@@ -14,21 +15,32 @@ function isOwnMachine({ remoteAddress, forwardedFor, host }: ApiRequest): boolea
   return local && forwardedFor === '' && /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(host);
 }
 
-/** `/app/demo` for a front of `dev`, nothing for every other. `path` is the file that keeps the demo data. */
+const sameText = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b);
+
+/** Uses the key up. Several fronts share the file; only one of them removes it. */
+async function claim(path: string, { authorization }: ApiRequest): Promise<void> {
+  const given = Buffer.from(authorization.replace(/^bearer /i, ''));
+  const key = await readFile(path).catch(() => fail('not_found'));
+  if (key.length === 0 || !sameText(key, given)) return fail('not_found');
+  await unlink(path).catch(() => fail('not_found'));
+}
+
+/** `/app/demo` for a front of `dev`, nothing for every other. `path` is the file that keeps the demo data, `keyPath` the one with the key of the link. */
 export function demoPages(
   path: string | undefined,
+  keyPath: (path: string) => string,
 ): Readonly<Record<string, (request: ApiRequest) => Promise<void>>> {
   if (path === undefined) return {};
   return {
     async '/app/demo'(request) {
-      if (request.method !== 'GET') return fail('method_not_allowed');
+      if (request.method !== 'POST') return fail('method_not_allowed');
       if (!isOwnMachine(request)) return fail('not_found');
       // The data are made once the fronts run.
       const text = await readFile(path, 'utf8').catch(() => fail('not_found'));
+      await claim(keyPath(path), request);
       const { users, bot } = JSON.parse(text) as Kept;
       const people = Object.values(users).map(({ username, token }) => ({ username, token }));
-      const body = Buffer.from(JSON.stringify({ ok: true, result: { people, bot: bot?.username } }));
-      request.replyWith(200, 'application/json', body);
+      request.reply(200, JSON.stringify({ ok: true, result: { people, bot: bot?.username } }));
     },
   };
 }

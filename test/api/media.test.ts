@@ -222,6 +222,8 @@ test('what is no media is refused, and no message comes of it', async () => {
     'javascript:alert(1)',
     'https://',
     'https://u:p@example.org/a',
+    'https://example.org:6379/a',
+    'https://example.org:22/a',
     'attach://absent',
     'file:///etc/passwd',
     'AgACAgIAAxkBAAI',

@@ -45,6 +45,7 @@ async function withSender<T>(guard: Guard, use: (sender: Sender) => Promise<T>):
   }
 }
 
+const at = (host: string) => ({ host, port: 443 });
 const headers = { 'Content-Type': 'application/json' };
 const body = Buffer.from('{"update_id":1}');
 const reserved = (address: string) => `Bad Request: bad webhook: IP address ${address} is reserved`;
@@ -92,21 +93,65 @@ describe.each(forbidden)('%s, %s', (address) => {
 
 test('spellings of loopback are refused as loopback, and asked of nobody', async () => {
   const guard = guardWith();
-  for (const host of [
-    '127.1',
-    '2130706433',
-    '0x7f.1',
-    '0177.0.0.1',
-    '127.0.0.1.',
-    '%31%32%37.0.0.1',
-    'a@127.1',
-  ])
+  for (const host of ['127.1', '2130706433', '0x7f.1', '0177.0.0.1', '127.0.0.1.', '%31%32%37.0.0.1'])
     expect(await refusal(guard, `https://${host}/`)).toBe(reserved('127.0.0.1'));
   for (const host of ['localhost', 'localhost.', 'LocalHost', 'bot.localhost', 'ｌocalhost'])
     expect(await refusal(guard, `https://${host}/`)).toBe(reserved('127.0.0.1'));
   expect(names.asked('localhost')).toBe(0);
   expect(await guardWith(['127.0.0.0/8']).vet('https://localhost/')).toMatchObject({ address: '127.0.0.1' });
   expect(made).toBe(0);
+});
+
+test('a denied range is refused though another setting allows it', async () => {
+  const denying = makeGuard({
+    allow: ['127.0.0.0/8', '64:ff9b::/96'],
+    deny: ['127.0.0.1/32', '8.8.8.0/24', '2606:4700::/32'],
+    resolver: makeResolver({ servers: [names.address], waitMs: 2_000 }),
+  });
+  names.set('denied.test', ['9.9.9.9', '8.8.8.8']);
+  expect(await refusal(denying, 'https://127.0.0.1/')).toBe(reserved('127.0.0.1'));
+  expect(await refusal(denying, 'https://127.0.0.2/')).toBe('accepted 127.0.0.2');
+  expect(await refusal(denying, 'https://denied.test/')).toBe(reserved('8.8.8.8'));
+  expect(await refusal(denying, 'https://[2606:4700::1]/')).toBe(reserved('2606:4700::1'));
+  expect(await refusal(denying, 'https://[64:ff9b::808:808]/')).toBe(reserved('64:ff9b::808:808'));
+  await withSender(denying, async (sender) => {
+    const outcome = await sender.send(receiverOf(`https://127.0.0.1:${listener.port}/`), headers, body);
+    expect(outcome).toMatchObject({ kind: 'failed', reason: 'reserved' });
+  });
+  expect(made).toBe(0);
+});
+
+test('ports of other services are refused when set and at each connection', async () => {
+  const guard = guardWith(['127.0.0.0/8']);
+  const ports = [22, 23, 25, 110, 143, 3306, 5432, 6000, 6379, 6667, 9200, 10080, 11211, 26379, 27017];
+  for (const port of ports) {
+    const url = `https://127.0.0.1:${port}/hook`;
+    expect(await refusal(guard, url)).toBe(`Bad Request: bad webhook: port ${port} is not allowed`);
+    await withSender(guard, async (sender) => {
+      const outcome = await sender.send(receiverOf(url), headers, body);
+      expect(outcome).toMatchObject({ kind: 'failed', message: `Port ${port} is not allowed` });
+    });
+  }
+  for (const port of [80, 88, 443, 8080, 8443, 32_768, 65_535])
+    expect(await refusal(guard, `https://127.0.0.1:${port}/`)).toBe('accepted 127.0.0.1');
+  expect(made).toBe(0);
+});
+
+test('a URL that names a user or a password is refused when set', async () => {
+  const guard = guardWith(['127.0.0.0/8']);
+  for (const url of [
+    'https://user:password@127.0.0.1/',
+    'https://user@127.0.0.1/',
+    'https://:password@127.0.0.1/',
+    'https://@127.0.0.1/',
+    'https://:@127.0.0.1/',
+    ' https:user@127.0.0.1/',
+    'https:\\\\user@127.0.0.1\\x',
+    'HTTPS:///user@127.0.0.1/',
+  ])
+    expect([url, await refusal(guard, url)]).toEqual([url, 'Bad Request: invalid webhook URL specified']);
+  for (const url of ['https://127.0.0.1/@user', 'https://127.0.0.1?user@x', 'https://127.0.0.1#user@x'])
+    expect([url, await refusal(guard, url)]).toEqual([url, 'accepted 127.0.0.1']);
 });
 
 test('a name that comes to mean something else is refused at the next connection', async () => {
@@ -159,7 +204,7 @@ describe('names without addresses', () => {
   test('a server that answers for one family alone is enough', async () => {
     names.set('half.test', (type) => (type === 'A' ? ['1.1.1.1', '8.8.8.8'] : 'silent'));
     const guard = guardWith([], 500);
-    expect(await guard.addressesOf('half.test')).toEqual(['1.1.1.1', '8.8.8.8']);
+    expect(await guard.addressesOf(at('half.test'))).toEqual(['1.1.1.1', '8.8.8.8']);
   });
 
   test('all addresses of both families are seen', async () => {
@@ -168,15 +213,15 @@ describe('names without addresses', () => {
       ...Array.from({ length: 8 }, (_, n) => `2606:4700::${n + 1}`),
     ];
     names.set('many.test', all);
-    expect([...(await guardWith().addressesOf('many.test'))].sort()).toEqual([...all].sort());
+    expect([...(await guardWith().addressesOf(at('many.test')))].sort()).toEqual([...all].sort());
   });
 });
 
 test('connections that open at the same moment share one look-up, later ones ask anew', async () => {
   names.set('shared.test', ['8.8.8.8']);
   const guard = guardWith();
-  await Promise.all(Array.from({ length: 40 }, () => guard.addressesOf('shared.test')));
+  await Promise.all(Array.from({ length: 40 }, () => guard.addressesOf(at('shared.test'))));
   expect(names.asked('shared.test')).toBe(2);
-  await guard.addressesOf('shared.test');
+  await guard.addressesOf(at('shared.test'));
   expect(names.asked('shared.test')).toBe(4);
 });

@@ -81,7 +81,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // What it tells a front, the endpoints ask through one interface.
   push: (to, typeOnly) =>
     /^(store|delivery|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
-  delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'api/dispatch.ts',
+  delivery: (to) =>
+    /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || /^(api\/dispatch|rules\/ports)\.ts$/.test(to),
   // What it makes of a token, the callers of the API are told through one interface.
   jwt: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) ||

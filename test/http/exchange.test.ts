@@ -157,6 +157,14 @@ test.each<[string, number, string]>([
   expect(fixture.server.openRequests()).toBe(0);
 });
 
+test.each(['GET', 'HEAD', 'POST'])('a reply to %s is not to be stored by anybody', async (method) => {
+  for (const path of ['/later', '/limited', '/big', '/big-later', '/picture', '/nothing']) {
+    const answer = await fetch(`${base}${path}`, { method });
+    await answer.arrayBuffer();
+    expect([path, answer.headers.get('cache-control')]).toEqual([path, 'no-store']);
+  }
+});
+
 test('Retry-After goes with the reply that names it', async () => {
   expect((await fetch(`${base}/limited`)).headers.get('retry-after')).toBe('7');
   const refused = await fetch(`${base}/refuses`);

@@ -104,6 +104,9 @@ test('it serves, tells so, stops in order on SIGINT, and keeps its data and toke
     `new Bot('${before.bot.token}', { client: { apiRoot: '${before.base_url}' } })`,
   );
   expect(first.out.text).not.toContain(before.admin_token);
+  expect(before.demo_link).toMatch(new RegExp(`^${before.base_url}/app#/demo/[A-Za-z0-9_-]{32}$`));
+  expect(first.out.text).toContain(before.demo_link);
+  expect(readFileSync(join(home, 'demo.json.key'), 'utf8')).toBe(before.demo_link.split('/').at(-1));
   const redis = new Redis(before.redis_url);
   await redis.set('kept', 'yes');
   redis.disconnect();
@@ -122,6 +125,7 @@ test('it serves, tells so, stops in order on SIGINT, and keeps its data and toke
     users: before.users,
     admin: before.admin_token,
   });
+  expect(after.demo_link).not.toBe(before.demo_link);
   const again = new Redis(after.redis_url);
   expect(await again.get('kept')).toBe('yes');
   again.disconnect();

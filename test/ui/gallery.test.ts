@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { demoKeyPath } from '../../src/config.js';
 import { en } from '../../src/web/client/words/en.js';
 import { words as hy } from '../../src/web/client/words/hy.js';
 import { words as ru } from '../../src/web/client/words/ru.js';
@@ -24,6 +25,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const languages = { en, ru, hy } as const;
 const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 const demo = join(tmpdir(), `petrel-gallery-${process.pid}.json`);
+
+const offerDemo = () => writeFileSync(demoKeyPath(demo), 'gallery');
 
 let world: World;
 let gallery: Gallery;
@@ -108,6 +111,7 @@ describe.each(['light', 'dark'] as const)('in the %s look', (look) => {
     for (const scene of scenesOf(gallery).filter(wanted)) {
       const page = pages.of(scene);
       for (const [size, viewport] of Object.entries(sizes)) {
+        if (scene.who === null) offerDemo();
         const name = `${scene.name}-${code}-${look}-${size}`;
         await page.setViewportSize(viewport);
         if (size === 'desktop' || scene.anew)

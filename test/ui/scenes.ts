@@ -38,7 +38,7 @@ export function scenesOf({ guide, fresh, group, channel }: Gallery): readonly Sc
     await page.waitForTimeout(300);
   };
   return [
-    { name: 'sign_in', path: '', who: null },
+    { name: 'sign_in', path: '#/demo/gallery', who: null },
     { name: 'chats', path: '' },
     { name: 'chats_none', path: '', who: 'newcomer' },
     {

@@ -1,6 +1,10 @@
 /** Two people and a grammY bot, each seen live in the other's window: the short form of the browser tests. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Bot, InlineKeyboard } from 'grammy';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { demoKeyPath } from '../../src/config.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
@@ -17,8 +21,10 @@ let bob: TestUser;
 let made: TestBot;
 let bot: Bot;
 
+const demo = join(tmpdir(), `petrel-short-${process.pid}.json`);
+
 beforeAll(async () => {
-  world = await startWorld({}, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+  world = await startWorld({ DEMO_FILE: demo }, { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
   const { service } = world;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   made = await service.newBot(alice, 'echo');
@@ -40,6 +46,32 @@ beforeAll(async () => {
 afterAll(async () => {
   await bot?.stop();
   await world?.stop();
+  rmSync(demo, { force: true });
+});
+
+test('the demo link offers its people once, and to every window of the browser that opened it', async () => {
+  const users = { [alice.username]: alice, [bob.username]: bob };
+  writeFileSync(demo, JSON.stringify({ users }));
+  writeFileSync(demoKeyPath(demo), 'short-key');
+  const offer = (user: TestUser) => ({ name: `Sign in as ${user.username}` });
+  const page = await world.open(null);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  expect(await page.getByRole('button', offer(alice)).count()).toBe(0);
+  await page.goto('about:blank');
+  await page.goto(`${world.wire.url}/app#/demo/short-key`);
+  await page.getByRole('button', offer(alice)).click();
+  await page.locator('.app .main').waitFor({ state: 'attached' });
+  expect(page.url()).not.toContain('short-key');
+  const second = await page.context().newPage();
+  await second.goto(`${world.wire.url}/app`);
+  await second.getByRole('button', offer(bob)).click();
+  await second.locator('.app .main').waitFor({ state: 'attached' });
+  const stranger = await world.open(null);
+  await stranger.goto('about:blank');
+  await stranger.goto(`${world.wire.url}/app#/demo/short-key`);
+  await stranger.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  expect(await stranger.getByRole('button', offer(alice)).count()).toBe(0);
+  for (const one of [page, stranger]) await one.context().close();
 });
 
 test('a direct chat with a bot: start screen, button, edit, pin', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { demoKeyPath } from '../../src/config.js';
 import { chosenEncoding } from '../../src/web/pages.js';
 import { openEvents } from '../clients/event_source.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
@@ -30,8 +31,9 @@ async function load(
   path: string,
   headers: Record<string, string> = {},
   method: 'GET' | 'HEAD' | 'POST' = 'GET',
+  front = 0,
 ) {
-  const answer = await request(service.fronts[0].url + path, { method, headers });
+  const answer = await request(`${service.fronts[front]?.url}${path}`, { method, headers });
   return {
     status: answer.statusCode,
     headers: answer.headers as Record<string, string | undefined>,
@@ -136,16 +138,36 @@ describe('its pages', () => {
 
 describe('signing in with one click', () => {
   test('is for browsers of this machine that call it by its own name', async () => {
-    expect((await load('/app/demo')).status).toBe(404);
+    const key = { authorization: 'Bearer one-time-key' };
+    const ask = (headers: Record<string, string>) => load('/app/demo', headers, 'POST');
+    expect((await ask(key)).status).toBe(404);
     writeFileSync(demo, JSON.stringify({ users: { alice: { username: 'alice', token: 'secret', id: 1 } } }));
-    const { status, bytes } = await load('/app/demo');
-    expect([status, JSON.parse(String(bytes)).result.people]).toEqual([
+    expect((await ask(key)).status).toBe(404);
+    writeFileSync(demoKeyPath(demo), 'one-time-key');
+    // None of these is answered, nor uses the key up.
+    for (const more of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.1' }])
+      expect((await ask({ ...key, ...more })).status).toBe(404);
+    for (const wrong of ['', 'Bearer ', 'Bearer one-time-kex', 'Bearer one-time-key2'])
+      expect((await ask(wrong === '' ? {} : { authorization: wrong })).status).toBe(404);
+    expect((await load('/app/demo', key)).status).toBe(405);
+    const { status, bytes, headers } = await ask(key);
+    expect([status, headers['cache-control'], JSON.parse(String(bytes)).result.people]).toEqual([
       200,
+      'no-store',
       [{ username: 'alice', token: 'secret' }],
     ]);
-    expect((await load('/app/demo', { host: 'evil.example' })).status).toBe(404);
-    expect((await load('/app/demo', { 'x-forwarded-for': '192.0.2.1' })).status).toBe(404);
-    expect((await load('/app/demo', {}, 'POST')).status).toBe(405);
+    expect((await ask(key)).status).toBe(404);
+  });
+
+  test('works once, whichever fronts are asked at the same time', async () => {
+    writeFileSync(demo, JSON.stringify({ users: {} }));
+    for (let round = 0; round < 5; round++) {
+      writeFileSync(demoKeyPath(demo), `key-${round}`);
+      const headers = { authorization: `Bearer key-${round}` };
+      const asked = Array.from({ length: 8 }, (_, i) => load('/app/demo', headers, 'POST', i % 2));
+      const statuses = (await Promise.all(asked)).map(({ status }) => status);
+      expect(statuses.sort()).toEqual([200, ...Array(7).fill(404)]);
+    }
   });
 });
 

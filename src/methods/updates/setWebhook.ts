@@ -43,7 +43,12 @@ export const setWebhook = defineMethod({
     ),
   }),
   errors: [
-    ...(['webhook_url_not_https', 'webhook_url_invalid', 'webhook_address_reserved'] as const),
+    ...([
+      'webhook_url_not_https',
+      'webhook_url_invalid',
+      'webhook_port_refused',
+      'webhook_address_reserved',
+    ] as const),
     ...(['webhook_host_unresolved', 'webhook_secret_too_long', 'webhook_secret_invalid'] as const),
     ...(['webhook_connections_wrong', 'certificate_too_big', 'certificate_invalid'] as const),
   ],

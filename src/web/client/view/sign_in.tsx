@@ -1,7 +1,8 @@
-/** Signing in by a token; on an installation of `npm start`, with one click as one of its people. */
+/** Signing in by a token; on an installation of `npm start`, with one click as one of its people, once its one-time link was opened. */
 import { useEffect, useState } from 'react';
 import { ApiFailure, call } from '../api.js';
 import { reasonOf } from '../failures.js';
+import { go, route } from '../route.js';
 import { signIn } from '../session.js';
 import type { User } from '../types.js';
 import { t } from '../words.js';
@@ -12,14 +13,40 @@ interface DemoPerson {
   token: string;
 }
 
-/** Nobody outside of `dev`: there the path is not served. */
-async function demoPeople(): Promise<DemoPerson[]> {
+/** The link works once. Its people are kept in this browser, so that a second window can be another one of them. */
+const keptAt = 'petrel.demo';
+
+function keptPeople(): DemoPerson[] {
   try {
-    const answer = await fetch('/app/demo', { cache: 'no-store' });
-    if (!answer.ok) return [];
-    return ((await answer.json()) as { result: { people: DemoPerson[] } }).result.people;
+    return JSON.parse(localStorage.getItem(keptAt) ?? '[]') as DemoPerson[];
   } catch {
     return [];
+  }
+}
+
+function keepPeople(people: DemoPerson[]): void {
+  try {
+    if (people.length === 0) localStorage.removeItem(keptAt);
+    else localStorage.setItem(keptAt, JSON.stringify(people));
+  } catch {
+    // Storage may be forbidden: then they are offered until the page is left.
+  }
+}
+
+/** The people of `dev`: those of the one-time link in the address, or those of a link that this browser opened before. */
+async function demoPeople(): Promise<DemoPerson[]> {
+  const { page, id } = route.value;
+  if (page !== 'demo') return keptPeople();
+  go('');
+  try {
+    const headers = { Authorization: `Bearer ${id}` };
+    const answer = await fetch('/app/demo', { method: 'POST', cache: 'no-store', headers });
+    if (!answer.ok) return keptPeople();
+    const { people } = ((await answer.json()) as { result: { people: DemoPerson[] } }).result;
+    keepPeople(people);
+    return people;
+  } catch {
+    return keptPeople();
   }
 }
 
@@ -37,7 +64,9 @@ export function SignIn() {
     try {
       signIn(token, await call<User>('GET', '/api/me', undefined, { as: token }), keep);
     } catch (error) {
-      setFailure(error instanceof ApiFailure && error.status === 401 ? t('token_wrong') : reasonOf(error));
+      const wrong = error instanceof ApiFailure && error.status === 401;
+      if (wrong) keepPeople(people.filter((person) => person.token !== token));
+      setFailure(wrong ? t('token_wrong') : reasonOf(error));
       setBusy(false);
     }
   }
