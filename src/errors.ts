@@ -18,6 +18,7 @@ export const catalogue = {
   bad_request: { code: 400, text: 'Bad Request' },
   bad_json: bad("can't parse JSON object"),
   bad_unicode: bad('strings must be encoded in UTF-8'),
+  too_many_parameters: bad('too many parameters'),
   unauthorized: { code: 401, text: 'Unauthorized' },
   not_found: { code: 404, text: 'Not Found' },
   method_not_found: { code: 404, text: 'Not Found: method not found' },

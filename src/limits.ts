@@ -87,6 +87,7 @@ export const limits = {
   webhook_connections_default: 40,
   webhook_url_length_max: 2_048,
   webhook_certificate_bytes_max: 3 * 1024 * 1024,
+  webhook_certificates_max: 10,
   webhook_body_bytes_max: 10 * 1024 * 1024,
   webhook_deadline_ms: 60_000,
   webhook_connect_ms_max: 15_000,
@@ -161,7 +162,12 @@ export const limits = {
   body_bytes_max: 1024 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
+  /** of one call, in its query and in its body */
+  parameters_max: 1_000,
+  /** of one nested parameter */
   json_values_max: 10_000,
+  /** of one JSON text, a whole body included */
+  json_text_values_max: 11_000,
   bodies_bytes_max: 1024 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
@@ -201,6 +207,7 @@ export const limits = {
   exports_in_interval_max: 3,
   export_interval_ms: 3_600_000,
   downloads_max: 512,
+  range_length_max: 256,
   downloads_per_caller_max: 64,
   download_chunk_bytes: 64 * 1024,
 

@@ -4,6 +4,7 @@ import { ApiError, errorEnvelope, fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
+import { matchesTag } from '../rules/entity_tags.js';
 import { parseRange } from '../rules/ranges.js';
 import type { ApiRequest } from './request.js';
 
@@ -42,9 +43,6 @@ function headersOf(file: MediaFile, tag: string): Array<readonly [string, string
     ['ETag', tag],
   ];
 }
-
-const matches = (list: string, tag: string): boolean =>
-  list.trim() === '*' || list.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);
 
 function unsatisfiable(request: ApiRequest, size: number): void {
   const error = new ApiError('range_not_satisfiable');
@@ -92,7 +90,7 @@ export function createDownloads(files: Files): Downloads {
     if (file.key === undefined || size === undefined) return fail('not_found');
     const tag = `"${files.uniqueIdOf(file)}"`;
     const headers = headersOf(file, tag);
-    if (request.ifNoneMatch !== '' && matches(request.ifNoneMatch, tag)) {
+    if (matchesTag(request.ifNoneMatch, tag)) {
       request.replyStream({ status: 304, headers, length: size, body: null });
       return;
     }

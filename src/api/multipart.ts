@@ -30,12 +30,13 @@ const crlf = '\r\n';
 
 /**
  * Parts in the order sent. Throws `bad_request` when the body is malformed, cut short, or has a part without a name;
- * `too_large` above `limits.multipart_parts_max` parts or for a text field above `limits.body_bytes_max`;
+ * `too_large` above `limits.multipart_parts_max` parts or for text fields above `limits.body_bytes_max` together;
  * `bad_unicode` when a part head is not UTF-8.
  */
 export function parseMultipart(contentType: string, body: Buffer): MultipartPart[] {
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
+  let textBytes = 0;
   // The first delimiter may stand at the very beginning, without the line break that belongs to it.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
@@ -47,7 +48,10 @@ export function parseMultipart(contentType: string, body: Buffer): MultipartPart
     if (headEnd < 0 || headEnd - headStart > part_head_bytes_max) fail('bad_request');
     const contentStart = headEnd + 4;
     const { start, next } = findDelimiter(body, delimiter, contentStart);
-    parts.push(readPart(body.subarray(headStart, headEnd), body.subarray(contentStart, start)));
+    const part = readPart(body.subarray(headStart, headEnd), body.subarray(contentStart, start));
+    if (!part.file) textBytes += part.bytes.length;
+    if (textBytes > limits.body_bytes_max) fail('too_large');
+    parts.push(part);
     at = next;
   }
   return parts;
@@ -97,7 +101,6 @@ function readPart(head: Buffer, bytes: Buffer): MultipartPart {
   const { name, filename } = readDisposition(disposition);
   if (name === undefined) return fail('bad_request');
   const file = filename !== undefined || contentType === octets;
-  if (!file && bytes.length > limits.body_bytes_max) fail('too_large');
   return { name, file, filename: (filename ?? '').replace(/^.*[/\\]/s, ''), contentType, bytes };
 }
 

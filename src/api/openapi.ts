@@ -33,6 +33,7 @@ const withParameters: readonly ErrorName[] = [
   'bad_request',
   'bad_json',
   'bad_unicode',
+  'too_many_parameters',
   'parameter_required',
   'parameter_wrong',
 ];

@@ -1,6 +1,7 @@
 /** Turns query and body of a request into one set of named parameters, whichever of the usual forms they came in. */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
+import { limits } from '../limits.js';
 import { isWellFormed } from '../rules/text.js';
 import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
@@ -27,6 +28,8 @@ const json_depth_max = 64;
 export const noFiles: ReadonlyMap<string, UploadedFile> = new Map();
 const replacement = '\uFFFD';
 const nul = '\u0000';
+const [space, quote, percent, ampersand, plus, comma] = [0x20, 0x22, 0x25, 0x26, 0x2b, 0x2c];
+const [equals, bracket, backslash, brace] = [0x3d, 0x5b, 0x5c, 0x7b];
 
 /** The text as it is; `bad_unicode` when it holds U+0000 or half a surrogate pair. */
 function checkText(text: string): string {
@@ -68,10 +71,35 @@ function opensMoreThan(text: string, max: number): boolean {
 }
 
 /**
- * Parses JSON text that came as UTF-8, also such that came inside a parameter. Throws `bad_json` when it is malformed or deeper than 64
- * levels, `bad_unicode` when a text or name in it holds U+0000 or half a surrogate pair.
+ * Whether JSON text holds more values than `max`. Each value but the first of an object or array follows a comma, and each
+ * of those first ones follows a bracket, so both are counted outside of strings. A value takes two characters at least, so
+ * most texts are too short to be looked at.
+ */
+function holdsMoreValuesThan(text: string, max: number): boolean {
+  if (text.length <= 2 * max) return false;
+  let values = 1;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === quote) {
+      i++;
+      for (
+        let inside = text.charCodeAt(i);
+        inside !== quote && i < text.length;
+        inside = text.charCodeAt(++i)
+      )
+        if (inside === backslash) i++;
+    } else if ((code === comma || code === bracket || code === brace) && ++values > max) return true;
+  }
+  return false;
+}
+
+/**
+ * Parses JSON text that came as UTF-8, also such that came inside a parameter. Throws `bad_json` when it is malformed, deeper than
+ * 64 levels or holds more than `limits.json_text_values_max` values, `bad_unicode` when a text or name in it holds U+0000 or half
+ * a surrogate pair.
  */
 export function parseJson(text: string): unknown {
+  if (holdsMoreValuesThan(text, limits.json_text_values_max)) fail('bad_json');
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -86,61 +114,76 @@ export function parseJson(text: string): unknown {
 function readJson(body: Buffer, into: Params): void {
   const value = parseJson(decodeUtf8(body));
   if (typeof value !== 'object' || value === null || Array.isArray(value)) fail('bad_json');
-  for (const name of Object.keys(value)) into[name] = (value as Params)[name];
+  const names = Object.keys(value);
+  if (names.length > limits.parameters_max) fail('too_many_parameters');
+  for (const name of names) into[name] = (value as Params)[name];
 }
 
-/** Percent signs that begin no escape stand for themselves, as in browsers. */
-function decodeLoosely(text: string): string {
-  const bytes = Buffer.from(text, 'utf8');
-  const out = Buffer.allocUnsafe(bytes.length);
-  let length = 0;
-  for (let i = 0; i < bytes.length; i++) {
-    const hex = bytes[i] === 0x25 ? bytes.toString('latin1', i + 1, i + 3) : '';
-    if (/^[\dA-Fa-f]{2}$/.test(hex)) {
-      out[length++] = Number.parseInt(hex, 16);
-      i += 2;
-    } else {
-      out[length++] = bytes[i]!;
-    }
-  }
-  return decodeUtf8(out.subarray(0, length));
+/** The value of each byte that is a hexadecimal digit, -1 for every other one. */
+const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
+  const value = Number.parseInt(String.fromCharCode(byte), 16);
+  return Number.isNaN(value) ? -1 : value;
+});
+
+/** The byte that two hexadecimal digits stand for; -1 when no two digits stand at `at`. */
+function readEscape(bytes: Buffer, at: number): number {
+  if (at + 1 >= bytes.length) return -1;
+  const [high, low] = [
+    hexValues[bytes[at] as number] as number,
+    hexValues[bytes[at + 1] as number] as number,
+  ];
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-function decodePercent(text: string): string {
-  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
-  if (!spaced.includes('%')) return checkText(spaced);
-  try {
-    return checkText(decodeURIComponent(spaced));
-  } catch (error) {
-    if (error instanceof URIError) return decodeLoosely(spaced);
-    throw error;
+/**
+ * Reads a url-encoded form in one pass. As in browsers, a percent sign that begins no escape stands for itself, and empty pairs
+ * do not count. Errors: `bad_unicode`, `too_many_parameters`.
+ */
+function readForm(form: Buffer, into: Params): void {
+  const decoded = Buffer.allocUnsafe(form.length);
+  let [start, length, pairs] = [0, 0, 0];
+  let name: string | undefined;
+  const takeText = () => {
+    const text = decodeUtf8(decoded.subarray(start, length));
+    start = length;
+    return text;
+  };
+  const endPair = () => {
+    if (name === undefined && length === start) return;
+    if (++pairs > limits.parameters_max) fail('too_many_parameters');
+    if (name === undefined) into[takeText()] = '';
+    else into[name] = takeText();
+    name = undefined;
+  };
+  for (let i = 0; i < form.length; i++) {
+    const byte = form[i] as number;
+    if (byte === ampersand) endPair();
+    else if (byte === equals && name === undefined) name = takeText();
+    else if (byte === percent) {
+      const escaped = readEscape(form, i + 1);
+      decoded[length++] = escaped < 0 ? percent : escaped;
+      if (escaped >= 0) i += 2;
+    } else decoded[length++] = byte === plus ? space : byte;
   }
-}
-
-function readForm(text: string, into: Params): void {
-  for (const pair of text.split('&')) {
-    if (pair === '') continue;
-    const equals = pair.indexOf('=');
-    const name = decodePercent(equals < 0 ? pair : pair.slice(0, equals));
-    into[name] = equals < 0 ? '' : decodePercent(pair.slice(equals + 1));
-  }
+  endPair();
 }
 
 /** The engine reads the bytes of a query as UTF-8 and puts U+FFFD for those that are none. A client that means
  * U+FFFD itself sends it percent-encoded. */
 function readQuery(query: string, into: Params): void {
   if (query.includes(replacement)) fail('bad_unicode');
-  readForm(query, into);
+  readForm(Buffer.from(query, 'utf8'), into);
 }
 
 function beginsObject(body: Buffer): boolean {
-  for (const byte of body) {
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) return byte === 0x7b;
+  for (let i = 0; i < body.length; i++) {
+    const byte = body[i];
+    if (byte !== space && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d) return byte === brace;
   }
   return false;
 }
 
-/** The parameters of a call whose body is no parameters. Error: `bad_unicode`. */
+/** The parameters of a call whose body is no parameters. Errors: `bad_unicode`, `too_many_parameters`. */
 export function parseQuery({ query }: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
   if (query !== '') readQuery(query, values);
@@ -150,7 +193,7 @@ export function parseQuery({ query }: ApiRequest): ParsedParams {
 /**
  * Merges query and body; the body wins, and of several values of one name the last. A body of another type or of none
  * is taken for JSON if it begins with a brace, else for a url-encoded form; so is a body that says it is a form.
- * Throws `bad_json`, `bad_unicode`, `bad_request` (malformed multipart) or `too_large`
+ * Throws `bad_json`, `bad_unicode`, `too_many_parameters`, `bad_request` (malformed multipart) or `too_large`
  * (behaviour §1). Not for endpoints whose body is a picture.
  */
 export function parseParams(request: ApiRequest): ParsedParams {
@@ -163,7 +206,7 @@ export function parseParams(request: ApiRequest): ParsedParams {
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
   // People who try a call with `curl -d '{…}'` label JSON as a form, in which no name begins with a brace.
   const form = type !== 'application/json' && !beginsObject(body);
-  if (form) readForm(decodeUtf8(body), values);
+  if (form) readForm(body, values);
   else readJson(body, values);
   return { values, files: noFiles };
 }

@@ -8,13 +8,14 @@ import { limits } from '../limits.js';
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads an uploaded certificate: one or more in PEM. Gives the PEM of these alone, so that nothing that stood beside them
+ * Reads an uploaded certificate: one in PEM, or up to `limits.webhook_certificates_max`. Gives the PEM of these alone, so that nothing that stood beside them
  * (a private key, by mistake) is kept. Errors: `certificate_too_big`, `certificate_invalid` (behaviour §10).
  */
 export function readCertificate(given: Buffer): string {
   if (given.length > limits.webhook_certificate_bytes_max) fail('certificate_too_big');
   try {
     const found = given.toString('latin1').match(blocks) ?? fail('certificate_invalid');
+    if (found.length > limits.webhook_certificates_max) fail('certificate_invalid');
     const certificate = found.map((block) => new X509Certificate(block).toString()).join('');
     createSecureContext({ ca: certificate });
     return certificate;

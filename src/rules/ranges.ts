@@ -1,16 +1,23 @@
 /** Which part of a file a client asks for (RFC 9110 §14.2). */
 
+import { limits } from '../limits.js';
+
 /** First and last byte, both inclusive. */
 export type Range = readonly [start: number, end: number];
 
+const digits = /^\d{0,15}$/;
+
 /**
- * The one range of a `Range` header over `size` bytes; null for the whole: a header that is absent, of another unit, malformed,
+ * The one range of a `Range` header over `size` bytes; null for the whole: a header that is absent, of another unit, malformed, too long,
  * or asks for several ranges may be ignored. `unsatisfiable` when it lies beyond the end.
  */
 export function parseRange(header: string, size: number): Range | 'unsatisfiable' | null {
-  const found = /^\s*bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(header);
-  if (!found) return null;
-  const [, first = '', last = ''] = found;
+  if (header.length > limits.range_length_max) return null;
+  const equals = header.indexOf('=');
+  const dash = header.indexOf('-', equals);
+  if (equals < 0 || dash < 0 || header.slice(0, equals).trim().toLowerCase() !== 'bytes') return null;
+  const [first, last] = [header.slice(equals + 1, dash).trim(), header.slice(dash + 1).trim()];
+  if (!digits.test(first) || !digits.test(last)) return null;
   if (first === '') {
     if (last === '') return null;
     const count = Number(last);

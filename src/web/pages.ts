@@ -4,6 +4,7 @@ import { extname } from 'node:path';
 import { Readable } from 'node:stream';
 import type { ApiRequest } from '../api/request.js';
 import { fail } from '../errors.js';
+import { matchesTag } from '../rules/entity_tags.js';
 
 export type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
 
@@ -67,14 +68,13 @@ interface Asset {
 
 /** What the client takes, by preference; a weight of 0 forbids. */
 export function chosenEncoding(accepted: string, offered: Iterable<string>): string | undefined {
-  const takes = new Set(
-    accepted
-      .toLowerCase()
-      .split(',')
-      .map((part) => part.trim())
-      .filter((part) => !/;\s*q=0(?:\.0*)?$/.test(part))
-      .map((part) => part.replace(/\s*;.*$/, '')),
-  );
+  const takes = new Set<string>();
+  for (const part of accepted.toLowerCase().split(',')) {
+    const semicolon = part.indexOf(';');
+    const weight = semicolon < 0 ? '' : part.slice(semicolon + 1).trim();
+    if (!/^q=0(?:\.0*)?$/.test(weight))
+      takes.add(part.slice(0, semicolon < 0 ? undefined : semicolon).trim());
+  }
   for (const name of offered) if (takes.has(name)) return name;
   return undefined;
 }
@@ -113,8 +113,7 @@ function send(request: ApiRequest, asset: Asset): void {
   // Each encoding is a representation of its own (RFC 9110 §8.8.3).
   const tag = encoding === undefined ? asset.tag : `${asset.tag.slice(0, -1)}-${encoding}"`;
   const headers: Array<readonly [string, string]> = [...asset.headers, ['ETag', tag]];
-  const same = request.ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === tag);
-  if (same) {
+  if (matchesTag(request.ifNoneMatch, tag)) {
     request.replyStream({ status: 304, headers, length: body.length, body: null });
     return;
   }

@@ -106,6 +106,32 @@ describe('JSON', () => {
   });
 });
 
+describe('the number of parameters', () => {
+  const pairs = (count: number) => Array.from({ length: count }, (_, i) => `a${i}=1`);
+  const members = (count: number) => Array.from({ length: count }, (_, i) => `"a${i}":1`);
+  test.each([
+    ['a query', (n: number) => parse('', '', pairs(n).join('&'))],
+    ['a form', (n: number) => parse(form, pairs(n).join('&'))],
+    ['a form that repeats a name', (n: number) => parse(form, 'a=1&'.repeat(n))],
+    ['JSON', (n: number) => parse(json, `{${members(n).join()}}`)],
+  ])('of %s is bounded', (_, read) => {
+    expect(refusal(() => read(limits.parameters_max))).toBe('accepted');
+    expect(refusal(() => read(limits.parameters_max + 1))).toBe('too_many_parameters');
+  });
+
+  test('leaves empty pairs out', () => {
+    expect(plain(parse(form, `${'&'.repeat(5_000)}a=1`))).toEqual({ a: '1' });
+  });
+
+  test('of values in one JSON text is bounded', () => {
+    const list = (count: number) => `{"a":[${'1,'.repeat(count - 1)}1]}`;
+    const text = `{"a":"${',['.repeat(limits.json_text_values_max)}\\",,"}`;
+    expect(refusal(() => parse(json, list(limits.json_text_values_max - 2)))).toBe('accepted');
+    expect(refusal(() => parse(json, list(2 * limits.json_text_values_max)))).toBe('bad_json');
+    expect(refusal(() => parse(json, text))).toBe('accepted');
+  });
+});
+
 test.each(['', 'text/plain', 'application/octet-stream'])(
   'a body of type %j is taken for what it looks like',
   (type) => {
@@ -202,12 +228,15 @@ describe('multipart', () => {
     expect(refusal(() => parse(type, `${part(named, 'a\0')}--b1--`))).toBe('bad_unicode');
   });
 
-  test('bounds the number of parts and the size of a text field, not of a file', () => {
+  test('bounds the number of parts and the size of the text fields, not of a file', () => {
     const parts = (count: number) => `${part(named, '1').repeat(count)}--b1--`;
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max)))).toBe('accepted');
     expect(refusal(() => parse(type, parts(limits.multipart_parts_max + 1)))).toBe('too_large');
     const long = 'x'.repeat(limits.body_bytes_max + 1);
     expect(refusal(() => parse(type, `${part(named, long)}--b1--`))).toBe('too_large');
+    const half = part(named, 'x'.repeat(limits.body_bytes_max / 2 + 1));
+    expect(refusal(() => parse(type, `${half}--b1--`))).toBe('accepted');
+    expect(refusal(() => parse(type, `${half}${half}--b1--`))).toBe('too_large');
     const upload = parse(type, `${part(`${named}; filename=f`, long)}--b1--`);
     expect(upload.files.get('a')?.bytes.length).toBe(long.length);
   });

@@ -82,6 +82,24 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
+/** A link that names no address but its own text; `withOwnAddresses` gives it one when the whole text is known. */
+export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
+
+/**
+ * Gives each `ownLink` the address that its text is; one whose text is no address is left out. Done once for all links: reading
+ * from a text while it still grows copies all of it each time.
+ */
+export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
+  if (!entities.some((entity) => entity.type === 'text_link' && entity.url === undefined)) return entities;
+  return entities.flatMap((entity) => {
+    const { type, offset, length, url } = entity;
+    if (type !== 'text_link' || url !== undefined) return [entity];
+    const made =
+      length > linkLengthMax ? null : linkEntity(offset, length, text.slice(offset, offset + length));
+    return made === null ? [] : [made];
+  });
+}
+
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);

@@ -11,6 +11,7 @@ import {
   isStyle,
   linkEntity,
   unparsable,
+  withOwnAddresses,
 } from './entity.js';
 import { parseHtml } from './html.js';
 import { parseMarkdown } from './markdown.js';
@@ -79,7 +80,7 @@ function parseText(source: string, mode: string, entities: readonly EntityInput[
   const parse = Object.hasOwn(parsers, mode) ? parsers[mode] : undefined;
   if (!parse) fail('parse_mode_unsupported');
   const { text, entities: found } = parse(source);
-  return { text, entities: withoutLongLanguages(bounded(found)) };
+  return { text, entities: withoutLongLanguages(withOwnAddresses(text, bounded(found))) };
 }
 
 /** The name of a language is no part of the text, whose length is bounded. One that is too long is none. */

@@ -4,6 +4,7 @@ import {
   type Entity,
   type FormattedText,
   linkEntity,
+  ownLink,
   type StyleType,
   unparsable,
 } from './entity.js';
@@ -105,7 +106,8 @@ function addEntity(state: State, tag: OpenTag): void {
   }
   switch (tag.name) {
     case 'a': {
-      const link = linkEntity(offset, length, attributes.get('href') || state.text.slice(offset));
+      const href = attributes.get('href');
+      const link = href ? linkEntity(offset, length, href) : ownLink(offset, length);
       if (link) state.entities.push(link);
       break;
     }

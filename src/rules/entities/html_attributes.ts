@@ -15,6 +15,7 @@ export function decodeReferences(text: string): string {
   });
 }
 
+const noAttributes: ReadonlyMap<string, string> = new Map();
 const space = /\s*/y;
 const attributeName = /[^\s=>]*/y;
 const bareValue = /[A-Za-z0-9.-]*/y;
@@ -23,7 +24,14 @@ const bareValue = /[A-Za-z0-9.-]*/y;
  * Reads `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that begins at `begin`.
  * `end` is the index behind that `>`. Of two attributes with one name the first counts.
  */
-export function readAttributes(source: string, begin: number, from: number, tag: string) {
+export function readAttributes(
+  source: string,
+  begin: number,
+  from: number,
+  tag: string,
+): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
+  // A source may hold tens of thousands of tags, of which most have none.
+  if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);
   while (source[at] !== '>') {

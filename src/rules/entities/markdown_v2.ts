@@ -6,6 +6,7 @@ import {
   emojiOfLink,
   type FormattedText,
   linkEntity,
+  ownLink,
   unparsable,
 } from './entity.js';
 import { fenceStart } from './fence.js';
@@ -181,7 +182,7 @@ function readEnd(state: State, top: OpenEntity): void {
 
 function readLink(state: State, { offset, length }: Entity): Entity | null {
   const hasUrl = state.source[state.at] === '(';
-  return linkEntity(offset, length, hasUrl ? readUrl(state, 'a URL') : state.text.slice(offset));
+  return hasUrl ? linkEntity(offset, length, readUrl(state, 'a URL')) : ownLink(offset, length);
 }
 
 function readEmoji(state: State, entity: Entity): Entity {

@@ -7,9 +7,7 @@ import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './ent
  * space are dropped first, except code, so that they do not protect it.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
-  const visible = entities.filter(
-    ({ type, offset, length }) => isCode(type) || !isSpace(text, offset, length),
-  );
+  const visible = withoutBlank(text, entities);
   const trimmed = text.trimEnd();
   let lead = trimmed.length - trimmed.trimStart().length;
   for (const { offset } of visible) lead = Math.min(lead, offset);
@@ -27,10 +25,19 @@ export function trimFormatted(text: string, entities: readonly Entity[]): Format
 
 const blanks = /\s*/y;
 
-function isSpace(text: string, offset: number, length: number): boolean {
-  blanks.lastIndex = offset;
-  blanks.test(text);
-  return blanks.lastIndex >= offset + length;
+/** Leaves out what holds nothing but white space, except code. Reads each run of white space once, however many begin in it. */
+function withoutBlank(text: string, entities: readonly Entity[]): readonly Entity[] {
+  const blank = new Set<Entity>();
+  let blankEnd = 0;
+  for (const entity of [...entities].sort((a, b) => a.offset - b.offset)) {
+    if (entity.offset >= blankEnd) {
+      blanks.lastIndex = entity.offset;
+      blanks.test(text);
+      blankEnd = blanks.lastIndex;
+    }
+    if (!isCode(entity.type) && endOf(entity) <= blankEnd) blank.add(entity);
+  }
+  return blank.size === 0 ? entities : entities.filter((entity) => !blank.has(entity));
 }
 
 /**

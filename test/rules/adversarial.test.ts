@@ -1,0 +1,44 @@
+/** No input makes a parser take more than linear time, and none costs more per byte than the table allows. */
+import { expect, test } from 'vitest';
+import { ApiError } from '../../src/errors.js';
+import { type Attack, attacks } from './adversarial.cases.js';
+
+const roundsMax = 12;
+/** Below this nobody notices, and timers tell little. */
+const nothing_ns = 1_000_000;
+
+/** CPU time of one run in ns, so that what else the machine does counts little. */
+async function costOf(run: () => unknown): Promise<number> {
+  const before = process.cpuUsage();
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof ApiError) && !(error instanceof SyntaxError)) throw error;
+  }
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) * 1_000;
+}
+
+/** The best of as many rounds as it takes to hold, at the largest input and at half of it. */
+async function measured({ bytesMax, nsPerByteMax, on }: Attack) {
+  const [whole, half] = [on(bytesMax), on(Math.floor(bytesMax / 2))];
+  let best = { whole: Number.POSITIVE_INFINITY, half: Number.POSITIVE_INFINITY };
+  for (let round = 0; round < roundsMax; round++) {
+    best = {
+      half: Math.min(best.half, await costOf(half)),
+      whole: Math.min(best.whole, await costOf(whole)),
+    };
+    const cheap = best.whole <= Math.max(bytesMax * nsPerByteMax, nothing_ns);
+    if (cheap && (best.whole <= nothing_ns || best.whole <= 3.2 * best.half)) break;
+  }
+  return best;
+}
+
+test.each(attacks)('$parser: $input takes linear time', { timeout: 120_000 }, async (attack) => {
+  const { whole, half } = await measured(attack);
+  expect(whole / attack.bytesMax).toBeLessThanOrEqual(
+    Math.max(attack.nsPerByteMax, nothing_ns / attack.bytesMax),
+  );
+  // Twice the bytes take twice the time; four times would be quadratic.
+  if (whole > nothing_ns) expect(whole / half).toBeLessThan(3.5);
+});
