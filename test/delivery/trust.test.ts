@@ -227,6 +227,8 @@ describe('reading a certificate', () => {
     expect(normal).toMatch(/^-----BEGIN CERTIFICATE-----\n[^-]+-----END CERTIFICATE-----\n$/);
     expect(textOf(`Subject: x\r\n${self.key}${self.cert.replaceAll('\n', '\r\n')}trailing`)).toBe(normal);
     expect(textOf(self.cert + authority.cert)).toBe(normal + textOf(authority.cert));
+    expect(textOf(self.cert.repeat(limits.webhook_certificates_max))).not.toMatch(/^Bad/);
+    expect(textOf(self.cert.repeat(limits.webhook_certificates_max + 1))).toMatch(/not a valid PEM/);
   });
 
   const invalid = 'Bad Request: bad webhook: certificate is not a valid PEM certificate';
