@@ -81,6 +81,7 @@ touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 local kind = is_channel(c) and 'edited_channel_post' or 'edited_message'
-local forward = post_update(outbox_key, version, ms, c.bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
+local bots = receiving_bots(c, ('%.0f'):format(read_header(edited)[5]))
+local forward = post_update(outbox_key, version, ms, bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
 remember(request_key, chat .. ' ' .. message_id, edited)
 return ok(edited, c.profile, reply, forward and 1 or 0)

@@ -69,11 +69,12 @@ local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
   message_prefix = message_prefix, partition = partition, post_prefix = is_channel(c) and post_prefix}
 local kind = is_channel(c) and 'channel_post' or 'message'
+local bots = receiving_bots(c, sender)
 local first, last, first_post, forward
 for _, tail in ipairs(tails) do
   local id, record, version, post = append_message(at, c, chat, seconds, tail)
   first, last, first_post = first or id, version, first_post or post
-  if post_update(outbox_key, version, ms, c.bots, sender, kind, chat, id, record, from, c.profile, reply or '', '') then
+  if post_update(outbox_key, version, ms, bots, sender, kind, chat, id, record, from, c.profile, reply or '', '') then
     forward = true
   end
 end

@@ -71,6 +71,7 @@ local at = {meta = meta_key, journal = journal_key, changes = changes_key, chann
 local id, record, version, post = append_message(at, c, chat, seconds, tail)
 touch_chat(chat_key, c, version)
 local kind = is_channel(c) and 'channel_post' or 'message'
-local forward = post_update(outbox_key, version, ms, c.bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
+local bots = receiving_bots(c, sender)
+local forward = post_update(outbox_key, version, ms, bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
 remember(request_key, id .. ' ' .. seconds .. ' ' .. post, record)
 return ok(id, seconds, c.profile, reply, forward and 1 or 0, post)

@@ -6,6 +6,7 @@ import { limits } from '../limits.js';
 import { isBlocked } from '../store/core/control.js';
 import { directChat, sharedChat } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
+import type { Delivery } from '../store/webhooks/deliveries.js';
 import { namesChat, withChatIds } from './chat_names.js';
 import { changesState, type Method, type MethodContext, parseWith, type Receivers } from './method.js';
 import { noFiles, type Params, parseJson } from './params.js';
@@ -68,12 +69,13 @@ function callsIn(body: Buffer): readonly unknown[] {
 
 export interface AnswerCalls {
   /**
-   * Runs what an answer asks for as that bot's calls, in order; undefined when it asks for nothing. `delivery` names what was
-   * answered: when it is answered again, nothing is done twice. Refusals are counted, what fails unexpectedly is told; never
-   * rejects.
+   * Runs what an answer asks for as that bot's calls, in order; undefined when it asks for nothing. `delivery` is what was
+   * answered: when it is answered again, nothing is done twice. Of an update that a bot caused the calls are not run: two bots
+   * would answer each other for ever. Refusals are counted, what fails unexpectedly is told; never rejects.
    */
-  run(bot: number, delivery: string, body: Buffer): Promise<void> | undefined;
-  readonly stats: { readonly done: number; readonly failed: number };
+  run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined;
+  /** `skipped`: of updates that a bot caused. */
+  readonly stats: { readonly done: number; readonly failed: number; readonly skipped: number };
 }
 
 export interface AnswerCallsOptions {
@@ -84,7 +86,7 @@ export interface AnswerCallsOptions {
 }
 
 export function createAnswerCalls({ store, files, receivers, onError }: AnswerCallsOptions): AnswerCalls {
-  const stats = { done: 0, failed: 0 };
+  const stats = { done: 0, failed: 0, skipped: 0 };
 
   /** False when there is no such call. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
@@ -118,7 +120,10 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
   return {
     run(bot, delivery, body) {
       const calls = callsIn(body);
-      return calls.length === 0 ? undefined : runAll(bot, delivery, calls);
+      if (calls.length === 0) return undefined;
+      if (delivery.entry.from.bot !== 1) return runAll(bot, delivery.id, calls);
+      stats.skipped += calls.length;
+      return undefined;
     },
     stats,
   };

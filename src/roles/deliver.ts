@@ -54,7 +54,8 @@ export async function startDeliver(backends: Backends): Promise<Role> {
         log.warn({ bot, update: delivery.id, reason: dead }, 'an update became a dead letter');
     },
     // Of half an answer nobody knows what the other half says.
-    onAnswer: (bot, { id }, { body, truncated }) => (truncated ? undefined : answers.run(bot, id, body)),
+    onAnswer: (bot, delivery, { body, truncated }) =>
+      truncated ? undefined : answers.run(bot, delivery, body),
     onRemoved: (bot) => log.warn({ bot }, 'webhook removed: its receiver has answered 410 for 23 hours'),
     onError: onDelay(
       'delivery',
@@ -74,12 +75,13 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   );
   figures.push({
     name: 'petrel_webhook_answer_calls_total',
-    help: 'Calls in answers of receivers, by result.',
+    help: 'Calls in answers of receivers, by result; `skipped` are those to updates that a bot caused.',
     kind: 'counter',
     labels: ['result'],
     read: () => [
       [['done'], answers.stats.done],
       [['refused'], answers.stats.failed],
+      [['skipped'], answers.stats.skipped],
     ],
   });
   figures.push(...meter.figures);

@@ -5,6 +5,7 @@ import { createReceivers } from '../../src/delivery/receivers.js';
 import type { DeliveryWorkerOptions } from '../../src/delivery/worker.js';
 import type { Files } from '../../src/files/files.js';
 import { directChat } from '../../src/store/core/keys.js';
+import type { Delivery } from '../../src/store/webhooks/deliveries.js';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
 import type { TestNode } from '../support/store.js';
@@ -27,7 +28,7 @@ function answersOn(node: TestNode): OnAnswer {
     receivers: createReceivers([]),
     onError: (error) => node.errors.push(error),
   });
-  return (bot, { id }, { body }) => run(bot, id, body);
+  return (bot, delivery, { body }) => run(bot, delivery, body);
 }
 
 test('a worker that dies between a call and its acknowledgement: delivered again, not done again', {
@@ -86,13 +87,14 @@ test('what an answer asks for in the name of a bot that was suspended meanwhile 
   const { store, errors } = world.front;
   const { bot, users } = await makeChats(world.front, 1);
   const body = Buffer.from(JSON.stringify({ method: 'sendMessage', chat_id: users[0]?.id, text: 'a' }));
+  const answered = (id: string) => ({ id, entry: { from: { id: 1, n: 'Ann' } } as Delivery['entry'] });
   const calls = createAnswerCalls({
     ...{ store, files: {} as Files, receivers: createReceivers([]) },
     onError: (error) => errors.push(error),
   });
-  await calls.run(bot.id, '1', body);
-  expect(calls.stats).toEqual({ done: 1, failed: 0 });
+  await calls.run(bot.id, answered('1'), body);
+  expect(calls.stats).toEqual({ done: 1, failed: 0, skipped: 0 });
   await store.oversight.suspendBot(bot.id, true);
-  await calls.run(bot.id, '2', body);
-  expect(calls.stats).toEqual({ done: 1, failed: 1 });
+  await calls.run(bot.id, answered('2'), body);
+  expect(calls.stats).toEqual({ done: 1, failed: 1, skipped: 0 });
 });

@@ -1,0 +1,234 @@
+/** Bots of one chat do not answer each other for ever (behaviour §15). */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Eviction, openEviction } from '../interface/eviction.js';
+import { makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+const photo = (name: string) => ({ type: 'photo', media: `https://example.com/${name}.png` });
+
+let service: Service;
+let eviction: Eviction;
+let owner: TestUser;
+let a: TestBot;
+let b: TestBot;
+let group: number;
+let channel: number;
+
+beforeAll(async () => {
+  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+  eviction = await openEviction(service);
+});
+afterAll(async () => {
+  await eviction?.close();
+  await service?.stop();
+});
+beforeEach(async () => {
+  owner = await service.newUser('olga');
+  a = await service.newBot(owner, 'first');
+  b = await service.newBot(owner, 'second');
+  group = await service.newGroup(owner, 'Echoes', [a, b]);
+  const made = { type: 'channel', title: 'News' };
+  ({ id: channel } = await resultOf(service.app(owner, 'POST', '/api/chats', made)));
+  const rights = { can_post_messages: true, can_pin_messages: true, can_edit_messages: true };
+  for (const { id } of [a, b]) {
+    const path = `/api/chats/${channel}/members/${id}`;
+    await resultOf(service.app(owner, 'PUT', path, { status: 'administrator', rights }));
+  }
+  for (const bot of [a, b]) await heard(bot, ({ my_chat_member: it }) => it?.chat.id === channel);
+});
+
+interface Message {
+  readonly message_id: number;
+  readonly text?: string;
+  readonly chat: { readonly id: number };
+  readonly pinned_message?: object;
+}
+interface Update {
+  readonly update_id: number;
+  readonly message?: Message;
+  readonly edited_message?: Message;
+  readonly channel_post?: Message;
+  readonly edited_channel_post?: Message;
+  readonly callback_query?: { readonly data: string };
+  readonly my_chat_member?: { readonly chat: { readonly id: number } };
+}
+
+const call = (bot: TestBot, method: string, params: object = {}) =>
+  resultOf(service.bot(bot, method, { chat_id: group, ...params }));
+const say = (text: string, chat = group): Promise<Message> =>
+  resultOf(service.app(owner, 'POST', `/api/chats/${chat}/messages`, { text }));
+
+/** Polls and confirms until an update is `last`; returns all up to it. Updates of a chat arrive in its order. */
+async function heard(bot: TestBot, last: (update: Update) => boolean): Promise<Update[]> {
+  const all: Update[] = [];
+  for (let offset = 0; !all.some(last); ) {
+    const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
+    expect(updates.length, 'an update within 5 s').toBeGreaterThan(0);
+    all.push(...updates);
+    offset = (all.at(-1)?.update_id ?? 0) + 1;
+    await call(bot, 'getUpdates', { offset, chat_id: undefined, limit: 1 });
+  }
+  return all;
+}
+const said = (text: string) => (update: Update) =>
+  update.message?.text === text || update.channel_post?.text === text;
+
+/** Texts of a chat, oldest first. */
+const texts = async (chat = group): Promise<Array<string | undefined>> =>
+  (await resultOf(service.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`)))
+    .map(({ text }: Message) => text)
+    .reverse();
+
+test('a message of a person in a group with two polling echo bots ends with two answers', async () => {
+  /** Answers every message, like a bot that has no filter. */
+  const echo = async (bot: TestBot, until: string) => {
+    const shown: Array<string | undefined> = [];
+    for (let offset = 0; !shown.includes(until); ) {
+      const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
+      for (const { update_id, message } of updates) {
+        offset = update_id + 1;
+        shown.push(message?.text);
+        if (message?.text !== undefined && message.text !== until)
+          await call(bot, 'sendMessage', { text: `re ${message.text}` });
+        // An endless exchange must not keep the test busy for ever.
+        if (shown.length > 20) return shown;
+      }
+    }
+    return shown;
+  };
+  const echoes = [echo(a, 'stop'), echo(b, 'stop')];
+  await say('hello');
+  await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);
+  await say('stop');
+  for (const shown of echoes) expect(await shown).toEqual(['hello', 'stop']);
+  expect(await texts()).toEqual(['hello', 're hello', 're hello', 'stop']);
+});
+
+/** All that a bot can put into a chat. */
+async function sendAll(bot: TestBot): Promise<number> {
+  const { message_id } = await call(bot, 'sendMessage', { text: 'a text' });
+  await call(bot, 'sendMediaGroup', { media: [photo('x'), photo('y')] });
+  await call(bot, 'forwardMessage', { from_chat_id: group, message_id });
+  await call(bot, 'forwardMessages', { from_chat_id: group, message_ids: [message_id, message_id + 1] });
+  await call(bot, 'copyMessage', { from_chat_id: group, message_id });
+  await call(bot, 'copyMessages', { from_chat_id: group, message_ids: [message_id] });
+  await call(bot, 'editMessageText', { message_id, text: 'another text' });
+  return message_id;
+}
+
+test.each(['hot', 'cold'])('a bot does not receive what another puts into a %s group', async (state) => {
+  if (state === 'cold') {
+    await say('before');
+    for (const bot of [a, b]) await heard(bot, said('before'));
+    const evicted = await eviction.evict(new Set([`${group}`, `${a.id}`, `${b.id}`]));
+    expect(evicted).toBeGreaterThan(3);
+  }
+  const message_id = await sendAll(a);
+  await say('the end');
+  expect((await heard(b, said('the end'))).map(({ message }) => message?.text)).toEqual(['the end']);
+  await heard(a, said('the end'));
+
+  // A person edits it: its author is told, the other bot is not.
+  const path = `/api/chats/${group}/messages/${message_id}`;
+  await expect
+    .poll(async () => (await service.app(owner, 'PATCH', path, { text: 'by a person' })).status)
+    .toBe(200);
+  await say('again');
+  const [edit, again] = await heard(a, said('again'));
+  expect(edit?.edited_message).toMatchObject({ message_id, text: 'by a person' });
+  expect(again?.message?.text).toBe('again');
+  expect((await heard(b, said('again'))).map(({ message }) => message?.text)).toEqual(['again']);
+});
+
+test('service messages, and posts of bots in a channel, are received as before', async () => {
+  const { message_id } = await say('pin me');
+  await resultOf(
+    service.app(owner, 'PUT', `/api/chats/${group}/members/${a.id}`, {
+      ...{ status: 'administrator', rights: { can_pin_messages: true } },
+    }),
+  );
+  await call(a, 'pinChatMessage', { message_id });
+  // Both are told, the one that pinned too.
+  for (const bot of [a, b]) await heard(bot, ({ message }) => message?.pinned_message !== undefined);
+  await call(a, 'sendMessage', { chat_id: channel, text: 'a post' });
+  await heard(b, said('a post'));
+});
+
+/** Both bots have webhooks whose receiver answers each update with a message to the chat that it came from. */
+let receiver: Receiver | undefined;
+let pushed: Map<string, Update[]>;
+async function hook(): Promise<void> {
+  pushed = new Map([a, b].map(({ id }) => [`/${id}`, []]));
+  receiver = await startReceiver(certificate, (request, response, body) => {
+    const update: Update = JSON.parse(body.toString());
+    pushed.get(request.url ?? '')?.push(update);
+    const chat_id = messageOf(update)?.chat.id ?? group;
+    response.end(JSON.stringify({ method: 'sendMessage', chat_id, text: `re ${shown(update)}` }));
+  });
+  for (const bot of [a, b]) {
+    const url = `https://127.0.0.1:${receiver.port}/${bot.id}`;
+    await call(bot, 'setWebhook', { url, certificate: certificate.cert, chat_id: undefined });
+  }
+}
+afterEach(async () => {
+  await receiver?.close();
+  receiver = undefined;
+});
+const messageOf = (update: Update) =>
+  update.message ?? update.edited_message ?? update.channel_post ?? update.edited_channel_post;
+const shown = (update: Update) => {
+  if (update.callback_query) return update.callback_query.data;
+  const message = messageOf(update);
+  return message?.pinned_message ? 'a pin' : message?.text;
+};
+const pushedTo = ({ id }: TestBot) => (pushed.get(`/${id}`) ?? []).map(shown);
+const calm = async () => {
+  for (const bot of [a, b])
+    await expect
+      .poll(async () => (await call(bot, 'getWebhookInfo', { chat_id: undefined })).pending_update_count, {
+        timeout: 10_000,
+      })
+      .toBe(0);
+};
+
+test('a message of a person in a group with two bots that answer by webhook ends with two answers', async () => {
+  await hook();
+  await say('hello');
+  await expect.poll(texts, { timeout: 10_000 }).toEqual(['hello', 're hello', 're hello']);
+  await say('bye');
+  await expect.poll(async () => (await texts()).length, { timeout: 10_000 }).toBe(6);
+  await calm();
+  expect([pushedTo(a), pushedTo(b)]).toEqual([
+    ['hello', 'bye'],
+    ['hello', 'bye'],
+  ]);
+  expect(await texts()).toHaveLength(6);
+});
+
+test('calls in an answer run for what a person caused, and not for what a bot caused', async () => {
+  await hook();
+  const { message_id } = await say('a word of a person', channel);
+  const answers = ['re a word of a person', 're a word of a person'];
+  await expect.poll(() => texts(channel), { timeout: 10_000 }).toHaveLength(3);
+  await calm();
+  // Each bot was pushed the other's answer, and its answer to that was not run.
+  expect((await texts(channel)).slice(1)).toEqual(answers);
+  for (const bot of [a, b]) expect(pushedTo(bot)).toEqual(['a word of a person', answers[0]]);
+
+  // Service messages that a bot caused go to all bots, also to itself.
+  await call(a, 'pinChatMessage', { chat_id: channel, message_id });
+  await expect.poll(() => [pushedTo(a).at(-1), pushedTo(b).at(-1)]).toEqual(['a pin', 'a pin']);
+  await call(a, 'editMessageText', { chat_id: channel, message_id, text: 'reworded by a bot' });
+  await expect.poll(() => pushedTo(b).at(-1)).toBe('reworded by a bot');
+  await calm();
+  expect(await texts(channel)).toHaveLength(4);
+
+  // A press is a person's, whoever sent the button.
+  const reply_markup = { inline_keyboard: [[{ text: 'Go', callback_data: 'pressed' }]] };
+  const button = await call(a, 'sendMessage', { text: 'press', reply_markup });
+  const path = `/api/chats/${group}/messages/${button.message_id}/callback`;
+  await resultOf(service.app(owner, 'POST', path, { data: 'pressed' }));
+  await expect.poll(texts, { timeout: 10_000 }).toEqual(['press', 're pressed']);
+});
