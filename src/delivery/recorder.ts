@@ -5,7 +5,7 @@
  */
 import { limits } from '../limits.js';
 import { packUpdate } from '../store/updates/update_record.js';
-import type { AttemptCounts, NewAttempt } from '../store/webhooks/attempts.js';
+import type { AttemptCounts, Attempts, NewAttempt, RefusedAttempt } from '../store/webhooks/attempts.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { AttemptFacts } from './context.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
@@ -25,10 +25,14 @@ export interface Recorder {
   stop(): Promise<void>;
   /** Attempts that wait to be written. */
   waiting(): number;
+  /** Attempts that Postgres did not take. */
+  refused(): number;
 }
 
 export interface RecorderOptions {
-  append(attempts: readonly NewAttempt[], counts: ReadonlyMap<number, AttemptCounts>): Promise<void>;
+  append: Attempts['append'];
+  /** Told of each attempt that Postgres does not take. */
+  onRefused(refused: RefusedAttempt): void;
   onError(error: unknown): void;
 }
 
@@ -68,10 +72,11 @@ function rowOf({ beginning, secrets, fields, bytes, ...facts }: Gathered): NewAt
   return { ...facts, answer: shownAnswer(beginning, secrets), record: fields && packUpdate(fields) };
 }
 
-export function createRecorder({ append, onError }: RecorderOptions): Recorder {
+export function createRecorder({ append, onRefused, onError }: RecorderOptions): Recorder {
   const bots = new Map<number, OfBot>();
   const due = new Map<number, Due>();
   let waiting = 0;
+  let refused = 0;
   let recordBytes = 0;
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> | undefined;
@@ -116,7 +121,7 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
       dead,
       status: outcome?.kind === 'answered' ? outcome.status : null,
       error: delivered ? null : outcome === null ? reasons[dead as DeadReason] : errorMessageOf(outcome),
-      latencyMs: outcome?.latencyMs ?? 0,
+      latencyMs: Math.round(outcome?.latencyMs ?? 0),
       nextTryAt: attempt.nextAtMs,
       beginning: body.length === 0 ? nothing : beginningOf(body),
       secrets: attempt.secrets,
@@ -194,7 +199,11 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
     for (let taken = take(all); taken.size > 0; taken = take(all)) {
       const rows = [...taken.values()].flatMap(({ failures, successes }) => [...failures, ...successes]);
       try {
-        await append(rows.map(rowOf), new Map([...taken].map(([bot, { counts }]) => [bot, counts])));
+        const counts = new Map([...taken].map(([bot, { counts }]) => [bot, counts]));
+        for (const each of await append(rows.map(rowOf), counts)) {
+          refused++;
+          onRefused(each);
+        }
       } catch (error) {
         giveBack(taken);
         throw error;
@@ -220,5 +229,6 @@ export function createRecorder({ append, onError }: RecorderOptions): Recorder {
       await write(true).catch(onError);
     },
     waiting: () => waiting,
+    refused: () => refused,
   };
 }

@@ -1,6 +1,7 @@
 /** Statements on attempts to deliver to webhooks. */
 import { limits } from '../limits.js';
 import { type Failure, noteFailing } from './failing.js';
+import { isDataError } from './pool.js';
 import { type Database, one, type Sql } from './sql.js';
 
 /** An attempt to keep. */
@@ -36,62 +37,128 @@ export interface AttemptCounts {
 const seconds = (column: string) => `extract(epoch from ${column})::bigint`;
 const time = (ms: number | null) => ms && new Date(ms);
 
+/** An attempt that Postgres does not take. */
+export interface RefusedAttempt {
+  readonly bot: number;
+  readonly updateId: number;
+  readonly reason: string;
+}
+
+const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
+  const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
+  return sql.query(
+    // Both tables have ids of one sequence, in the order given.
+    `with given as materialized (
+       select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
+         $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
+         $10::timestamptz[], $11::text[], $12::bytea[])
+         as a (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+     ), successes as (
+       insert into delivery_attempts
+         (id, bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+         overriding system value select * from given where delivered
+     ) insert into delivery_failures
+         (id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead)
+       select id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead
+         from given where not delivered`,
+    [
+      ...[column((a) => a.bot), column((a) => a.updateId), column((a) => time(a.at))],
+      ...[column((a) => a.delivered), column((a) => a.status), column((a) => a.error)],
+      ...[column((a) => a.latencyMs), column((a) => a.answer), column((a) => a.tries)],
+      ...[column((a) => time(a.nextTryAt)), column((a) => a.dead), column((a) => a.record)],
+    ],
+  );
+};
+
+/** Inserts what Postgres takes, halving what it refuses until each refused attempt stands alone. Returns the refused ones and why. */
+async function insertApart(
+  sql: Sql,
+  attempts: readonly NewAttempt[],
+): Promise<ReadonlyMap<NewAttempt, string>> {
+  await sql.query('savepoint attempts');
+  try {
+    await insertAttempts(sql, attempts);
+    await sql.query('release savepoint attempts');
+    return new Map();
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    await sql.query('rollback to savepoint attempts');
+    await sql.query('release savepoint attempts');
+    if (attempts.length === 1) return new Map([[attempts[0] as NewAttempt, (error as Error).message]]);
+    const middle = attempts.length >> 1;
+    const first = await insertApart(sql, attempts.slice(0, middle));
+    return new Map([...first, ...(await insertApart(sql, attempts.slice(middle)))]);
+  }
+}
+
+/** A refused attempt is kept nowhere, so its failure counts as one that is only counted. */
+function countRefused(
+  counts: ReadonlyMap<number, AttemptCounts>,
+  refused: Iterable<NewAttempt>,
+): ReadonlyMap<number, AttemptCounts> {
+  const counted = new Map(counts);
+  for (const { bot, delivered } of refused) {
+    const own = counted.get(bot);
+    if (own && !delivered) counted.set(bot, { ...own, unkept: own.unkept + 1 });
+  }
+  return counted;
+}
+
 /**
  * Keeps attempts and adds to the counts of their bots in one transaction. Of each bot the last
- * limits.delivery_successes_kept successes stay.
+ * limits.delivery_successes_kept successes stay. Returns the attempts that Postgres refuses for their data: they are only
+ * counted, and hold up nothing.
  */
-export function appendAttempts(
+export async function appendAttempts(
   db: Database,
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
-): Promise<void> {
-  return db.transaction(async (sql) => {
-    const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
-    await sql.query(
-      // Both tables have ids of one sequence, in the order given.
-      `with given as materialized (
-         select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
-           $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
-           $10::timestamptz[], $11::text[], $12::bytea[])
-           as a (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
-       ), successes as (
-         insert into delivery_attempts
-           (id, bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
-           overriding system value select * from given where delivered
-       ) insert into delivery_failures
-           (id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead)
-         select id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead
-           from given where not delivered`,
-      [
-        ...[column((a) => a.bot), column((a) => a.updateId), column((a) => time(a.at))],
-        ...[column((a) => a.delivered), column((a) => a.status), column((a) => a.error)],
-        ...[column((a) => a.latencyMs), column((a) => a.answer), column((a) => a.tries)],
-        ...[column((a) => time(a.nextTryAt)), column((a) => a.dead), column((a) => a.record)],
-      ],
-    );
-    // In one order, so that two workers never wait for each other.
-    const rows = [...counts].sort(([a], [b]) => a - b);
-    await sql.query(
-      `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)
-       select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-       on conflict (bot_id) do update set delivered = c.delivered + excluded.delivered,
-         failed = c.failed + excluded.failed, dead = c.dead + excluded.dead, unkept = c.unkept + excluded.unkept`,
-      [
-        rows.map(([bot]) => bot),
-        ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
-      ],
-    );
-    const delivered = rows.filter(([, { delivered }]) => delivered > 0).map(([bot]) => bot);
-    await noteFailing(sql, delivered, failuresOf(attempts, rows));
-    const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
-    await sql.query(
-      `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
-        where a.bot_id = bots.id and a.delivered and a.id <= (
-          select b.id from delivery_attempts b where b.bot_id = bots.id and b.delivered
-           order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`,
-      [succeeded],
-    );
+): Promise<readonly RefusedAttempt[]> {
+  try {
+    await db.transaction(async (sql) => {
+      await insertAttempts(sql, attempts);
+      await countAttempts(sql, attempts, counts);
+    });
+    return [];
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+  }
+  const refused = await db.transaction(async (sql) => {
+    const found = await insertApart(sql, attempts);
+    const kept = attempts.filter((attempt) => !found.has(attempt));
+    await countAttempts(sql, kept, countRefused(counts, found.keys()));
+    return found;
   });
+  return [...refused].map(([{ bot, updateId }, reason]) => ({ bot, updateId, reason }));
+}
+
+async function countAttempts(
+  sql: Sql,
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyMap<number, AttemptCounts>,
+): Promise<void> {
+  // In one order, so that two workers never wait for each other.
+  const rows = [...counts].sort(([a], [b]) => a - b);
+  await sql.query(
+    `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)
+     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+     on conflict (bot_id) do update set delivered = c.delivered + excluded.delivered,
+       failed = c.failed + excluded.failed, dead = c.dead + excluded.dead, unkept = c.unkept + excluded.unkept`,
+    [
+      rows.map(([bot]) => bot),
+      ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
+    ],
+  );
+  const delivered = rows.filter(([, { delivered }]) => delivered > 0).map(([bot]) => bot);
+  await noteFailing(sql, delivered, failuresOf(attempts, rows));
+  const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
+  await sql.query(
+    `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
+      where a.bot_id = bots.id and a.delivered and a.id <= (
+        select b.id from delivery_attempts b where b.bot_id = bots.id and b.delivered
+         order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`,
+    [succeeded],
+  );
 }
 
 /** Of bots that took nothing: when the first failed, and why the last. */

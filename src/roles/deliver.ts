@@ -27,6 +27,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   const sender = makeSender({ guard: receivers.guard });
   const recorder = createRecorder({
     append: store.attempts.append,
+    onRefused: (attempt) => log.error(attempt, 'Postgres refused an attempt to deliver: it is only counted'),
     onError: onDelay('attempts to deliver', 'attempts to deliver are written later', isLate),
   });
   const answers = createAnswerCalls({
@@ -73,6 +74,12 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     'Attempts to deliver that are still to be written to Postgres.',
     recorder.waiting,
   );
+  figures.push({
+    name: 'petrel_webhook_attempts_refused_total',
+    help: 'Attempts to deliver that Postgres refused for their data: they are only counted.',
+    kind: 'counter',
+    read: recorder.refused,
+  });
   figures.push({
     name: 'petrel_webhook_answer_calls_total',
     help: 'Calls in answers of receivers, by result; `skipped` are those to updates that a bot caused.',

@@ -32,7 +32,9 @@ async function run(perSecond: ReadonlyMap<number, number>, seconds: number) {
         written.set(bot, own);
         own.push({ at: performance.now(), delivered, rows: rows.filter((row) => row.bot === bot).length });
       }
+      return [];
     },
+    onRefused: () => expect.unreachable(),
     onError: (error) => expect.unreachable(String(error)),
   });
   recorder.start();
@@ -77,7 +79,11 @@ test('of busy bots the last successes are written every five to ten seconds, not
 test('a failure takes what waits with it at the next tick', async () => {
   const rows: number[] = [];
   const recorder = createRecorder({
-    append: async (given) => void rows.push(given.length),
+    async append(given) {
+      rows.push(given.length);
+      return [];
+    },
+    onRefused: () => expect.unreachable(),
     onError: (error) => expect.unreachable(String(error)),
   });
   recorder.start();

@@ -51,7 +51,7 @@ const sendShared = (what: string, more: More, args = {}): Case => ({
   ...more,
 });
 const ready = [open(direct), seeds.chat(direct), seeds.queue()];
-const groupReady = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
+const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 const inChannel = [open(group), seeds.chat(group, { t: 'channel', b: `${bot}` })];
 const firstPost = 42 * limits.partitions_max + partitionOf(group);
 const posts = [0, 1, 2].map((i) => firstPost + i * limits.partitions_max);

@@ -11,6 +11,7 @@ import {
   at,
   deleted,
   full,
+  groupOfBots,
   groupReady,
   id,
   inQueue,
@@ -19,7 +20,7 @@ import {
   open,
   outboxFull,
 } from './message_world.js';
-import { base, direct, group, keyboard, keys, partitionOf, record, seeds, user } from './world.js';
+import { base, bot, direct, group, keyboard, keys, partitionOf, record, seeds, user } from './world.js';
 
 const onceKey = (chat: ChatRef) => keys.request(partitionOf(chat), 'once.s.1');
 const media = { type: 'photo', id: 'f', unique: 'u', url: 'https://example.org/a.jpg' } as const;
@@ -169,6 +170,25 @@ function edits(script: 'messages/edit_direct' | 'messages/edit_shared'): Case[] 
           edit('a cold member', {
             seeds: [open(chat), seeds.chat(chat), seeds.message(chat, id, own)],
             answer: ['member_missing', 'T'],
+          }),
+          edit("a bot's own message: the other bots of the group hear nothing", {
+            seeds: [...groupOfBots, seeds.message(chat, id, own)],
+            answer: ['ok'],
+            changes: [...asGroup, `msg:${chatText(chat)}:7`],
+          }),
+          edit("a person edits a bot's message: its author alone hears it", {
+            seeds: [
+              open(chat),
+              seeds.chat(chat, { b: `${bot},78` }),
+              member('administrator', { can_edit_messages: true }),
+              seeds.message(chat, id, { sender: bot }),
+            ],
+            answer: ['ok'],
+            changes,
+            async after(client: Redis) {
+              const [entry] = await client.xrange(keys.outbox(partitionOf(chat)), '-', '+');
+              expect(entry?.[1].slice(0, 2)).toEqual(['b', `${bot}`]);
+            },
           }),
           edit('who left', { seeds: [...on(), member('kicked')], answer: ['not_member', 'group'] }),
           edit('a full outbox', { seeds: [...on(), outboxFull], answer: ['outbox_full'] }),

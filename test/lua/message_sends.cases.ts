@@ -10,6 +10,7 @@ import {
   at,
   deleted,
   full,
+  groupOfBots,
   groupReady,
   inChannel,
   inQueue,
@@ -46,6 +47,15 @@ const channelSends: Case[] = [
       ]);
       const [update] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
       expect(update?.[1].slice(2, 4)).toEqual(['k', 'channel_post']);
+    },
+  }),
+  sendShared('a bot posts: the other bots of the channel hear it, itself does not', {
+    seeds: [open(group), seeds.chat(group, { t: 'channel', b: `${bot},${user}` }), poster],
+    answer: ['ok', 8],
+    changes: [...asGroup, 'msg:-100777:8', 'outbox', `post:${post}`],
+    async after(client) {
+      const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      expect(entry?.[1].slice(0, 2)).toEqual(['b', `${bot}`]);
     },
   }),
   sendShared('numbers of posts count up within an incarnation', {
@@ -215,9 +225,13 @@ const sends: Case[] = [
     changes: [...asGroup, 'msg:-100777:8', 'outbox'],
     async after(client) {
       const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
-      // The sender itself hears nothing.
       expect([entry?.[0], entry?.[1][1]]).toEqual([`${base + 1}-0`, `${bot}`]);
     },
+  }),
+  sendShared('a bot writes: the other bots of the group hear nothing', {
+    seeds: groupOfBots,
+    answer: ['ok', 8],
+    changes: [...asGroup, 'msg:-100777:8'],
   }),
   sendShared('nobody listens', {
     seeds: [open(group), seeds.chat(group), member()],

@@ -74,7 +74,9 @@ export const sendShared = (what: string, more: Partial<Case> & Pick<Case, 'answe
   },
   ...more,
 });
-export const groupReady = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
+/** The sender is one of the group's bots. */
+export const groupOfBots = [open(group), seeds.chat(group, { b: `${bot},${user}` }), member()];
+export const groupReady = [open(group), seeds.chat(group, { b: `${bot}` }), member()];
 
 export const poster = member('administrator', { can_post_messages: true });
 export const post = 10_001 * limits.partitions_max + partitionOf(group);

@@ -136,6 +136,7 @@ test('of many successes the last ones are kept, and all are counted, also while 
   const told: unknown[] = [];
   const recorder = createRecorder({
     append: (...given) => (away ? Promise.reject(new Error('away')) : node.store.attempts.append(...given)),
+    onRefused: (attempt) => told.push(attempt),
     onError: (error) => told.push(error),
   });
   recorder.start();
@@ -169,6 +170,44 @@ test('of many successes the last ones are kept, and all are counted, also while 
     ),
   );
 });
+
+test('durations are rounded, and an attempt that Postgres refuses is counted and holds up no other', async () => {
+  const { bot, deliveries } = await bury('one');
+  const { bot: other } = await bury('two');
+  const refused: unknown[] = [];
+  const recorder = createRecorder({
+    append: node.store.attempts.append,
+    onRefused: (attempt) => refused.push(attempt),
+    onError: (error) => expect.unreachable(String(error)),
+  });
+  const note = (to: number, n: number, outcome: Outcome) => {
+    const delivery = deliveries[0] as Delivery;
+    const one = { ...delivery, entry: { ...delivery.entry, shownId: n } };
+    recorder.note(to, one, outcome, null, facts);
+  };
+  // The management bot's deliveries are handled inside, and timed to fractions of a millisecond.
+  note(bot.id, 1, { ...answered(200), latencyMs: 1.5 });
+  const failed = (message: string): Outcome => ({
+    ...{ kind: 'failed', reason: 'closed', message, latencyMs: 0.4 },
+  });
+  note(bot.id, 2, failed('no text for Postgres: \u0000'));
+  for (let n = 3; n <= 7; n++) note(other.id, n, n % 2 === 0 ? answered(200) : failed('away'));
+  await recorder.stop();
+  expect(refused).toEqual([
+    { bot: bot.id, updateId: 2, reason: expect.stringContaining('invalid byte sequence') },
+  ]);
+  expect([recorder.waiting(), recorder.refused()]).toEqual([0, 1]);
+  const rows = async ({ id }: { id: number }) =>
+    (await node.store.attempts.list(id, all, null, 100)).items
+      .map(({ update_id, latency_ms }) => [...[update_id, latency_ms]])
+      .sort(([a = 0], [b = 0]) => a - b);
+  expect(await rows(bot)).toEqual([[1, 2]]);
+  expect(await rows(other)).toEqual([3, 4, 5, 6, 7].map((n) => [n, n % 2 === 0 ? 3 : 0]));
+  expect(await node.store.attempts.counts(bot.id)).toEqual({ delivered: 1, failed: 1, dead: 0, unkept: 1 });
+  const counts = { delivered: 2, failed: 3, dead: 0, unkept: 0 };
+  expect(await node.store.attempts.counts(other.id)).toEqual(counts);
+});
+const all = { ofOwner: false, updateId: null, delivered: null, status: null };
 
 test('what is kept past its age or number is purged', async () => {
   const { bot } = await bury('one', 'two');

@@ -7,13 +7,18 @@ import {
   loadAttempts,
   loadCounts,
   type NewAttempt,
+  type RefusedAttempt,
 } from '../../postgres/attempts.js';
 import type { StoreContext } from '../core/context.js';
 
-export type { AttemptCounts, AttemptRow, NewAttempt };
+export type { AttemptCounts, AttemptRow, NewAttempt, RefusedAttempt };
 
 export interface Attempts {
-  append(attempts: readonly NewAttempt[], counts: ReadonlyMap<number, AttemptCounts>): Promise<void>;
+  /** Returns the attempts that Postgres refuses for their data: they are counted and not kept. */
+  append(
+    attempts: readonly NewAttempt[],
+    counts: ReadonlyMap<number, AttemptCounts>,
+  ): Promise<readonly RefusedAttempt[]>;
   /** A page of a bot's attempts, newest first, `cursor` as the page before gave it. */
   list(
     bot: number,
