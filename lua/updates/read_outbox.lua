@@ -1,9 +1,16 @@
 --[[
 @summary Reads the unacknowledged prefix of a partition's outbox, from its start or behind an entry, up to a bound.
 @flag    no-writes
+@include partition
+@key     meta    {NN}:meta    HASH
 @key     outbox  {NN}:outbox  STREAM
+@arg     run     text
 @arg     after   text    id of an entry; empty for the start
 @arg     limit   int
 @ok      rows    raw     stream entries
+@ok      incarnation int  under which they were read
+@err     stale_run
 ]]
-return ok(redis.call('XRANGE', outbox_key, after == '' and '-' or '(' .. after, '+', 'COUNT', limit))
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+return ok(redis.call('XRANGE', outbox_key, after == '' and '-' or '(' .. after, '+', 'COUNT', limit), inc)

@@ -1,17 +1,21 @@
 --[[
 @summary One step of a delivery under its lease: acknowledges, parks what failed, renews, and takes what may go out next.
-@why     What one worker settles another must not take, and a worker whose fence is old must change nothing.
+@why     What one worker settles another must not take, and a worker whose fence is old must change nothing. A fence of another
+         incarnation is old too: this Redis may have lost what the worker told it, and the worker's cursor is ahead of it.
 @repeatable What was acknowledged is gone and what was parked is parked; what was taken comes back after a lease.
+@include partition
 @include clock
 @include queue
 @include delivery
 @flag    allow-oom
+@key     meta      {NN}:meta               HASH
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM
 @key     parked    {NN}:parked:<bot>       ZSET
 @key     retries   {NN}:retries:<bot>      ZSET
 @key     attempts  {NN}:attempts:<bot>     HASH
 @key     due       {NN}:webhooks_due       ZSET
+@arg     run     text
 @arg     bot     text
 @arg     fence   text
 @arg     since   text    version of the settings that ended polling, as the lease told
@@ -32,10 +36,13 @@
 @ok      left    flag    the lease was given back
 @ok      ring    flag    it was, and there is something to do
 @ok      dropped text    version of the settings that last dropped what waited, 0 for none: what was taken before is gone
+@err     stale_run
 @err     fenced
 ]]
 local s = redis.call('HMGET', state_key, 'fence', 'hook', 'since', 'bytes', 'gone', 'leased', 'hook_set', 'dropped')
-if s[1] ~= fence then return refuse('fenced') end
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+if s[1] ~= fence or incarnation_of(fence) ~= inc then return refuse('fenced') end
 local seconds, ms = now()
 local r = cmsgpack.unpack(report)
 local at = {state = state_key, queue = queue_key, parked = parked_key, retries = retries_key, attempts = attempts_key,

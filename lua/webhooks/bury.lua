@@ -23,9 +23,9 @@
 @err     journal_full
 @err     fenced
 ]]
-local why = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run)
 if why then return refuse(why) end
-if redis.call('HGET', state_key, 'fence') ~= fence then return refuse('fenced') end
+if redis.call('HGET', state_key, 'fence') ~= fence or incarnation_of(fence) ~= inc then return refuse('fenced') end
 local _, ms = now()
 local q = read_queue(state_key)
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, parked = parked_key,

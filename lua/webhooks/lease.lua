@@ -33,8 +33,9 @@
 @err     leased
 @err     held
 ]]
-if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
-local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone', 'dropped')
+local inc = trusted_incarnation(meta_key, run)
+if not inc then return refuse('stale_run') end
+local s = redis.call('HMGET', state_key, 'hook', 'since', 'leased', 'hold', 'cur', 'probes', 'gone', 'dropped', 'fence')
 if not s[1] then return refuse('no_webhook') end
 local seconds, ms = now()
 if tonumber(s[3] or 0) > ms then return refuse('leased') end
@@ -50,6 +51,8 @@ redis.call('HDEL', state_key, 'rung', 'hold')
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
+-- This Redis may have lost what was parked before the cursor: read the queue from its first entry.
+if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
 -- A receiver that was down is shown one update.
 local most = probes > 0 and 1 or tonumber(limit)
 local again = take_due(at, ms, most)

@@ -606,10 +606,11 @@ export interface Scripts {
   };
   /** Reads the unacknowledged prefix of a partition's outbox, from its start or behind an entry, up to a bound. */
   'updates/read_outbox': {
-    keys: { outbox: string };
+    keys: { meta: string; outbox: string };
     args: { after: string; limit: number | string };
     result:
-      | { status: 'ok'; rows: unknown };
+      | { status: 'ok'; rows: unknown; incarnation: number }
+      | { status: 'stale_run' };
   };
   /** Copies who may write to a bot beside its queue, and for one of its chats whether its person may. */
   'updates/set_access': {
@@ -622,17 +623,20 @@ export interface Scripts {
   };
   /** Deletes the prefix of an outbox that has entered the queues of all its bots. */
   'updates/trim_outbox': {
-    keys: { outbox: string };
-    args: { last: string };
+    keys: { meta: string; outbox: string };
+    args: { incarnation: number | string; last: string };
     result:
-      | { status: 'ok'; left: number };
+      | { status: 'ok'; left: number }
+      | { status: 'stale_run' }
+      | { status: 'moved' };
   };
   /** One step of a delivery under its lease: acknowledges, parks what failed, renews, and takes what may go out next. */
   'webhooks/advance': {
-    keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
+    keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
     result:
       | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; ring: boolean; dropped: string }
+      | { status: 'stale_run' }
       | { status: 'fenced' };
   };
   /** Takes updates that will not be delivered out of a bot's queue and hands them to Postgres as dead letters. */

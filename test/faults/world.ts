@@ -104,9 +104,10 @@ export async function createWorld(service: Service): Promise<World> {
   ];
 
   const hears = (bot: number, chat: string, text: string): boolean => {
-    if (text.startsWith(`bot ${bot} `)) return false;
     const group = groups.indexOf(Number(chat));
-    return group < 0 ? chat.startsWith(`${bot}.`) && text.startsWith('person') : inGroupOf(group, bot);
+    // Bots do not receive each other's messages in groups.
+    if (!text.startsWith('person')) return false;
+    return group < 0 ? chat.startsWith(`${bot}.`) : inGroupOf(group, bot);
   };
   const inGroupOf = (group: number, bot: number) =>
     (inGroup[group] as TestBot[]).some(({ id }) => id === bot);

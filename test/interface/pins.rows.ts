@@ -288,7 +288,6 @@ const events: readonly Row[] = [
       const [bot, other] = [await c.bot(), await c.bot()];
       const chat = await c.group([bot, other], { can_pin_messages: true });
       const message_id = await c.send(bot, chat, 'A');
-      await c.updates(other, 1);
       for (const each of [bot, other]) await c.drop(each);
       return { bot, other, chat, message_id };
     },

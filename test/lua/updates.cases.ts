@@ -1,5 +1,6 @@
 /** Calls of the other scripts below updates/ and every status they can end in. */
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { full, home, ids, type More, open, queue, state, stream, three, update } from './update_world.js';
@@ -88,7 +89,8 @@ const answer = (what: string, more: More, args = {}): Case => ({
 });
 const asked = seeds.text(`${keys.callbackQueries(home)}9`, `${chatText(direct)} ${user} ${bot}`, 60_000);
 const answered = ['meta', 'callback_query:9', 'req:r', `changes:${chatText(direct)}`];
-const outboxKeys = { outbox: keys.outbox(home) };
+const outboxKeys = { meta: keys.meta(home), outbox: keys.outbox(home) };
+const incarnation = `${Math.floor(base / limits.versions_per_incarnation)}`;
 const listed = { state: keys.queueStateRoot(home), queue: keys.queueRoot(home) };
 
 export const updateCases: Case[] = [
@@ -166,7 +168,7 @@ export const updateCases: Case[] = [
       changes: [],
     },
     ...{
-      seeds: [seeds.stream(keys.outbox(home), 3)],
+      seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
       answer: ['ok', expect.toSatisfy((rows) => ids(rows).join() === '1-0,2-0')],
     },
   },
@@ -179,7 +181,7 @@ export const updateCases: Case[] = [
       changes: [],
     },
     ...{
-      seeds: [seeds.stream(keys.outbox(home), 4)],
+      seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 4)],
       answer: ['ok', expect.toSatisfy((rows) => ids(rows).join() === '2-0,3-0')],
     },
   },
@@ -188,13 +190,44 @@ export const updateCases: Case[] = [
       script: 'updates/trim_outbox',
       what: 'up to the last',
       keys: outboxKeys,
-      args: { last: '2-0' },
+      args: { last: '2-0', incarnation },
       changes: ['outbox'],
     },
-    ...{ seeds: [seeds.stream(keys.outbox(home), 3)], answer: ['ok', 1] },
+    ...{ seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)], answer: ['ok', 1] },
   },
   {
-    ...{ script: 'updates/trim_outbox', what: 'late', keys: outboxKeys, args: { last: '2-0' }, changes: [] },
-    ...{ seeds: [(client) => client.xadd(keys.outbox(home), '5-0', 'k', 'x')], answer: ['ok', 1] },
+    ...{
+      script: 'updates/trim_outbox',
+      what: 'late',
+      keys: outboxKeys,
+      args: { last: '2-0', incarnation },
+      changes: [],
+    },
+    ...{
+      seeds: [seeds.open(home), (client) => client.xadd(keys.outbox(home), '5-0', 'k', 'x')],
+      answer: ['ok', 1],
+    },
+  },
+  {
+    ...{ script: 'updates/read_outbox', what: 'another run', keys: outboxKeys },
+    args: { after: '', limit: '2', run: 'other' },
+    seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
+    answer: ['stale_run'],
+  },
+  {
+    ...{ script: 'updates/trim_outbox', what: 'another run', keys: outboxKeys },
+    args: { last: '2-0', incarnation, run: 'other' },
+    seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
+    answer: ['stale_run'],
+  },
+  {
+    ...{
+      script: 'updates/trim_outbox',
+      what: 'a prefix that was read under another incarnation',
+      keys: outboxKeys,
+    },
+    args: { last: '2-0', incarnation: '94' },
+    seeds: [seeds.open(home), seeds.stream(keys.outbox(home), 3)],
+    answer: ['moved'],
   },
 ];

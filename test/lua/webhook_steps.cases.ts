@@ -11,6 +11,7 @@ import {
   due,
   fence,
   field,
+  formerFence,
   home,
   hooked,
   later,
@@ -236,6 +237,13 @@ const steps: Case[] = [
     {},
     { leave: 'now' },
   ),
+  advance(
+    'a fence of another incarnation',
+    { seeds: [...three, mine({ fence: formerFence })], answer: ['fenced'] },
+    { acked: ['39', 100, ''] },
+    { fence: formerFence },
+  ),
+  advance('another run', { seeds: [...three, mine()], answer: ['stale_run'] }, {}, { run: 'other' }),
   advance(
     'another has the lease',
     { seeds: [...three, hooked({ fence: base + 5 })], answer: ['fenced'] },

@@ -23,7 +23,7 @@ export const due = 'webhooks_due';
 
 export type More = Partial<Case> & Pick<Case, 'answer'>;
 export const hooked = (fields: Record<string, string | number> = {}): Seed =>
-  seeds.queue({ hook: 7, since: 7, hook_version: 7, cur: 0, bytes: 300, ...fields });
+  seeds.queue({ hook: 7, since: 7, hook_version: 7, cur: 0, fence: base, bytes: 300, ...fields });
 export const member = (id: number, of = chat) => `${of}:${`${id}`.padStart(16, '0')}`;
 export const zset =
   (key: string, ...members: Array<string | number>): Seed =>
@@ -47,6 +47,8 @@ export const again = (...wanted: Array<[chat: string, tries: string, ids: string
   );
 export const any = expect.anything();
 export const later = Date.now() + 600_000;
+/** A version of the incarnation before. */
+export const formerFence = `${base - 1}`;
 export const mine = (fields = {}) => hooked({ fence, leased: later, ...fields });
 export const field = (client: Redis, name: string) => client.hget(keys.queueState(bot), name);
 export const waits = zset(keys.webhooksDue(home), 1, bot);

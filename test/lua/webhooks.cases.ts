@@ -9,6 +9,7 @@ import {
   chat,
   due,
   fence,
+  formerFence,
   home,
   hooked,
   later,
@@ -58,6 +59,11 @@ const leases: Case[] = [
       expect(Number(await client.zscore(keys.retries(bot), chat))).toBeGreaterThan(Date.now());
     },
   }),
+  lease('under a new incarnation it reads from the first entry, whatever the cursor says', {
+    seeds: [...three, hooked({ cur: 41, fence: formerFence })],
+    answer: ['ok', any, '7', '7', any, [], rowsOf('39-0,40-0,41-0'), '41', '0', 0, -1, 0],
+    changes: leased,
+  }),
   lease('a chat whose updates are gone is parked no more', {
     seeds: [...three, hooked(), zset(keys.parked(bot), 0, member(12)), zset(keys.retries(bot), 1, chat)],
     answer: ['ok', any, '7', '7', any, [], rowsOf('39-0,40-0,41-0')],
@@ -102,6 +108,11 @@ const burials: Case[] = [
     seeds: [...three, seeds.open(home, { hw: 1 }), seeds.stream(keys.journal(home), 1), mine()],
     answer: ['journal_full'],
   }),
+  bury(
+    'a fence of another incarnation',
+    { seeds: [...three, mine({ fence: formerFence })], answer: ['fenced'] },
+    { fence: formerFence },
+  ),
   bury('another has the lease', { seeds: [...three, hooked({ fence: 5 })], answer: ['fenced'] }),
 ];
 

@@ -68,6 +68,8 @@ export function createForwarder(
 
   interface Batch {
     readonly last: string;
+    /** of the source partition, when the batch was read */
+    readonly incarnation: number;
     readonly full: boolean;
     /** Ten values of each update, as the script takes them. */
     readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
@@ -75,9 +77,9 @@ export function createForwarder(
 
   /** Reads what waits behind an entry, up to a bound; null when nothing does. */
   async function readBatch(source: number, after: string): Promise<Batch | null> {
-    const at = { outbox: keys.outbox(source) };
+    const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
     const limit = limits.outbox_batch_entries_max;
-    const { rows } = await scripts.call('updates/read_outbox', source, at, { after, limit });
+    const { rows, incarnation } = await scripts.call('updates/read_outbox', source, at, { after, limit });
     const entries = (rows as unknown[]).map(readEntry);
     const last = entries.at(-1);
     if (!last) return null;
@@ -98,11 +100,15 @@ export function createForwarder(
         list.push(...update);
       }
     }
-    return { last: last.id, full: entries.length === limit, byBot };
+    return { last: last.id, incarnation, full: entries.length === limit, byBot };
   }
 
-  const trim = (source: number, last: string) =>
-    scripts.call('updates/trim_outbox', source, { outbox: keys.outbox(source) }, { last });
+  /** False when Redis may have lost its tail since the batch was read: then it waits to be forwarded again. */
+  async function trim(source: number, { last, incarnation }: Batch): Promise<boolean> {
+    const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
+    const { status } = await scripts.call('updates/trim_outbox', source, at, { last, incarnation });
+    return status === 'ok';
+  }
 
   /** Bots of a source partition that could not be reached, and the entry up to which all others were served. */
   interface Detour {
@@ -131,8 +137,8 @@ export function createForwarder(
     if (!batch) return false;
     const failed = await handOut(source, batch, (bot) => !detour?.owed.has(bot));
     failures.push(...failed.values());
-    if (failed.size === 0 && !detour) await trim(source, batch.last);
-    else if (!detour) {
+    if (failed.size === 0 && !detour) return (await trim(source, batch)) ? batch.full : true;
+    if (!detour) {
       detours.set(source, { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() });
     } else {
       // Also where the detour ended meanwhile: then all of this is read again.

@@ -1,0 +1,163 @@
+/** A replica that lost the tail takes over while a worker, a forwarder and a poller go on: nothing that survived is skipped. */
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sharedChat } from '../../src/store/core/keys.js';
+import {
+  type Answer,
+  type Books,
+  keepBooks,
+  keepQueue,
+  makeChats,
+  settingsFor,
+  startWorld,
+  type World,
+} from '../delivery/world.js';
+import { eventually, gate, type RedisServer, startRedis } from '../journal/support.js';
+import { makeBot, poll, shown, text } from '../support/store.js';
+import { atMost, patienceMs, report } from './report.js';
+
+let world: World;
+let replica: RedisServer;
+let control: Redis;
+let books: Books | undefined;
+
+beforeEach(async () => {
+  world = await startWorld();
+  replica = await startRedis('--replicaof', '127.0.0.1', portOf(world.cluster.redis));
+  control = new Redis(replica.url, { retryStrategy: () => 30 });
+  control.on('error', () => undefined);
+  await eventually('replicated', async () => (await control.info()).includes('master_link_status:up'));
+});
+afterEach(async () => {
+  await books?.close();
+  books = undefined;
+  await world.close();
+  control.disconnect();
+  await replica.remove();
+});
+
+const portOf = ({ url }: RedisServer) => new URL(url).port;
+const master = () => world.front.connection.client;
+
+/** What is written from now on is in the master alone: it is the tail that will be lost. */
+async function disconnectReplica(): Promise<void> {
+  expect(await master().call('WAIT', '1', '10000')).toBe(1);
+  await control.replicaof('NO', 'ONE');
+}
+
+/** The master dies, and the replica answers at its address. */
+async function failOver(): Promise<void> {
+  const former = world.front.connection.runId();
+  await world.cluster.redis.stop('SIGKILL');
+  await control.config('SET', 'port', portOf(world.cluster.redis));
+  await eventually('connected', () => ![null, former].includes(world.front.connection.runId()));
+}
+
+/** What the first attempt at each update of a chat came to be, in order. */
+const firsts = (chat: number) => [
+  ...new Set((books as Books).arrivals.filter((each) => each.chat === chat).map((each) => each.text)),
+];
+const taken = (chat: number) =>
+  new Set((books as Books).taken.filter((each) => each.chat === chat).map((each) => each.text));
+
+test(
+  'R21: a webhook worker that outlives the failover skips nothing that survived',
+  async () => {
+    const { front } = world;
+    const { bot, users, say } = await makeChats(front, 3);
+    const [failing, fine] = [users[1]?.id ?? 0, users[2]?.id ?? 0];
+    const opened = gate();
+    let status = 200;
+    const answer: Answer = async ({ chat, text: said }) => {
+      if (chat !== failing || said === 'before') return 200;
+      await opened.wait();
+      return status;
+    };
+    books = await keepBooks(answer);
+    const { worker } = await world.worker();
+    await front.store.webhooks.set(bot.id, settingsFor(books), keepQueue);
+    await say(1, 'before');
+    await eventually('delivered', () => taken(failing).has('before'));
+
+    // Two updates survive: one is open at the receiver, one waits behind it. The lease survives too.
+    await say(1, 'first');
+    await say(1, 'second');
+    await eventually('open', () => firsts(failing).includes('first'));
+    await disconnectReplica();
+    // In the tail they are parked, and the cursor passes them.
+    status = 500;
+    opened.open();
+    await say(2, 'lost');
+    const { keys } = world.cluster;
+    await eventually('parked', async () => (await master().zcard(keys.parked(bot.id))) === 2);
+    await eventually('passed', async () => {
+      const [last] = await master().xrevrange(keys.queue(bot.id), '+', '-', 'COUNT', 1);
+      const cursor = await master().hget(keys.queueState(bot.id), 'cur');
+      return Number(cursor) >= Number(last?.[0].split('-')[0]) && taken(fine).has('lost');
+    });
+    expect(worker.stats().drains).toBe(1);
+    await failOver();
+    status = 200;
+
+    await say(1, 'third');
+    await say(2, 'after');
+    const wanted = ['before', 'first', 'second', 'third'];
+    await eventually('all delivered', () => wanted.every((each) => taken(failing).has(each)), 30_000);
+    const pending = async () => (await front.store.queues.info(bot.id)).pending;
+    await eventually('nothing waits', async () => (await pending()) === 0, 30_000);
+    expect(firsts(failing).filter((each) => wanted.includes(each ?? ''))).toEqual(wanted);
+    expect(taken(fine).has('after')).toBe(true);
+    const skipped = wanted.filter((each) => !taken(failing).has(each)).length;
+    report('R21', 'a failover that lost its tail, with a webhook worker alive', {}, [
+      atMost('updates skipped that survived', skipped, 0),
+      atMost('pending updates at the end', await pending(), 0),
+    ]);
+  },
+  patienceMs,
+);
+
+test(
+  'R21: a forwarder that outlives the failover forwards again what the queue lost',
+  async () => {
+    const { front } = world;
+    const { users } = await makeChats(front, 1);
+    const [user] = users as [(typeof users)[number]];
+    const bot = await makeBot(front, user);
+    const group = await front.store.chats.create('group', 'Talk', user.id);
+    await front.store.chats.putMember(group, { id: bot.id, is_bot: true }, 'member', {});
+    const send = (value: string) => front.store.messages.send(sharedChat(group.id), user.sender, text(value));
+    await send('before');
+    let confirmed = 0;
+    const received: Array<string | undefined> = [];
+    /** A look of a bot that confirms what it got before. */
+    const look = async () => {
+      const updates = (await poll(front, bot, confirmed)).filter(({ kind }) => kind === 'message');
+      received.push(...shown(updates));
+      confirmed = (updates.at(-1)?.updateId ?? confirmed - 1) + 1;
+    };
+    await eventually('received', async () => {
+      await look();
+      return received.includes('before');
+    });
+
+    const trimming = gate();
+    front.hooks.call = async (name, run) => {
+      // The message is in the outbox that survives. That it entered the queue is lost.
+      if (name === 'updates/accept_forwarded') await disconnectReplica();
+      if (name === 'updates/trim_outbox') await trimming.wait();
+      return run();
+    };
+    await send('survives');
+    await trimming.reached;
+    front.hooks.call = (_, run) => run();
+    await failOver();
+    trimming.open();
+    await send('after');
+    await eventually('received', async () => {
+      await look();
+      return received.includes('after');
+    });
+    expect(received).toEqual(['before', 'survives', 'after']);
+  },
+  patienceMs,
+);
