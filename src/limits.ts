@@ -74,6 +74,10 @@ export const limits = {
   chats_per_user_max: 5_000,
   page_size_max: 100,
   page_size_default: 50,
+  /** of all items of a page; the envelope comes on top */
+  page_bytes_max: 63 * 1024,
+  preview_text_length_max: 128,
+  message_head_bytes_max: 96,
 
   updates_batch_max: 100,
   updates_answer_bytes_max: 4 * 1024 * 1024,

@@ -2,14 +2,38 @@
 import { z } from 'zod';
 import { limits } from '../limits.js';
 import { pictureFields } from './pictures.js';
-import { chat, message, unixSeconds } from './results.js';
+import { chat, pageOf, unixSeconds, user } from './results.js';
+
+const preview = z
+  .strictObject({
+    message_id: z.int().positive(),
+    date: unixSeconds,
+    kind: z.enum([
+      'text',
+      'photo',
+      'video',
+      'animation',
+      'audio',
+      'voice',
+      'document',
+      'pinned_message',
+      'service',
+    ]),
+    from: user.optional(),
+    text: z
+      .string()
+      .optional()
+      .describe(`The first ${limits.preview_text_length_max} characters of the text or the caption`),
+    file_name: z.string().optional(),
+  })
+  .meta({ id: 'MessagePreview', description: 'A message in a list of chats.' });
 
 export const listedChat = chat
   .extend({
     member_count: z.int().min(0).optional(),
     avatar: pictureFields.avatar.describe('Of the bot of a direct chat'),
-    last_message: message.optional(),
-    pinned_message: message.optional(),
+    last_message: preview.optional(),
+    pinned_message: preview.optional(),
     can_post: z.literal(true).optional().describe('Of a channel in which the caller may post'),
     unread_count: z
       .int()
@@ -22,7 +46,7 @@ export const listedChat = chat
   })
   .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
 
-export const listedChats = z.array(listedChat);
+export const listedChats = pageOf(listedChat);
 
 export const namedByUsername = z
   .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })

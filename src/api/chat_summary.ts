@@ -3,28 +3,39 @@ import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
 import { rightsOf } from '../rules/rights.js';
 import type { MutedChats } from '../store/chats/mutes.js';
+import { messageKinds } from '../store/core/codec.js';
 import type { User } from '../store/core/control.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { Store } from '../store/store.js';
-import { viewMessage } from '../view/messages.js';
+import { type Viewer, viewMessage } from '../view/messages.js';
 import { viewChat } from '../view/users.js';
 import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
-import { withOwnTokens } from './shown_tokens.js';
 
-/** Messages of others after the last read one, counted up to `limits.unread_counted_max`. */
-async function unread(
-  store: Store,
-  chat: ChatRef,
-  user: User,
-  last: StoredMessage,
-  mark: number,
-): Promise<number> {
-  if (last.id <= mark || last.record.sender === user.id) return 0;
-  const limit = Math.min(limits.unread_counted_max, last.id - mark);
-  const messages = (await store.history.list(chat, 0, limit)) ?? [];
-  return messages.filter(({ id, record }) => id > mark && record.sender !== user.id).length;
+/** The first characters of a text. */
+function shortText(text: string): string {
+  const max = limits.preview_text_length_max;
+  if (text.length <= max) return text;
+  // A character has at most two code units.
+  const characters = [...text.slice(0, 2 * max + 2)];
+  return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
+}
+
+/** What kind of message it is, its first words and who sent it. Places of tokens stay as they are: lists show none. */
+function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
+  const { content, kind, origin } = message.record;
+  const { from, text, caption } = viewMessage(message, viewer);
+  const words = text ?? caption;
+  const service = origin.service?.pinned === undefined ? 'service' : 'pinned_message';
+  return {
+    message_id: message.id,
+    date: message.record.date,
+    kind: kind === messageKinds.service ? service : (content.media?.type ?? 'text'),
+    ...(from === undefined ? {} : { from }),
+    ...(typeof words === 'string' ? { text: shortText(words) } : {}),
+    ...(content.media?.name === undefined ? {} : { file_name: shortText(content.media.name) }),
+  };
 }
 
 /** In a channel some write; elsewhere everybody does, and nothing is told of it. */
@@ -39,7 +50,7 @@ export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
- * The chat with its last and its pinned message, of a direct chat with the avatar of the bot, as the person sees it; null when there is
+ * The chat with previews of its last and its pinned message, of a direct chat with the avatar of the bot, as the person sees it; null when there is
  * no such chat. `marks` tell how far the person has read; without them nothing is told of that. `muted`: which chats they muted.
  */
 export async function chatSummary(
@@ -49,24 +60,25 @@ export async function chatSummary(
   marks: ReadonlyMap<number, number> | null,
   muted: MutedChats,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  const [messages, viewer, found, described] = await Promise.all([
-    store.history.list(chat, 0, 1),
+  const found = await store.chats.find(chat);
+  if (!found) return null;
+  const [messages, viewer, pinned, described] = await Promise.all([
+    found.newest === 0 ? [] : store.history.list(chat, 0, 1),
     personViewer(store, chat, user),
-    store.chats.find(chat),
+    store.history.pinned(found),
     isDirect(chat) ? store.bots.descriptions(chat.id) : null,
   ]);
-  if (!found || messages === null) return null;
-  const pinned = await store.history.pinned(found);
-  const shown = await withOwnTokens(store, user, [...messages.slice(0, 1), ...(pinned ? [pinned] : [])]);
-  const [last, pin] = messages.length === 0 ? [undefined, shown[0]] : shown;
-  const count =
-    messages[0] && marks ? await unread(store, chat, user, messages[0], marks.get(chat.id) ?? 0) : 0;
+  if (messages === null) return null;
+  const last = messages[0];
+  const mark = marks?.get(chat.id) ?? 0;
+  const isUnread = marks !== null && last !== undefined && last.id > mark && last.record.sender !== user.id;
+  const count = isUnread ? await store.activity.countUnread(chat, last.id, mark, user.id) : 0;
   return {
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
     ...(described?.pictures.avatar ? { avatar: viewPicture(files, described.pictures.avatar) } : {}),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
-    ...(last ? { last_message: viewMessage(last, viewer) } : {}),
-    ...(pin ? { pinned_message: viewMessage(pin, viewer) } : {}),
+    ...(last ? { last_message: preview(last, viewer) } : {}),
+    ...(pinned ? { pinned_message: preview(pinned, viewer) } : {}),
     ...((await mayPost(store, chat, found.profile.t, user)) ? { can_post: true } : {}),
     ...(count > 0 ? { unread_count: count } : {}),
     ...viewMute(muted.get(chat.id)),

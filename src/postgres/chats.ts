@@ -227,3 +227,35 @@ export async function newestMessage(sql: Sql, chat: number, user: number, before
   );
   return row?.message_id ?? 0;
 }
+
+const head = `substring(record from 1 for ${limits.message_head_bytes_max})`;
+
+/** The first bytes of these messages' records; deleted ones are left out. */
+export async function loadHeads(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+): Promise<Buffer[]> {
+  const rows = await sql.query<{ head: Buffer }>(
+    `select ${head} as head from messages
+      where chat_id = $1 and user_id = $2 and message_id = any($3) and record is not null`,
+    [chat, user, ids],
+  );
+  return rows.map((row) => row.head);
+}
+
+/** The first bytes of the newest message of each of these chats; those without one are left out. */
+export function loadNewestHeads(
+  sql: Sql,
+  chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
+): Promise<Array<{ readonly chat_id: number; readonly user_id: number; readonly head: Buffer }>> {
+  return sql.query(
+    `select c.chat_id, c.user_id, m.head
+       from unnest($1::bigint[], $2::bigint[]) as c (chat_id, user_id),
+            lateral (select ${head} as head from messages m
+                      where m.chat_id = c.chat_id and m.user_id = c.user_id and m.record is not null
+                      order by m.message_id desc limit 1) m`,
+    [chats.map(({ id }) => id), chats.map(({ user }) => user)],
+  );
+}

@@ -78,6 +78,14 @@ export interface Scripts {
       | { status: 'not_member'; kind: string }
       | { status: 'blocked' };
   };
+  /** Reads the head of the newest message of many chats of one partition, as far as they are hot: a list of chats is ordered by it. */
+  'chats/read_activity': {
+    keys: { meta: string; chat: string; message: string };
+    args: { chats: readonly (string)[] };
+    result:
+      | { status: 'ok'; heads: unknown }
+      | { status: 'stale_run' };
+  };
   /** Reads what changed in some chats of one partition after a version, for an event stream. */
   'chats/read_changes': {
     keys: { meta: string; changes: string; chat: string; message: string };
@@ -313,6 +321,14 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' }
       | { status: 'service' };
+  };
+  /** Reads the heads of messages of a chat by their ids, as far as they are hot: enough to count them. */
+  'messages/read_heads': {
+    keys: { meta: string; message: string };
+    args: { ids: readonly (string)[] };
+    result:
+      | { status: 'ok'; heads: unknown }
+      | { status: 'stale_run' };
   };
   /** Reads messages that a member of a chat asks for by their ids, as far as they are hot. */
   'messages/read_many': {

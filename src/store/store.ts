@@ -22,6 +22,7 @@ import { createManagement, type Management } from './bots/management.js';
 import { createPictures, type Pictures } from './bots/pictures.js';
 import { createRemovalFollowing } from './bots/removal.js';
 import { createSigningSecrets, type SigningSecrets } from './bots/signing_secrets.js';
+import { type Activity, createActivity } from './chats/activity.js';
 import { type Chats, createChats } from './chats/chats.js';
 import { createHistory, type History } from './chats/history.js';
 import { createMutes, type Mutes } from './chats/mutes.js';
@@ -64,6 +65,7 @@ export interface Store {
   readonly fairUse: FairUse | undefined;
   readonly pictures: Pictures;
   readonly chats: Chats;
+  readonly activity: Activity;
   readonly messages: Messages & Batches;
   readonly pins: Pins;
   readonly history: History;
@@ -189,6 +191,7 @@ export function createStore({
     queues,
     forwarder,
     history,
+    activity: createActivity(shared),
     readMarks: createReadMarks(shared, chats),
     mutes: createMutes(shared, chats),
     push: createPush(shared),

@@ -196,7 +196,7 @@ test('people join what is public, leave, and stay out when they were removed', a
     for (let again = 0; again < 2; again++)
       expect(await ok(reader, 'POST', `/api/chats/${chat}/join`)).toBe(true);
     expect(await count()).toBe(2);
-    expect((await ok(reader, 'GET', '/api/chats')).map((each: Json) => each.id)).toContain(chat);
+    expect((await ok(reader, 'GET', '/api/chats')).items.map((each: Json) => each.id)).toContain(chat);
     expect(await ok(reader, 'POST', `/api/chats/${chat}/leave`)).toBe(true);
     expect(await count()).toBe(1);
     const outside = [403, 'Forbidden: user is not a member of the chat'] as const;

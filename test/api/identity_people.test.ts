@@ -50,7 +50,7 @@ describe('people read in their language', () => {
       ({ event, data }) => event === 'message' && data.message_id === message_id,
     );
     expect([told.data.from.first_name, told.data.chat.first_name]).toEqual([name, name]);
-    const [listed] = await app(user, 'GET', '/api/chats');
+    const [listed] = (await app(user, 'GET', '/api/chats')).items;
     expect([listed.first_name, listed.last_message.from.first_name]).toEqual([name, name]);
     const chat = await app(user, 'GET', `/api/chats/${bot.id}`);
     expect([chat.first_name, chat.last_message.from.first_name]).toEqual([name, name]);

@@ -118,7 +118,7 @@ describe('a bot that was deleted', () => {
       );
     expect(await texts(ann, bot.id)).toEqual(['stays', '/start']);
     expect(await texts(owner, group)).toContain('stays too');
-    const [chat] = await resultOf(service.app(ann, 'GET', '/api/chats'));
+    const [chat] = (await resultOf(service.app(ann, 'GET', '/api/chats'))).items;
     expect(chat).toMatchObject({ id: bot.id, type: 'private', first_name: 'Deleted bot' });
     expect(chat.username).toBeUndefined();
     const members = (await resultOf(service.app(owner, 'GET', `/api/chats/${group}/members`))).items;

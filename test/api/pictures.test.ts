@@ -89,7 +89,7 @@ test.each(kinds)(
     await service.openChat(reader, own);
     const listed = async () => {
       const chats = await Promise.all([
-        resultOf(service.app(reader, 'GET', '/api/chats')),
+        resultOf(service.app(reader, 'GET', '/api/chats')).then(({ items }) => items),
         resultOf(service.app(reader, 'GET', `/api/chats/${own.id}`, undefined, 1)),
       ]);
       return chats.flat().map(({ avatar }: { avatar?: unknown }) => avatar);

@@ -69,7 +69,7 @@ describe.each([
     const start = () => service.app(late, 'POST', `/api/bots/${bot.username}/start`, {});
     if (policy === 'all') return expect((await start()).status).toBe(200);
     expect(await start()).toMatchObject(forbidden);
-    expect(await resultOf(service.app(late, 'GET', '/api/chats'))).toEqual([]);
+    expect(await resultOf(service.app(late, 'GET', '/api/chats'))).toEqual({ items: [] });
     expect(await heard()).toEqual([]);
   });
 });

@@ -50,7 +50,7 @@ const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
 const apiForHandlers =
-  /^api\/(account_results|chat_results|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|operations|export_lines|export_results)\.ts$/;
+  /^api\/(account_results|chat_results|pages|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|operations|export_lines|export_results)\.ts$/;
 const handlers = /^(rules|view|store|files|errors|limits)$/;
 
 /** What a folder may import of ours besides itself. */

@@ -81,7 +81,37 @@ const row = (kind: string, version: number, bytes: string) =>
     return rows.length === 1 && `${first?.[1]} ${first?.[3]} ${first?.[6]}` === `${kind} ${version} ${bytes}`;
   });
 
+const activityAt = { meta: keys.meta(home), chat: keys.chatRoot(home), message: keys.messageRoot(home) };
+const activity = (what: string, more: More, args = {}): Case => ({
+  ...{ script: 'chats/read_activity', what, keys: activityAt },
+  args: { chats: [chatText(direct), 'cold', 'empty', 'long', 'evicted'], ...args },
+  ...more,
+});
+
 export const chatCases: Case[] = [
+  activity('of chats that are hot, cold, empty, and hot without their newest message', {
+    seeds: [
+      open,
+      seeds.chat(direct),
+      seeds.text(keys.message(direct, 7), 'seven'),
+      seeds.hash(`${activityAt.chat}empty`, { s: '0' }),
+      seeds.hash(`${activityAt.chat}long`, { s: '3' }),
+      seeds.text(`${activityAt.message}long:3`, 'x'.repeat(limits.message_head_bytes_max + 1)),
+      seeds.hash(`${activityAt.chat}evicted`, { s: '4' }),
+    ],
+    answer: [
+      'ok',
+      [
+        Buffer.from('seven'),
+        null,
+        Buffer.alloc(0),
+        Buffer.from('x'.repeat(limits.message_head_bytes_max)),
+        null,
+      ],
+    ],
+    changes: [],
+  }),
+  activity('in another run', { seeds: [open], answer: ['stale_run'] }, { run: 'other' }),
   fill('an absent chat', {
     seeds: [open, ticket('T')],
     answer: ['ok', 1],

@@ -1,5 +1,6 @@
 /** Calls of the scripts that fill and read messages, and every status they can end in. */
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { id } from './message_world.js';
@@ -78,6 +79,27 @@ export const messageCases: Case[] = [
     ],
     answer: ['ok', [Buffer.from('seven'), null, Buffer.from('five')]],
     changes: [],
+  },
+  {
+    script: 'messages/read_heads',
+    what: 'the first bytes of each record, with a hole',
+    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
+    args: { ids: ['7', '6', '5'] },
+    seeds: [
+      seeds.open(partitionOf(direct)),
+      seeds.text(keys.message(direct, 5), 'x'.repeat(limits.message_head_bytes_max + 1)),
+      seeds.text(keys.message(direct, 7), 'seven'),
+    ],
+    answer: ['ok', [Buffer.from('seven'), null, Buffer.from('x'.repeat(limits.message_head_bytes_max))]],
+    changes: [],
+  },
+  {
+    script: 'messages/read_heads',
+    what: 'another run',
+    keys: { meta: keys.meta(partitionOf(direct)), message: keys.messages(direct) },
+    args: { run: 'other', ids: ['5'] },
+    seeds: [seeds.open(partitionOf(direct))],
+    answer: ['stale_run'],
   },
   {
     script: 'messages/read_range',

@@ -246,12 +246,12 @@ describe('who is not told', () => {
     await app(dan, 'PUT', `/api/chats/${news.id}/mute`, { until: until_s });
     expect(await muted(news.id)).toEqual([true, until_s]);
     await app(dan, 'PUT', `/api/chats/${group}/mute`);
-    const list: Array<{ id: number; muted?: true; muted_until?: number }> = await app(
+    const { items }: { items: Array<{ id: number; muted?: true; muted_until?: number }> } = await app(
       dan,
       'GET',
       '/api/chats',
     );
-    expect(list.map(({ id, muted, muted_until }) => [id, muted, muted_until]).sort()).toEqual(
+    expect(items.map(({ id, muted, muted_until }) => [id, muted, muted_until]).sort()).toEqual(
       [
         [group, true, undefined],
         [news.id, true, until_s],

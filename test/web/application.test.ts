@@ -177,7 +177,7 @@ describe('how far one has read', () => {
     const write = (user: TestUser, text: string) =>
       me(user, 'POST', `/api/chats/${group}/messages`, { text });
     const unread = async (user: TestUser) =>
-      (await me(user, 'GET', '/api/chats')).find(({ id }: { id: number }) => id === group).unread_count;
+      (await me(user, 'GET', '/api/chats')).items.find(({ id }: { id: number }) => id === group).unread_count;
     const first = await write(alice, 'one');
     await write(alice, 'two');
     expect([await unread(alice), await unread(bob)]).toEqual([undefined, 2]);

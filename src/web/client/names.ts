@@ -1,7 +1,7 @@
 /** What people, chats and messages are called where they are shown. */
 import { get } from './api.js';
 import { Signal } from './signal.js';
-import type { BotPage, ChatRef, Message, User } from './types.js';
+import type { BotPage, ChatRef, Message, Preview, User } from './types.js';
 import { mediumName, mediumOf } from './view/media.js';
 import { t } from './words.js';
 
@@ -11,13 +11,26 @@ export const personName = (user: User | undefined): string =>
 export const chatName = (chat: ChatRef): string =>
   chat.title ?? [chat.first_name, chat.last_name].filter(Boolean).join(' ') ?? '';
 
-/** A message in one line. */
-export function summaryOf(message: Message): string {
-  if (message.pinned_message) return t('pinned_a_message', { name: personName(message.from) });
+/** What a list of chats keeps of a message. */
+export function previewOf(message: Message): Preview {
   const medium = mediumOf(message);
-  const words = message.text ?? message.caption ?? '';
-  if (!medium) return words || t('message');
-  return words === '' ? mediumName(medium) : `${mediumName(medium)} · ${words}`;
+  const { message_id, date, from } = message;
+  return {
+    message_id,
+    date,
+    from,
+    kind: message.pinned_message ? 'pinned_message' : (medium?.kind ?? 'text'),
+    text: message.text ?? message.caption,
+    file_name: medium?.file.file_name,
+  };
+}
+
+/** A message in one line. */
+export function summaryOf({ kind, from, text = '', file_name }: Preview): string {
+  if (kind === 'pinned_message') return t('pinned_a_message', { name: personName(from) });
+  if (kind === 'text' || kind === 'service') return text || t('message');
+  const medium = mediumName(kind, file_name);
+  return text === '' ? medium : `${medium} · ${text}`;
 }
 
 class Profiles extends Signal {

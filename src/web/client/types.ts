@@ -77,12 +77,23 @@ export interface Message {
   notify?: boolean;
 }
 
+/** A message as a list of chats shows it. */
+export interface Preview {
+  message_id: number;
+  date: number;
+  kind: 'text' | MediaKind | 'pinned_message' | 'service';
+  from?: User;
+  /** The first words. */
+  text?: string;
+  file_name?: string;
+}
+
 export interface ChatSummary extends ChatRef {
   member_count?: number;
   /** Of the bot of a direct chat. */
   avatar?: Picture;
-  last_message?: Message;
-  pinned_message?: Message;
+  last_message?: Preview;
+  pinned_message?: Preview;
   unread_count?: number;
   muted?: true;
   /** Unix time in seconds; absent where it is for ever. */

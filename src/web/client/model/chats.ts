@@ -2,35 +2,66 @@
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { openLive } from '../live.js';
+import { previewOf } from '../names.js';
 import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
-import type { ChatSummary, Message } from '../types.js';
+import type { ChatSummary, Message, Page } from '../types.js';
 import { History } from './history.js';
 import { noteAnswer } from './presses.js';
 
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
+
+const dateOf = ({ last_message }: ChatSummary) => last_message?.date ?? 0;
+/** As the service orders them. */
+const byActivity = (a: ChatSummary, b: ChatSummary) => dateOf(b) - dateOf(a) || b.id - a.id;
 
 class Chats extends Signal {
   readonly byId = new Map<number, ChatSummary>();
   loaded = false;
   failed = '';
 
+  /** Of the page that follows; undefined once all are loaded. */
+  #cursor: string | undefined;
+  #loadingMore = false;
+
   /** Those with the latest message first. */
   get list(): ChatSummary[] {
-    return [...this.byId.values()].sort((a, b) => (b.last_message?.date ?? 0) - (a.last_message?.date ?? 0));
+    return [...this.byId.values()].sort(byActivity);
   }
 
+  /** Reads the first page again. */
   async load(): Promise<void> {
     try {
-      const found = await get<ChatSummary[]>('/api/chats');
-      const ids = new Set(found.map(({ id }) => id));
-      for (const id of this.byId.keys()) if (!ids.has(id)) this.byId.delete(id);
-      for (const chat of found) this.#take(chat);
+      const page = await get<Page<ChatSummary>>('/api/chats');
+      const found = new Set(page.items.map(({ id }) => id));
+      const last = page.items.at(-1);
+      // What stands above the end of the page and is not on it was left; what stands below is on a later page.
+      for (const [id, chat] of this.byId)
+        if (!found.has(id) && (!page.next_cursor || (last && byActivity(chat, last) < 0)))
+          this.byId.delete(id);
+      for (const chat of page.items) this.#take(chat);
+      if (!this.loaded || !page.next_cursor) this.#cursor = page.next_cursor;
       this.loaded = true;
       this.failed = '';
     } catch (error) {
       this.failed = reasonOf(error);
     }
+    this.changed();
+  }
+
+  /** Reads the next page, if there is one and it is not being read. */
+  async loadMore(): Promise<void> {
+    if (!this.#cursor || this.#loadingMore) return;
+    this.#loadingMore = true;
+    try {
+      const page = await get<Page<ChatSummary>>(`/api/chats?cursor=${this.#cursor}`);
+      for (const chat of page.items) this.#take(chat);
+      this.#cursor = page.next_cursor;
+      this.failed = '';
+    } catch (error) {
+      this.failed = reasonOf(error);
+    }
+    this.#loadingMore = false;
     this.changed();
   }
 
@@ -146,7 +177,7 @@ function onMessage(message: Message): void {
   else if (isNew) {
     const seen = mine || (looked === id && document.visibilityState === 'visible' && document.hasFocus());
     const unread = mine ? 0 : seen ? (chat.unread_count ?? 0) : (chat.unread_count ?? 0) + 1;
-    chats.update(id, { last_message: message, unread_count: unread });
+    chats.update(id, { last_message: previewOf(message), unread_count: unread });
   }
   history?.put(message, true);
 }
@@ -164,9 +195,9 @@ function onEvent(event: string, data: unknown): void {
       const message = data as Message;
       const chat = chats.byId.get(message.chat.id);
       if (chat?.last_message?.message_id === message.message_id)
-        chats.update(chat.id, { last_message: message });
+        chats.update(chat.id, { last_message: previewOf(message) });
       if (chat?.pinned_message?.message_id === message.message_id)
-        chats.update(chat.id, { pinned_message: message });
+        chats.update(chat.id, { pinned_message: previewOf(message) });
       histories.get(message.chat.id)?.put(message, false);
       break;
     }
@@ -179,7 +210,7 @@ function onEvent(event: string, data: unknown): void {
     }
     case 'pinned': {
       const { pinned_message } = data as { pinned_message?: Message };
-      chats.update(told.chat_id, { pinned_message });
+      chats.update(told.chat_id, { pinned_message: pinned_message && previewOf(pinned_message) });
       return;
     }
     case 'chat_action': {

@@ -1,6 +1,6 @@
 /** The list of chats with the last message of each, how many are unread, and what leads to new ones. */
-import { type KeyboardEvent, useRef, useState } from 'react';
-import { VList } from 'virtua';
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
 import { chats, connected, isMuted, typing } from '../model/chats.js';
 import { chatName, personName, summaryOf } from '../names.js';
@@ -36,7 +36,11 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
   const name = chatName(chat);
   const mine = last?.from?.id === me.value?.id;
   const who =
-    last && chat.type === 'group' && !last.pinned_message ? (mine ? t('you') : personName(last.from)) : '';
+    last && chat.type === 'group' && last.kind !== 'pinned_message'
+      ? mine
+        ? t('you')
+        : personName(last.from)
+      : '';
   const unread = chat.unread_count ?? 0;
   const unreadText = unread > 99 ? '99+' : String(unread);
   return (
@@ -157,6 +161,9 @@ function onArrow(event: KeyboardEvent<HTMLElement>): void {
   next.focus();
 }
 
+const row_px = 72;
+const load_ahead_px = 20 * row_px;
+
 export function ChatList() {
   useSignal(chats);
   const { page, id } = useCell(route);
@@ -166,6 +173,17 @@ export function ChatList() {
   const [text, setText] = useState('');
   const sought = text.trim().replace(/^@/, '').toLocaleLowerCase();
   const list = sought === '' ? chats.list : chats.list.filter((chat) => matches(chat, sought));
+  const rows = useRef<VListHandle>(null);
+  const onScroll = () => {
+    const box = rows.current;
+    if (box && box.scrollSize - box.scrollOffset - box.viewportSize < load_ahead_px) void chats.loadMore();
+  };
+  // What is sought may be on a page that was not read yet; a page of few rows may not fill the list.
+  const more = sought !== '' || list.length * row_px < window.innerHeight;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again after each page
+  useEffect(() => {
+    if (more) void chats.loadMore();
+  }, [more, chats.byId.size]);
   return (
     <aside className="sidebar" aria-label={t('chats')}>
       <header className="bar">
@@ -192,7 +210,7 @@ export function ChatList() {
       )}
       {chats.loaded && sought === '' && list.length === 0 && <Empty icon="chat" text={t('no_chats')} />}
       <nav aria-label={t('chats')} ref={nav} onKeyDown={onArrow} className="grow">
-        <VList className="chat-rows" data={list} itemSize={72}>
+        <VList className="chat-rows" data={list} itemSize={row_px} ref={rows} onScroll={onScroll}>
           {(chat) => <Row key={chat.id} chat={chat} chosen={page === 'chat' && id === String(chat.id)} />}
         </VList>
       </nav>

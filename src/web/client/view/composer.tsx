@@ -12,7 +12,7 @@ import {
 import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { historyOf } from '../model/chats.js';
-import { personName, summaryOf } from '../names.js';
+import { personName, previewOf, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import type { Command, Message } from '../types.js';
 import { t } from '../words.js';
@@ -206,9 +206,16 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
           <EmojiPanel choose={insert} close={() => setEmoji(false)} />
         </Suspense>
       )}
-      {editing && <Context icon="edit" title={t('editing')} text={summaryOf(editing)} close={done} />}
+      {editing && (
+        <Context icon="edit" title={t('editing')} text={summaryOf(previewOf(editing))} close={done} />
+      )}
       {replyTo && (
-        <Context icon="reply" title={personName(replyTo.from)} text={summaryOf(replyTo)} close={done} />
+        <Context
+          icon="reply"
+          title={personName(replyTo.from)}
+          text={summaryOf(previewOf(replyTo))}
+          close={done}
+        />
       )}
       {photo && (
         <Context icon="photo" title={t('media_photo')} text={photo.name} close={() => setPhoto(null)} />

@@ -1,5 +1,5 @@
 /** Sends messages on: one chooses among the chats where one may write. */
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { call } from '../api.js';
 import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
@@ -22,6 +22,9 @@ interface ForwardProps {
 
 export function ForwardDialog({ messages, from, close }: ForwardProps) {
   useSignal(chats);
+  // One page after the other, until all can be chosen from.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again after each page
+  useEffect(() => void chats.loadMore(), [chats.byId.size]);
   const [text, setText] = useState('');
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');

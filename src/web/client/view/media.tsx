@@ -31,10 +31,8 @@ export const mediumOfPost = ({ media }: Post): Medium | undefined =>
   media && { kind: media.type, file: media, spoiler: false };
 
 /** What stands in place of a medium where there is no room for it. */
-export function mediumName({ kind, file }: Medium): string {
-  if (kind === 'document' && file.file_name) return file.file_name;
-  return t(`media_${kind}`);
-}
+export const mediumName = (kind: MediaKind, file_name?: string): string =>
+  kind === 'document' && file_name ? file_name : t(`media_${kind}`);
 
 export function sizeText(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;

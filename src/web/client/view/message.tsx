@@ -1,6 +1,6 @@
 /** One message, or an album of several, with its marks, keyboard and reactions. */
 import { type MouseEvent, memo, useState } from 'react';
-import { personName, summaryOf } from '../names.js';
+import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import type { Message } from '../types.js';
 import { fullDate, t, timeText } from '../words.js';
@@ -37,7 +37,7 @@ function Quote({ message, jump }: { message: Message; jump: (id: number) => void
   return (
     <button type="button" className="quote" onClick={() => jump(message.message_id)}>
       <strong>{personName(message.from)}</strong>
-      <span>{summaryOf(message)}</span>
+      <span>{summaryOf(previewOf(message))}</span>
     </button>
   );
 }

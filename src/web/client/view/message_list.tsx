@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Virtualizer, type VirtualizerHandle } from 'virtua';
 import { historyOf, markRead, setLooked } from '../model/chats.js';
 import type { History, Outgoing } from '../model/history.js';
-import { personName, summaryOf } from '../names.js';
+import { personName, previewOf, summaryOf } from '../names.js';
 import { me } from '../session.js';
 import { useSignal } from '../signal.js';
 import type { ChatSummary, Message } from '../types.js';
@@ -64,7 +64,7 @@ function Pending({ outgoing, history }: { outgoing: Outgoing; history: History }
         {outgoing.replyTo && (
           <span className="quote">
             <strong>{personName(outgoing.replyTo.from)}</strong>
-            <span>{summaryOf(outgoing.replyTo)}</span>
+            <span>{summaryOf(previewOf(outgoing.replyTo))}</span>
           </span>
         )}
         {outgoing.preview && (
@@ -289,5 +289,7 @@ export function MessageList({ chat, history, target, bottom, actions }: MessageL
 function serviceText(message: Message): string {
   const { pinned_message: pinned, from } = message;
   const name = personName(from);
-  return pinned?.date ? t('pinned_this', { name, text: summaryOf(pinned) }) : t('pinned_a_message', { name });
+  return pinned?.date
+    ? t('pinned_this', { name, text: summaryOf(previewOf(pinned)) })
+    : t('pinned_a_message', { name });
 }

@@ -1,0 +1,157 @@
+/** The list of a person's chats: pages in the order of activity, small whatever the messages hold. */
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+let service: Service;
+let ann: TestUser;
+let ben: TestUser;
+let bot: TestBot;
+
+interface Listed {
+  readonly id: number;
+  readonly last_message?: { readonly message_id: number; readonly date: number; readonly text?: string };
+  readonly unread_count?: number;
+}
+interface Listing {
+  readonly items: readonly Listed[];
+  readonly next_cursor?: string;
+}
+
+beforeAll(async () => {
+  service = await startService();
+  ann = await service.newUser('ann');
+  ben = await service.newUser('ben');
+  bot = await service.newBot(ann, 'writer');
+});
+afterAll(() => service?.stop());
+
+/** Groups that the database holds, as if they had been made one by one. */
+async function manyGroups(person: TestUser, count: number, titleLength: number): Promise<void> {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  try {
+    await client.query(
+      `with made as (
+         insert into chats (type, title, username, creator_id)
+         select 'group', rpad(n::text, $3, '🐦'), rpad('list_' || n || '_', 32, 'x'), $1 from generate_series(1, $2) n
+         returning id)
+       insert into chat_members (chat_id, member_id, is_bot, status) select id, $1, false, 'creator' from made`,
+      [person.id, count, titleLength],
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+async function pagesOf(person: TestUser, limit: number): Promise<Listing[]> {
+  const pages: Listing[] = [];
+  let cursor = '';
+  do {
+    const answer = await service.app(person, 'GET', `/api/chats?limit=${limit}${cursor}`);
+    const shown: Listing = await resultOf(Promise.resolve(answer));
+    expect(shown.items.length).toBeLessThanOrEqual(limit);
+    expect(Buffer.byteLength(JSON.stringify(answer.body))).toBeLessThanOrEqual(64 * 1024);
+    pages.push(shown);
+    cursor = `&cursor=${shown.next_cursor}`;
+  } while (pages.at(-1)?.next_cursor !== undefined);
+  return pages;
+}
+
+const say = (person: TestUser, chat: number, text: string) =>
+  resultOf(service.app(person, 'POST', `/api/chats/${chat}/messages`, { text }));
+
+test('each chat stands on one page, the one with the latest message first', async () => {
+  const groups: number[] = [];
+  for (let n = 0; n < 5; n++) groups.push(await service.newGroup(ann, `Group ${n}`, [ben]));
+  // Of messages within one second the greater id comes first.
+  const dates: Array<readonly [number, number]> = [];
+  for (const id of groups) dates.push([(await say(ann, id, 'x')).date, id]);
+  const order = dates.sort((a, b) => b[0] - a[0] || b[1] - a[1]).map(([, id]) => id);
+  for (const limit of [1, 2, 5, 100]) {
+    const pages = await pagesOf(ben, limit);
+    expect(pages.flatMap(({ items }) => items.map(({ id }) => id))).toEqual(order);
+    expect(pages).toHaveLength(Math.ceil(5 / Math.min(limit, 5)));
+  }
+  const oldest = order.at(-1) as number;
+  const last = (await pagesOf(ben, 100))[0]?.items[0];
+  await expect
+    .poll(async () => (await say(ann, oldest, 'later')).date, { timeout: 10_000 })
+    .toBeGreaterThan(last?.last_message?.date ?? 0);
+  expect((await pagesOf(ben, 2))[0]?.items[0]?.id).toBe(oldest);
+});
+
+test('a chat whose copies left Redis stands where its newest message puts it', async () => {
+  const before = (await pagesOf(ben, 100))[0]?.items;
+  const client = new Redis(service.redis.url);
+  // Everything must be in Postgres before it may leave Redis.
+  const lag = async () => {
+    const pool = new pg.Client(service.databaseUrl);
+    await pool.connect();
+    const { rows } = await pool.query('select count(*)::int as n from messages where chat_id = any($1)', [
+      before?.map(({ id }) => id),
+    ]);
+    await pool.end();
+    return rows[0].n;
+  };
+  const sent = before?.reduce((sum, { last_message }) => sum + (last_message?.message_id ?? 0), 0);
+  await expect.poll(lag, { timeout: 20_000 }).toBe(sent);
+  for (const pattern of ['*:msg:*', '*:chat:*']) {
+    const found = await client.keys(pattern);
+    if (found.length > 0) await client.unlink(...found);
+  }
+  client.disconnect();
+  expect((await pagesOf(ben, 100))[0]?.items).toEqual(before);
+});
+
+test('a preview has the first words, the kind and the sender of a message, and no more', async () => {
+  const group = await service.newGroup(ann, 'Previews', [ben, bot]);
+  const long = '🐦'.repeat(4_096);
+  await say(ann, group, long);
+  const listed: Listed = await resultOf(service.app(ben, 'GET', `/api/chats/${group}`));
+  expect(listed).toMatchObject({ id: group, unread_count: 1 });
+  expect(listed.last_message).toEqual({
+    message_id: 1,
+    date: expect.any(Number),
+    kind: 'text',
+    from: {
+      id: ann.id,
+      is_bot: false,
+      first_name: 'ann',
+      username: ann.username,
+      external_id: expect.any(String),
+    },
+    text: `${'🐦'.repeat(limits.preview_text_length_max - 1)}…`,
+  });
+  const photo = { chat_id: group, photo: 'https://example.com/a.jpg', caption: 'short' };
+  await resultOf(service.bot(bot, 'sendPhoto', photo));
+  await resultOf(service.app(ann, 'POST', `/api/chats/${group}/pin`, { message_id: 1 }));
+  const chat = await resultOf(service.app(ben, 'GET', `/api/chats/${group}`));
+  expect(chat).toMatchObject({
+    last_message: { message_id: 3, kind: 'pinned_message' },
+    pinned_message: { message_id: 1, kind: 'text' },
+    unread_count: 3,
+  });
+  await resultOf(service.app(ann, 'DELETE', `/api/chats/${group}/messages/3`));
+  expect((await resultOf(service.app(ben, 'GET', `/api/chats/${group}`))).last_message).toMatchObject({
+    ...{ message_id: 2, kind: 'photo', text: 'short' },
+  });
+});
+
+test('a list of 400 chats with the longest titles is read in answers of 64 KiB, and a wrong cursor is refused', async () => {
+  const cora = await service.newUser('cora');
+  await manyGroups(cora, 400, limits.chat_title_length_max);
+  const pages = await pagesOf(cora, 100);
+  const ids = pages.flatMap(({ items }) => items.map(({ id }) => id));
+  expect([ids.length, new Set(ids).size]).toEqual([400, 400]);
+  expect(pages.length).toBeGreaterThan(4);
+  for (const cursor of ['x', '1', '1_x', `${'9'.repeat(20)}_1`]) {
+    const refused = await service.app(cora, 'GET', `/api/chats?cursor=${cursor}`);
+    expect([refused.status, refused.body.description]).toEqual([
+      400,
+      'Bad Request: parameter "cursor" must be a cursor of an earlier answer',
+    ]);
+  }
+}, 120_000);
