@@ -265,6 +265,20 @@ export const limits = {
   journal_lease_ms: 3_000,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,
+  /** rows of control_marks */
+  control_mark_shards: 64,
+  /** how often a connection that stands is compared with Redis again */
+  postgres_check_ms: 2_000,
+  /** how long Redis remembers what was revoked, should Postgres go back to before it */
+  revocation_age_ms_max: 7 * 24 * 3_600_000,
+  /** some 150 bytes each */
+  revocations_kept_max: 200_000,
+  revocations_page_max: 1_000,
+  /** past the ids that are known to have been handed out before Postgres went back */
+  postgres_sequence_skip: 10_000,
+  /** keys of Redis that are looked at together, and in a second, when entities are written again */
+  rewrite_batch_keys_max: 200,
+  rewrite_keys_per_second: 20_000,
   tombstone_age_ms_max: 24 * 3_600_000,
   outbox_batch_entries_max: 200,
   outbox_length_max: 100_000,

@@ -6,7 +6,6 @@
 @arg     after     text           first id that stays
 @arg     hot_ms    int            time to live of what is in Postgres
 @arg     records   int            how many of the entities are records
-@arg     buried    int            how many of those, the first ones, are tombstones: nobody needs them for long
 @args    versions  int            what Postgres has of each entity
 @ok      length    int            entries left
 @ok      expiring  int            entities that have a deadline now
@@ -14,7 +13,7 @@
 ]]
 -- Calls are protected: one odd key must not keep the journal from shrinking. An entity that is not understood stays.
 -- Numbers are given as text: Redis spells a Lua number digit by digit, a thousand times a batch.
-local count, tombstones = tonumber(records), tonumber(buried)
+local count = tonumber(records)
 local protected, unpack_one = redis.pcall, cmsgpack.unpack_one
 
 -- A record is an array: its lead byte, its format (one byte), then its version.
@@ -33,7 +32,8 @@ for i, key in ipairs(entities_keys) do
   else
     same = protected('HGET', key, 'v') == versions[i]
   end
-  if same then expiring = expiring + redis.call('PEXPIRE', key, i <= tombstones and LIMITS.hot_ttl_ms_min or hot_ms) end
+  -- Tombstones stay as long as what they bury would have: Postgres may go back to before it was deleted.
+  if same then expiring = expiring + redis.call('PEXPIRE', key, hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
 return ok(redis.call('XLEN', journal_key), expiring)

@@ -89,11 +89,19 @@ async function restoreServer(
   }
 }
 
-/** The Redis to restore into, which must hold nothing. Errors: BackupError, RedisCheckError. */
+const notEmpty = {
+  restored: 'the Redis to restore into is not empty',
+  beside:
+    'the Redis of REDIS_URL is not empty: what it holds is newer than the backup, and would be taken for the truth; ' +
+    'empty it (FLUSHALL on each server), or restore it too',
+} as const;
+
+/** The Redis of the installation, which must hold nothing. Errors: BackupError, RedisCheckError. */
 async function openTarget(
   config: Config,
   keys: Keys,
   openRedis: RestoreOptions['openRedis'],
+  refusal: string,
 ): Promise<Opened> {
   const target = redisOf(config);
   await checkRedis(target, openMsMax);
@@ -101,7 +109,7 @@ async function openTarget(
   try {
     await opened.connection.ready(openMsMax);
     for (const node of opened.connection.nodes())
-      if ((await countKeys(node)) > 0) throw new BackupError('the Redis to restore into is not empty');
+      if ((await countKeys(node)) > 0) throw new BackupError(refusal);
     return opened;
   } catch (error) {
     await closeTarget(opened);
@@ -126,12 +134,13 @@ export async function restore(
   checkSettings(manifest, config, compare);
   const keys = makeKeys(config.PARTITIONS);
   // What is in the way of either is found before the other is filled.
-  const target = redis && manifest.redis.length > 0 ? await openTarget(config, keys, openRedis) : null;
+  const fills = redis && manifest.redis.length > 0;
+  const target = await openTarget(config, keys, openRedis, fills ? notEmpty.restored : notEmpty.beside);
   try {
     await restorePostgres(DATABASE_URL, folder, manifest);
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
     say(`postgres     ${manifest.tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
-    if (target === null) say('redis        nothing: updates that waited and kept answers are not restored');
+    if (!fills) say('redis        nothing: updates that waited and kept answers are not restored');
     else {
       const done = { copied: 0, left: 0 };
       for (const name of manifest.redis) {
@@ -142,7 +151,7 @@ export async function restore(
       say(`redis        ${done.copied} keys${done.left > 0 ? `; ${done.left} of others were left out` : ''}`);
     }
   } finally {
-    if (target) await closeTarget(target);
+    await closeTarget(target);
   }
   say(`restored     as of ${manifest.made_at}; uploaded files are not part of it`);
 }

@@ -13,7 +13,9 @@ import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
+import type { History } from './history.js';
 import { createLeases } from './leases.js';
+import { rewritePartitions } from './rewrite.js';
 import { settlePrefixes } from './settle.js';
 import { type ReadResult, readPrefixes } from './source.js';
 import { createUnsettled } from './unsettled.js';
@@ -32,6 +34,8 @@ export interface FlusherOptions {
   readonly runner: ScriptRunner;
   readonly pool: Pool;
   readonly keys: Keys;
+  /** Recognises a Postgres that went back; what Redis still holds is then written again. */
+  readonly history?: Pick<History, 'note' | 'rewriting'>;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
   /** Setting FLUSH_INTERVAL_MS: how often a flusher that finds nothing looks, and a quarter of the
@@ -57,6 +61,8 @@ export interface FlusherStats {
   readonly quarantined: number;
   /** Times the loop gave up what was in flight, or could not settle a partition. */
   readonly failures: number;
+  /** Entities that were written again after Postgres went back. */
+  readonly rewritten: number;
   /** Tombstones that were deleted for their age. */
   readonly purged: number;
   /** Everything that was journaled longer ago than this is in Postgres, for the partitions under lease. */
@@ -95,6 +101,8 @@ interface InFlight {
 const rests_after_batch = 4;
 /** One batch that is settled, one that is written, and one that is ready. */
 const in_flight_max = 3;
+/** How often a flusher looks whether Postgres went back: in its own memory. */
+const rewrite_look_ms = 1_000;
 
 /** Makes a flusher; it does nothing before `start`. */
 export function createFlusher(options: FlusherOptions): Flusher {
@@ -102,7 +110,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const onError = options.onError ?? (() => {});
   const step = async (name: FlushStep) => options.onStep?.(name);
   const leases = createLeases({ runner, keys, id: options.id ?? randomUUID(), onError });
-  const counts = { entries: 0, batches: 0, rows: 0, quarantined: 0, failures: 0 };
+  const counts = { entries: 0, batches: 0, rows: 0, quarantined: 0, failures: 0, rewritten: 0 };
   /** When a partition was last read to its end, of those under lease. */
   const caughtUpAt = new Map<number, number>();
   const lengths = new Map<number, number>();
@@ -114,6 +122,24 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const waking = new AbortController();
   let done: Promise<void> = Promise.resolve();
   const upkeep = createUpkeep({ ...options, onError });
+
+  const onQuarantine: OnQuarantine = (entry, reason) => {
+    counts.quarantined++;
+    options.onQuarantine?.(entry, reason);
+  };
+
+  let rewriting = false;
+  const rewriteTimer = setInterval(async () => {
+    if (rewriting || !options.history?.rewriting() || leases.held().length === 0) return;
+    rewriting = true;
+    await rewritePartitions({ pool, connection, keys, onQuarantine }, leases.held())
+      .then((written) => {
+        counts.rewritten += written;
+      })
+      .catch(onError);
+    rewriting = false;
+  }, rewrite_look_ms);
+  rewriteTimer.unref();
 
   async function rest(ms: number): Promise<void> {
     if (stopping !== 'now' && ms > 0) await sleep(ms, null, { signal: waking.signal }).catch(() => {});
@@ -143,10 +169,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     const write = async () => {
       await before?.committed;
       await step('read');
-      const outcome = await writeBatch(pool, prepared, (entry, reason) => {
-        counts.quarantined++;
-        options.onQuarantine?.(entry, reason);
-      });
+      const outcome = await writeBatch(pool, prepared, onQuarantine, options.history);
       await step('committed');
       options.onWritten?.(outcome.changes);
       return outcome;
@@ -239,6 +262,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     },
     async stop({ drain = false, msMax = limits.shutdown_ms_max } = {}) {
       upkeep.stop();
+      clearInterval(rewriteTimer);
       stopping = drain ? 'drain' : 'now';
       if (!drain) waking.abort();
       const bound = new AbortController();

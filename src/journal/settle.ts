@@ -46,11 +46,9 @@ export async function settlePrefixes(
   written: Written,
 ): Promise<SettleResult> {
   const records = new Map<number, Settled>();
-  const tombstones = new Map<number, Settled>();
   const states = new Map<number, Settled>();
   for (const { table, key, entry } of written.changes) {
-    const of = entry.image.length === 0 ? tombstones : records;
-    if (table.record) add(of, entry.partition, table.record(keys, key), entry.version);
+    if (table.record) add(records, entry.partition, table.record(keys, key), entry.version);
   }
   for (const { table, partition, key, version } of written.sequences) {
     // A bisected batch has a sequence in several parts: only the greatest version can match.
@@ -60,7 +58,6 @@ export async function settlePrefixes(
     add(states, partition, state, version);
   }
   async function settle({ partition, last }: JournalPrefix): Promise<number> {
-    const buried = tombstones.get(partition) ?? none();
     const record = records.get(partition) ?? none();
     const state = states.get(partition) ?? none();
     const { length } = await runner.call(
@@ -68,14 +65,13 @@ export async function settlePrefixes(
       partition,
       {
         journal: keys.journal(partition),
-        entities: [...buried.entities, ...record.entities, ...state.entities],
+        entities: [...record.entities, ...state.entities],
       },
       {
         after: `${last + 1}-0`,
         hot_ms: hotTtlMs,
-        records: buried.entities.length + record.entities.length,
-        buried: buried.entities.length,
-        versions: [...buried.versions, ...record.versions, ...state.versions],
+        records: record.entities.length,
+        versions: [...record.versions, ...state.versions],
       },
     );
     return length;

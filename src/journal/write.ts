@@ -1,5 +1,6 @@
 /** Writes a batch to Postgres in one transaction; what Postgres refuses for its data is found and put into quarantine. */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
+import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/history.js';
 import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
 import {
   byTable,
@@ -85,6 +86,19 @@ const quarantineEntry = statement(
 const keyColumn = (keys: readonly { readonly key: readonly number[] }[], column: number): Buffer =>
   bigintArray(keys.map(({ key }) => key[column] as number));
 
+function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Call | null {
+  const statement = sequenceUpserts.get(table);
+  if (!statement) return null;
+  const columns = table.sequence?.columns.length ?? 0;
+  const values = [
+    // The key of a sequence ends in how far it came.
+    ...Array.from({ length: columns + 1 }, (_, i) => keyColumn(found, i)),
+    bigintArray(found.map(({ version }) => version)),
+    bigintArray(found.map(({ incarnation }) => incarnation)),
+  ];
+  return { statement, values };
+}
+
 function encode(changes: readonly Change[]): Encoded {
   const calls: Call[] = [];
   const allSequences: SequenceChange[] = [];
@@ -97,18 +111,10 @@ function encode(changes: readonly Change[]): Encoded {
         byteaArray(rows.map(({ entry }) => (entry.image.length === 0 ? null : entry.image))),
       ],
     });
-    const statement = sequenceUpserts.get(table);
-    if (!statement) continue;
+    if (!table.sequence) continue;
     const found = sequences(table, rows);
     allSequences.push(...found);
-    calls.push({
-      statement,
-      values: [
-        ...table.columns.map((_, i) => keyColumn(found, i)),
-        bigintArray(found.map(({ version }) => version)),
-        bigintArray(found.map(({ incarnation }) => incarnation)),
-      ],
-    });
+    calls.push(sequenceCall(table, found) as Call);
   }
   return { changes, sequences: allSequences, calls };
 }
@@ -128,17 +134,11 @@ function watermarks(prefixes: readonly JournalPrefix[]): Call {
   return { statement: raiseWatermarks, values };
 }
 
-/**
- * Writes a batch. When it returns, every entry is in its table (in its version or a later one) or in quarantine, and
- * may leave the journal. Errors: whatever is wrong with the database rather than with an entry; then the journals
- * must stay as they are, and the same batch can be written again.
- */
-export async function writeBatch(
-  pool: Pool,
-  batch: PreparedBatch,
-  onQuarantine: OnQuarantine,
-): Promise<Written> {
-  async function quarantine(entry: JournalEntry, reason: string): Promise<void> {
+type Quarantine = (entry: JournalEntry, reason: string) => Promise<void>;
+
+const quarantineIn =
+  (pool: Pool, onQuarantine: OnQuarantine): Quarantine =>
+  async (entry, reason) => {
     // Postgres stores no U+0000 in text.
     const entity = entry.entity.replaceAll('\0', '\ufffd');
     const { count } = await pool.query(quarantineEntry, [
@@ -150,34 +150,71 @@ export async function writeBatch(
     ]);
     // A batch that is written again finds its bad entries there already.
     if (count > 0) onQuarantine(entry, reason);
-  }
+  };
 
-  /** Halves what is refused until the refused entry stands alone. */
-  async function bisect(part: Encoded): Promise<Written[]> {
-    try {
-      await pool.batch(part.calls);
-      return [part];
-    } catch (error) {
-      if (!isDataError(error)) throw error;
-      if (part.changes.length === 1) {
-        await quarantine((part.changes[0] as Change).entry, (error as Error).message);
-        return [];
-      }
-      const middle = part.changes.length >> 1;
-      const first = await bisect(encode(part.changes.slice(0, middle)));
-      return [...first, ...(await bisect(encode(part.changes.slice(middle))))];
+/** Halves what is refused until the refused entry stands alone. */
+async function bisect(pool: Pool, part: Encoded, quarantine: Quarantine): Promise<Written[]> {
+  try {
+    await pool.batch(part.calls);
+    return [part];
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    if (part.changes.length === 1) {
+      await quarantine((part.changes[0] as Change).entry, (error as Error).message);
+      return [];
     }
+    const middle = part.changes.length >> 1;
+    const first = await bisect(pool, encode(part.changes.slice(0, middle)), quarantine);
+    return [...first, ...(await bisect(pool, encode(part.changes.slice(middle)), quarantine))];
   }
+}
 
+/** Writes entities that are in no journal, the newest image of each. */
+export async function writeEntries(
+  pool: Pool,
+  entries: readonly JournalEntry[],
+  onQuarantine: OnQuarantine,
+): Promise<void> {
+  const { changes } = gather(entries);
+  if (changes.length > 0) await bisect(pool, encode(changes), quarantineIn(pool, onQuarantine));
+}
+
+/** Writes how far sequences of a table came. */
+export async function writeSequences(
+  pool: Pool,
+  table: JournalTable,
+  found: readonly SequenceChange[],
+): Promise<void> {
+  const call = sequenceCall(table, found);
+  if (call !== null && found.length > 0) await pool.batch([call]);
+}
+
+/**
+ * Writes a batch. When it returns, every entry is in its table (in its version or a later one) or in quarantine, and
+ * may leave the journal. Errors: whatever is wrong with the database rather than with an entry; then the journals
+ * must stay as they are, and the same batch can be written again.
+ */
+export async function writeBatch(
+  pool: Pool,
+  batch: PreparedBatch,
+  onQuarantine: OnQuarantine,
+  marks?: ControlMarks,
+): Promise<Written> {
+  /** Redis learns of the commit before entries leave the journal. */
+  const commit = async (calls: readonly Call[]) => {
+    if (marks === undefined) await pool.batch(calls);
+    else await marks.note(await pool.batch<RaisedMark>(calls, raiseMark));
+  };
+  const quarantine = quarantineIn(pool, onQuarantine);
   for (const entry of batch.unreadable) await quarantine(entry, 'unknown or malformed entity');
   try {
-    await pool.batch([...batch.calls, watermarks(batch.prefixes)]);
+    await commit([...batch.calls, watermarks(batch.prefixes)]);
     return batch;
   } catch (error) {
     if (!isDataError(error)) throw error;
   }
-  const written = await bisect(batch);
-  await pool.batch([watermarks(batch.prefixes)]);
+  const written = await bisect(pool, batch, quarantine);
+  await commit([watermarks(batch.prefixes)]);
   return {
     changes: written.flatMap((part) => part.changes),
     sequences: written.flatMap((part) => part.sequences),

@@ -1,6 +1,7 @@
 /** Connections to Postgres: prepared statements, transactions that are tried again, and what a failure means. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 
 /** A statement that a connection prepares once. The name stands for the text: one name, one text. */
@@ -25,6 +26,18 @@ export interface Queryable {
   ): Promise<Result<R>>;
 }
 
+/** One transaction on one connection. */
+export interface Transaction extends Queryable {
+  /** The server behind the connection, as the guard named it; '' without a guard. */
+  readonly server: string;
+}
+
+/** Looks at each new connection before it is used. */
+export interface Guard {
+  /** Names the server behind a connection. Throws what the caller is told while that server must not be used. */
+  admit(connection: Queryable): Promise<string>;
+}
+
 /** A statement with its values. */
 export interface Call {
   readonly statement: Statement;
@@ -37,12 +50,18 @@ export interface Pool extends Queryable {
    * serialisation failure, so `fn` must have no effect outside. When the connection is lost during the commit the
    * error tells nothing of the outcome: what must not happen twice needs a row that says so.
    */
-  transaction<T>(fn: (tx: Queryable) => Promise<T>): Promise<T>;
+  transaction<T>(fn: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
    * Runs statements whose values do not depend on each other's results in one transaction and one round trip; tried
-   * again like `transaction`. Errors: the first that Postgres has with a statement, and then nothing is changed.
+   * again like `transaction`. `last` makes the last one of what the guard named the server. Returns the rows of the last one.
+   * Errors: the first that Postgres has with a statement, and then nothing is changed.
    */
-  batch(calls: readonly Call[]): Promise<void>;
+  batch<R extends object = Record<string, unknown>>(
+    calls: readonly Call[],
+    last?: (server: string) => Call,
+  ): Promise<R[]>;
+  /** Has the guard look at a connection again that stood for long: a pooler may have put another server behind it. */
+  recheck(): Promise<void>;
   /** Transactions that ran again, since the start. */
   retries(): number;
   /** Connections that are lent out and that rest, and calls that wait for one. */
@@ -57,6 +76,7 @@ export interface PoolOptions {
   readonly max: number;
   /** Shown by Postgres as the application's name. */
   readonly name: string;
+  readonly guard?: Guard;
   /** Told of connections that fail while nobody waits for them. */
   readonly onError?: (error: Error) => void;
 }
@@ -94,18 +114,25 @@ const awayMessages =
 
 /** Whether an error tells of a database that is lost, unreachable or unable to serve, not of the statement. */
 export function isUnavailable(error: unknown): boolean {
+  if (error instanceof ApiError) return error.kind === 'unavailable';
   const state = sqlState(error);
   if (state !== undefined) return awayStates.test(state);
   if (!(error instanceof Error)) return false;
   return awayCodes.has((error as NodeJS.ErrnoException).code ?? '') || awayMessages.test(error.message);
 }
 
+/** Postgres answers from another server than the one that the guard admitted (`raise_control_mark`). */
+const isOtherServer = (error: unknown): boolean => sqlState(error) === 'PTL01';
+
 /** Whether an error lies in the values that were sent: out of range, malformed, or against a constraint. */
 export function isDataError(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
 
-const isRetryable = (error: unknown): boolean => /^(40001|40P01)$/.test(sqlState(error) ?? '');
+const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sqlState(error) ?? '');
+
+/** Whether a connection must not be used again after this error. */
+const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
 async function run<R extends object>(
   client: pg.PoolClient,
@@ -117,7 +144,15 @@ async function run<R extends object>(
 }
 
 /** Opens a pool. Nothing connects before the first query; while Postgres is away, calls reject within about 2 s. */
-export function createPool({ url, max, name, onError }: PoolOptions): Pool {
+export function createPool({ url, max, name, guard, onError }: PoolOptions): Pool {
+  const servers = new WeakMap<pg.PoolClient, string>();
+  const over = (client: pg.PoolClient): Queryable => ({
+    query: (statement, values) => run(client, statement, values),
+  });
+  const serverOf = (client: pg.PoolClient) => servers.get(client) ?? '';
+  const admit = async (client: pg.PoolClient) => {
+    if (guard) servers.set(client, await guard.admit(over(client)));
+  };
   const pool = new pg.Pool({
     connectionString: url,
     max,
@@ -133,22 +168,27 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
     // Queries that are sent without waiting for each other share a round trip; all else is as without.
     pipeline: true,
     types,
+    // The types of `pg` lack it: it is called with each new connection before that is lent out.
+    ...{
+      verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
+        void admit(client).then(() => done(), done),
+    },
   });
   let retries = 0;
   pool.on('error', (error) => onError?.(error));
   // A connection that breaks while it is lent out emits an error that nobody else listens to.
   pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
 
-  async function once<T>(fn: (tx: Queryable) => Promise<T>): Promise<T> {
+  async function once<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await pool.connect();
     let broken: Error | undefined;
     try {
       await client.query('begin');
-      const result = await fn({ query: (statement, values) => run(client, statement, values) });
+      const result = await fn({ ...over(client), server: serverOf(client) });
       await client.query('commit');
       return result;
     } catch (error) {
-      if (isUnavailable(error)) broken = error as Error;
+      if (breaks(error)) broken = error as Error;
       else await client.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
     } finally {
@@ -156,22 +196,25 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
     }
   }
 
-  async function batchOnce(calls: readonly Call[]): Promise<void> {
+  async function batchOnce<R extends object>(
+    calls: readonly Call[],
+    last: ((server: string) => Call) | undefined,
+  ): Promise<R[]> {
     const client = await pool.connect();
     let broken: Error | undefined;
+    const all = last === undefined ? calls : [...calls, last(serverOf(client))];
     // After a statement fails, Postgres refuses those behind it and turns the commit into a rollback.
-    const sent = [
-      client.query('begin'),
-      ...calls.map(({ statement, values }) => run(client, statement, values)),
-      client.query('commit'),
-    ];
-    for (const end of await Promise.allSettled(sent)) {
+    const began = client.query('begin');
+    const ran = all.map(({ statement, values }) => run<R>(client, statement, values));
+    const ended = client.query('commit');
+    for (const end of await Promise.allSettled([began, ...ran, ended])) {
       if (end.status === 'fulfilled') continue;
-      if (isUnavailable(end.reason)) broken = end.reason;
+      if (breaks(end.reason)) broken = end.reason;
       client.release(broken);
       throw end.reason;
     }
     client.release();
+    return (await ran.at(-1))?.rows ?? [];
   }
 
   async function again<T>(attempt: () => Promise<T>): Promise<T> {
@@ -200,7 +243,20 @@ export function createPool({ url, max, name, onError }: PoolOptions): Pool {
       }
     },
     transaction: (fn) => again(() => once(fn)),
-    batch: (calls) => again(() => batchOnce(calls)),
+    batch: <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
+      again(() => batchOnce<R>(calls, last)),
+    async recheck() {
+      const client = await pool.connect();
+      let broken: Error | undefined;
+      try {
+        await admit(client);
+      } catch (error) {
+        broken = error as Error;
+        throw error;
+      } finally {
+        client.release(broken);
+      }
+    },
     retries: () => retries,
     stats: () => ({
       busy: pool.totalCount - pool.idleCount,

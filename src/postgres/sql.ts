@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
+import { type ControlMarks, type RaisedMark, raiseMark } from './history.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
 export interface Sql {
@@ -36,8 +37,12 @@ export async function noteStale(
   );
 }
 
-/** Runs statements over a pool, answering `unavailable` while Postgres is away. Each statement is prepared once a connection under a name made from its text. */
-export function asDatabase(pool: Pool): Database {
+/**
+ * Runs statements over a pool, answering `unavailable` while Postgres is away. Each statement is prepared once a connection under a
+ * name made from its text. With `marks`, each transaction that changes something raises a mark, which Redis learns before the
+ * caller goes on.
+ */
+export function asDatabase(pool: Pool, marks?: ControlMarks): Database {
   const prepared = new Map<string, Statement>();
   const over = (queryable: Queryable): Sql => ({
     async query<T>(text: string, params: readonly unknown[] = []) {
@@ -55,7 +60,18 @@ export function asDatabase(pool: Pool): Database {
   };
   return {
     query: <T>(text: string, params?: readonly unknown[]) => over(pool).query<T>(text, params).catch(away),
-    transaction: <T>(work: (sql: Sql) => Promise<T>) => pool.transaction((tx) => work(over(tx))).catch(away),
+    async transaction<T>(work: (sql: Sql) => Promise<T>) {
+      if (marks === undefined) return pool.transaction((tx) => work(over(tx))).catch(away);
+      const done = await pool
+        .transaction(async (tx) => {
+          const result = await work(over(tx));
+          const { statement, values } = raiseMark(tx.server);
+          return { result, raised: (await tx.query<RaisedMark>(statement, values)).rows };
+        })
+        .catch(away);
+      await marks.note(done.raised);
+      return done.result;
+    },
   };
 }
 

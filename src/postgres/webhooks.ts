@@ -119,6 +119,10 @@ export async function loadWebhook(sql: Sql, bot: number): Promise<WebhookRow | n
   return row ?? null;
 }
 
+/** A version above all that were handed out. */
+export const nextVersion = async (sql: Sql): Promise<number> =>
+  (await one<{ version: number }>(sql, "select nextval('control_versions') as version")).version;
+
 /** The row of a bot that `owner` owns now. */
 export async function loadOwnWebhook(sql: Sql, bot: number, owner: number): Promise<WebhookRow | null> {
   const [row] = await sql.query<WebhookRow>(

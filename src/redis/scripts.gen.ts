@@ -124,6 +124,34 @@ export interface Scripts {
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
   };
+  /** Notes which server Postgres is now and under which incarnation, and says which it was before. */
+  'history/meet': {
+    keys: { history: string };
+    args: { server: string; incarnation: number | string };
+    result:
+      | { status: 'ok'; before: string | null };
+  };
+  /** Notes how far Postgres has committed, and what was revoked there. */
+  'history/note': {
+    keys: { history: string; revoked: string };
+    args: { shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
+    result:
+      | { status: 'ok' };
+  };
+  /** What Redis knows of Postgres: how far it has committed, and which server it was. */
+  'history/read': {
+    keys: { history: string };
+    args: {  };
+    result:
+      | { status: 'ok'; fields: unknown };
+  };
+  /** Reads what was revoked lately, a page at a time. */
+  'history/read_revoked': {
+    keys: { revoked: string };
+    args: { from: number | string; count: number | string };
+    result:
+      | { status: 'ok'; revoked: string[] };
+  };
   /** Claims an idempotency key for a call that is about to run, or tells what came of the call that has it. */
   'idempotency/claim': {
     keys: { claim: string; live: string };
@@ -181,7 +209,7 @@ export interface Scripts {
   /** Removes flushed entries from the journal and lets the entities they left in Postgres expire. */
   'journal/settle': {
     keys: { journal: string; entities: readonly string[] };
-    args: { after: string; hot_ms: number | string; records: number | string; buried: number | string; versions: readonly (number | string)[] };
+    args: { after: string; hot_ms: number | string; records: number | string; versions: readonly (number | string)[] };
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
@@ -445,6 +473,14 @@ export interface Scripts {
       | { status: 'moved' }
       | { status: 'open' }
       | { status: 'taken' };
+  };
+  /** Goes on under a raised incarnation: whatever was copied from Postgres before is not trusted any more. */
+  'partition/raise': {
+    keys: { meta: string };
+    args: { incarnation: number | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'behind'; highest: number };
   };
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {

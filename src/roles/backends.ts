@@ -6,6 +6,7 @@ import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
+import { createHistory, type History } from '../journal/history.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
@@ -30,6 +31,7 @@ import { createStore, type Store } from '../store/store.js';
 import { version } from '../version.js';
 import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
 import { type OwnNode, ownNode } from './own_node.js';
+import { postgresFigures, tellPostgres } from './postgres_events.js';
 import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
 
@@ -39,6 +41,8 @@ export interface Backends {
   readonly config: Config;
   readonly log: Logger;
   readonly pool: Pool;
+  /** Recognises a Postgres that went back in time. */
+  readonly history: History;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly keys: Keys;
@@ -169,14 +173,24 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
 
   const troubles = createTroubles(log);
   const { onError, onDelay } = troubles;
+  const { connection, hints } = openRedis(target, keys, role, onError('redis'));
+  const went = tellPostgres(log);
+  const history = createHistory({
+    url: config.DATABASE_URL,
+    keys,
+    connection,
+    runner: () => runner,
+    ...{ onWentBack: went.back, onOtherServer: went.elsewhere },
+    onError: onDelay('marks of Postgres', 'Redis learns of them later'),
+  });
   const pool = createPool({
     url: config.DATABASE_URL,
     max: config.POSTGRES_POOL,
     name: role,
+    guard: history,
     onError: onError('postgres'),
   });
-  const { connection, hints } = openRedis(target, keys, role, onError('redis'));
-  const db = asDatabase(pool);
+  const db = asDatabase(pool, history);
   const traces = config.OTLP_TRACES_URL
     ? (await import('../obs/traces.js')).createTraces({
         ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
@@ -195,13 +209,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     runner: () => runner,
     onRaised: histories.raised,
   });
-  const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const runner: ScriptRunner = createRunner({
     connection,
     recover: recovery.recover,
     pauses,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
+  const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
     db,
@@ -243,6 +257,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
+  const unwatch = history.watch(pool);
   const managementBot = await patiently('the management bot', () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
   );
@@ -252,6 +267,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     ring,
     managementBot,
     pool,
+    history,
     connection,
     runner,
     keys,
@@ -260,11 +276,12 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    figures: redisFigures(histories, pauses),
+    figures: [...redisFigures(histories, pauses), ...postgresFigures(went, history)],
     troubles,
     node: ownNode(),
     traces,
     async close() {
+      unwatch();
       await traces?.stop();
       await ring.leave();
       await files.close();

@@ -4,6 +4,7 @@ import { redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
 import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
 import { daysAhead } from '../postgres/day_partitions.js';
+import { lastPostgresLoss, loadRewrites } from '../postgres/history.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import type { Pool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
@@ -63,15 +64,18 @@ export async function gather(
 ): Promise<Facts> {
   const { note } = loadEngine();
   const { connection, pool, ring } = backends;
-  const [servers, overdue, flushers, others, postgres, loss, ahead] = await Promise.all([
-    Promise.all(connection.nodes().map(factsOf)),
-    overdueWebhooks(backends),
-    runningFlushers(backends),
-    ring.others(),
-    connectionsOf(pool),
-    lastLoss(pool),
-    daysAhead(pool),
-  ]);
+  const [servers, overdue, flushers, others, postgres, loss, ahead, postgresLoss, rewrites] =
+    await Promise.all([
+      Promise.all(connection.nodes().map(factsOf)),
+      overdueWebhooks(backends),
+      runningFlushers(backends),
+      ring.others(),
+      connectionsOf(pool),
+      lastLoss(pool),
+      daysAhead(pool),
+      lastPostgresLoss(pool),
+      loadRewrites(pool),
+    ]);
   const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   return {
     engine: { note },
@@ -88,6 +92,11 @@ export async function gather(
     flushers,
     nodes: others.length,
     postgres,
+    postgresLost: postgresLoss && {
+      ago: Date.now() - new Date(postgresLoss.at).getTime(),
+      transactions: postgresLoss.transactions,
+    },
+    rewriting: rewrites.length,
     lostAgo: loss === null ? null : Date.now() - new Date(loss.at).getTime(),
   };
 }

@@ -29,6 +29,10 @@ export interface Facts {
   readonly flushers: number;
   readonly nodes: number;
   readonly postgres: { readonly connections: number; readonly connectionsMax: number };
+  /** When Postgres was last found to have gone back in time, in ms ago, and what it lost; null for never. */
+  readonly postgresLost: { readonly ago: number; readonly transactions: number } | null;
+  /** Partitions whose hot entities are being written again since. */
+  readonly rewriting: number;
   /** When Redis was last found to have lost changes, in ms ago; null for never. */
   readonly lostAgo: number | null;
 }
@@ -110,7 +114,7 @@ function ofPostgres({ journal, quarantined, flushers, failureDaysAhead }: Facts)
 
 /** What is bad first. Empty where everything is as it should be. */
 export function findingsOf(facts: Facts): Finding[] {
-  const { engine, warnings, servers, overdueWebhooks, nodes, postgres, lostAgo } = facts;
+  const { engine, warnings, servers, overdueWebhooks, nodes, postgres, lostAgo, postgresLost } = facts;
   const found: Finding[] = [];
   if (engine.note)
     found.push({
@@ -140,6 +144,14 @@ export function findingsOf(facts: Facts): Finding[] {
       bad: true,
       what: `${postgres.connections} of ${postgres.connectionsMax} connections to Postgres are open`,
       todo: 'lower POSTGRES_POOL, raise max_connections, or put a pooler between',
+    });
+  if (postgresLost !== null && postgresLost.ago < 7 * day_ms)
+    found.push({
+      bad: facts.rewriting > 0,
+      what:
+        `Postgres went back in time within a week and lost ${postgresLost.transactions} transactions` +
+        (facts.rewriting > 0 ? `; ${facts.rewriting} partitions are still being written again` : ''),
+      todo: 'users, bots and settings of that time are gone, and their tokens with them: see the runbook PetrelPostgresWentBack',
     });
   if (lostAgo !== null && lostAgo < 7 * day_ms)
     found.push({

@@ -7,13 +7,14 @@ import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
 export function startFlush(backends: Backends): Role {
-  const { config, log, connection, runner, pool, keys, store, files, figures, node } = backends;
+  const { config, log, connection, runner, pool, history, keys, store, files, figures, node } = backends;
   const noter = startNoter(backends);
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
     runner,
     pool,
+    history,
     keys,
     hotTtlMs: config.HOT_TTL_MS,
     intervalMs: config.FLUSH_INTERVAL_MS,
@@ -44,6 +45,11 @@ export function startFlush(backends: Backends): Role {
     'petrel_flush_failures_total',
     'Times that what was in flight was given up, or that a partition could not be settled.',
     () => flusher.stats().failures,
+  );
+  counter(
+    'petrel_flush_rewritten_total',
+    'Entities that were written again after Postgres went back in time.',
+    () => flusher.stats().rewritten,
   );
   gauge(
     'petrel_flush_lag_seconds',

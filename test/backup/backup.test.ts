@@ -181,6 +181,19 @@ test('after Redis lost everything, what Postgres has is served, and the loss is 
   expect(heard.at(-1)).toMatch(/\/heard$/);
 }, 60_000);
 
+test('Postgres is not restored beside a Redis in use', async () => {
+  const database = await freshDatabase();
+  try {
+    const env = { ...service.env, DATABASE_URL: database.url };
+    const { code, log } = await petrel(env, 'restore', at('one'), '--no-redis');
+    expect(code).toBe(1);
+    expect(log).toContain('the Redis of REDIS_URL is not empty');
+    await expect(contentOf(database.url)).resolves.toEqual(new Map([['sequences', []]]));
+  } finally {
+    await database.drop();
+  }
+});
+
 test('a backup that was changed is refused', async () => {
   appendFileSync(join(at('one'), 'users.copy.gz'), 'x');
   const { code, log } = await petrel(service.env, 'restore', at('one'));

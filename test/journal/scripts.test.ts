@@ -62,7 +62,6 @@ const calls = {
         after: `${after}-0`,
         hot_ms: hotTtlMs,
         records: records.length,
-        buried: 0,
         versions: [...records, ...states].map(([, version]) => version),
       },
     ),

@@ -46,7 +46,6 @@ const settle: Case = {
     after: '3-0',
     hot_ms: '60000',
     records: '3',
-    buried: '0',
     versions: [`${base}`, `${base}`, `${base}`, `${base}`, `${base}`],
   },
   seeds: [
@@ -146,10 +145,10 @@ export const journalCases: Case[] = [
   settle,
   {
     ...settle,
-    what: 'tombstones are kept for a short while',
-    args: { ...settle.args, hot_ms: '3600000', buried: '1' },
+    what: 'all that may expire stays for the hot time, tombstones too',
+    args: { ...settle.args, hot_ms: '3600000' },
     after: async (client) => {
-      expect(await client.pttl(keys.message(direct, 1))).toBeLessThanOrEqual(limits.hot_ttl_ms_min);
+      expect(await client.pttl(keys.message(direct, 1))).toBeGreaterThan(limits.hot_ttl_ms_min);
       expect(await client.pttl(keys.chat(direct))).toBeGreaterThan(limits.hot_ttl_ms_min);
     },
   },
@@ -193,4 +192,26 @@ export const journalCases: Case[] = [
     answer: ['behind', `${97 * limits.versions_per_incarnation}`],
   }),
   recover('the connection reaches another Redis', { seeds: [before], answer: ['moved'] }, { run: 'third' }),
+  {
+    script: 'partition/raise',
+    what: 'an open partition',
+    keys: at,
+    args: { incarnation: '97' },
+    seeds: [open],
+    answer: ['ok'],
+    changes: ['meta'],
+    after: async (client) =>
+      expect(await client.hmget(at.meta, 'run', 'ver')).toEqual([
+        run,
+        `${97 * limits.versions_per_incarnation}`,
+      ]),
+  },
+  {
+    script: 'partition/raise',
+    what: 'one that went further',
+    keys: at,
+    args: { incarnation: '2' },
+    seeds: [open],
+    answer: ['behind', `${base}`],
+  },
 ];

@@ -6,6 +6,7 @@ import { authCases } from './auth.cases.js';
 import type { Case } from './cases.js';
 import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
+import { historyCases } from './history.cases.js';
 import { idempotencyCases } from './idempotency.cases.js';
 import { journalCases } from './journal.cases.js';
 import { limitCases } from './limits.cases.js';
@@ -45,6 +46,7 @@ const cases: readonly Case[] = [
   ...chatCases,
   ...controlCases,
   ...journalCases,
+  ...historyCases,
   ...limitCases,
   ...presenceCases,
   ...idempotencyCases,

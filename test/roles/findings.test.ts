@@ -8,6 +8,7 @@ const well: Facts = {
   servers: [server],
   journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
   ...{ quarantined: 0, failureDaysAhead: 3, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
+  ...{ postgresLost: null, rewriting: 0 },
   postgres: { connections: 10, connectionsMax: 100 },
 };
 
@@ -44,6 +45,20 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
   ['webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],
   ['connections', { postgres: { connections: 95, connectionsMax: 100 } }, true, /95 of 100/, /POSTGRES_POOL/],
+  [
+    'a Postgres that went back',
+    { postgresLost: { ago: 1_000, transactions: 121 } },
+    false,
+    /went back in time within a week and lost 121 transactions$/,
+    /PetrelPostgresWentBack/,
+  ],
+  [
+    'entities that are written again',
+    { postgresLost: { ago: 1_000, transactions: 121 }, rewriting: 16 },
+    true,
+    /16 partitions are still being written again/,
+    /PetrelPostgresWentBack/,
+  ],
   ['a loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
 ])('%s is told with what to do', (_, change, bad, what, todo) => {
   const [found, ...others] = findingsOf({ ...well, ...change });

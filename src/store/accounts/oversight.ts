@@ -33,12 +33,12 @@ export function createOversight(
   return {
     async suspendBot(id, suspended) {
       await rows.suspendBot(db, id, suspended);
-      await Promise.all([control.refresh('bot', id), webhooks.refresh(id, 0)]);
+      await Promise.all([control.forget('bot', id), webhooks.refresh(id, 0)]);
       await auth.revoke(`bot:${id}`);
     },
     async suspendUser(id, suspended) {
       await rows.suspendUser(db, id, suspended);
-      await control.refresh('user', id);
+      await control.forget('user', id);
       await auth.revoke(`user:${id}`);
     },
     async reserve(username) {

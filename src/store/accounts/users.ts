@@ -83,12 +83,12 @@ export function createUsers(
     tokens: (id) => rows.loadUserTokens(db, id),
     async removeToken(id, which) {
       if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
-      await control.refresh('user', id);
+      await control.forget('user', id);
       await auth.revoke(`user:${id}`);
     },
     async removeTokens(id) {
       if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');
-      await control.refresh('user', id);
+      await control.forget('user', id);
       await auth.revoke(`user:${id}`);
     },
   };

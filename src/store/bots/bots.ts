@@ -178,7 +178,7 @@ export function createBots(
       const row = await rows.replaceBotToken(db, id, owner, made);
       // Ownership may have changed since it was looked at.
       if (!row) return fail('not_bot_owner');
-      await control.refresh('bot', id);
+      await control.forget('bot', id);
       await auth.revoke(`bot:${id}`);
       if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
       // A call that came again answers with what is valid now, to who is the owner now.

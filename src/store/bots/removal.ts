@@ -59,7 +59,7 @@ export function createRemovalFollowing(
       const gone = await loadGone(db, id);
       if (!gone) return;
       if (!revoked) {
-        await control.refresh('bot', id);
+        await control.forget('bot', id);
         await auth.revoke(`bot:${id}`);
       }
       // Its own version asks to drop what waits.

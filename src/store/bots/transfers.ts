@@ -51,7 +51,7 @@ export function createTransfers(
 
   /** What follows the committed change; the sweep does the same for a process that died. */
   async function follow(id: number): Promise<void> {
-    await Promise.all([control.refresh('bot', id), access.refresh(id), webhooks.refresh(id, 0)]);
+    await Promise.all([control.forget('bot', id), access.refresh(id), webhooks.refresh(id, 0)]);
     await auth.revoke(`bot:${id}`);
   }
 

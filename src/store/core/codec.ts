@@ -3,6 +3,7 @@
  * read and write, followed by segments that scripts only move: content, keyboard, and what never changes. A message that
  * is a post ends in the post's id, which the script that makes it adds.
  */
+import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
 
 const packr = new Packr({
@@ -263,3 +264,7 @@ export function messageHeader(bytes: Buffer): MessageHeader {
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }
+
+/** The column of an emoji in Postgres, as scripts spell it: 52 bits of its digest. */
+export const emojiColumn = (emoji: string): number =>
+  Number.parseInt(createHash('sha1').update(emoji).digest('hex').slice(0, 13), 16);

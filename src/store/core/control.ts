@@ -240,6 +240,8 @@ export interface ControlCopies {
   refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
   /** The same of many; records that are absent stay so, and are read back when they are missed. */
   refreshMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
+  /** Takes a copy away, whatever version it has: for what is revoked. It is read back when it is missed. */
+  forget(subject: ControlSubject, id: number): Promise<void>;
   /** Takes the copies of many away, one call a partition: they are read back when they are missed. */
   forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
 }
@@ -303,6 +305,19 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     await Promise.all(ids.map(one));
   }
 
+  async function forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void> {
+    const kind = kinds[subject] as Kind<unknown>;
+    const byPartition = new Map<number, string[]>();
+    for (const id of ids) {
+      const { partition, keys: at } = keysOf(kind, id, 0);
+      byPartition.set(partition, [...(byPartition.get(partition) ?? []), at.record, at.ticket]);
+    }
+    const all = [...byPartition].map(([partition, entries]) =>
+      scripts.call('control/forget', partition, { entries }, {}),
+    );
+    await Promise.all(all);
+  }
+
   return {
     async read(subject, id, other = 0) {
       const kind = kinds[subject] as Kind<unknown>;
@@ -325,17 +340,7 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
       for (let at = 0; at < ids.length; at += refreshesMax)
         await rewrite(kind, ids.slice(at, at + refreshesMax));
     },
-    async forgetMany(subject, ids) {
-      const kind = kinds[subject] as Kind<unknown>;
-      const byPartition = new Map<number, string[]>();
-      for (const id of ids) {
-        const { partition, keys: at } = keysOf(kind, id, 0);
-        byPartition.set(partition, [...(byPartition.get(partition) ?? []), at.record, at.ticket]);
-      }
-      const all = [...byPartition].map(([partition, entries]) =>
-        scripts.call('control/forget', partition, { entries }, {}),
-      );
-      await Promise.all(all);
-    },
+    forget: (subject, id) => forgetMany(subject, [id]),
+    forgetMany,
   };
 }

@@ -146,6 +146,11 @@ export interface Keys {
   nodes(): string;
   /** HASH: what every node of the installation must agree on. In partition 0. */
   installation(): string;
+  /** HASH: how far Postgres has committed, which server it was and its incarnation. In partition 0. One field a shard. */
+  postgres(): string;
+  /** ZSET of lookup values, bot:<id> and user:<id> by time (ms): what was revoked. In partition 0. Bounded by
+   * limits.revocations_kept_max and limits.revocation_age_ms_max. */
+  revoked(): string;
 }
 
 /** Spells keys for an installation of `count` partitions. */
@@ -213,5 +218,7 @@ export function makeKeys(count: number): Keys {
     rings: () => `${at(0)}:rings`,
     nodes: () => `${at(0)}:nodes`,
     installation: () => `${at(0)}:installation`,
+    postgres: () => `${at(0)}:postgres`,
+    revoked: () => `${at(0)}:revoked`,
   };
 }

@@ -1,18 +1,13 @@
 /** What is read back of posts: a record that was missed, what one user has, and lists of reactors that grew short. */
-import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/posts.js';
 import type { Chats } from '../chats/chats.js';
-import { unpack } from '../core/codec.js';
+import { emojiColumn, unpack } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { partitionOfPost, postNumber, sharedChat } from '../core/keys.js';
 import type { PostReaction } from '../core/post_record.js';
-
-/** As the script spells it: 52 bits of the digest. */
-export const emojiColumn = (emoji: string): number =>
-  Number.parseInt(createHash('sha1').update(emoji).digest('hex').slice(0, 13), 16);
 
 export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];

@@ -5,14 +5,14 @@
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/posts.js';
 import type { Chats } from '../chats/chats.js';
-import { pack, unpack } from '../core/codec.js';
+import { emojiColumn, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies, User } from '../core/control.js';
 import { type ChatRef, partitionOfPost, postNumber } from '../core/keys.js';
 import { type PostReaction, readReactions, uuidText } from '../core/post_record.js';
 import { postKeys } from '../core/script_keys.js';
 import type { Repeats } from '../messages/repeats.js';
-import { createPostReadBack, emojiColumn, type ReactionRecord } from './post_cold.js';
+import { createPostReadBack, type ReactionRecord } from './post_cold.js';
 import { createPostCounts, type PostCounts } from './post_counts.js';
 import type { PostIds } from './post_ids.js';
 import type { PostWatches } from './post_watches.js';

@@ -53,6 +53,7 @@ export function createSweep(
       else if (subject === 'name') await chats.refreshName(id);
       else if (subject === 'member_events') await chats.postEvents({ id, user: other });
       else if (subject === 'webhook') await webhooks.refresh(id, other);
+      else if (subject === 'webhook_lost') await webhooks.lost(id);
       else if (subject === 'identity') await identities.refresh(id);
       else if (subject === 'bot_gone') await removal.follow(id);
       else if (subject === 'user_gone') await accounts.follow(id);
@@ -61,8 +62,10 @@ export function createSweep(
       // What the copy says has only another form: nothing is to be forgotten.
       else if (subject.endsWith('_copy'))
         await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
-      else await control.refresh(subject as ControlSubject, id, other);
-      if (subject === 'bot' || subject === 'user') await auth.revoke(`${subject}:${id}`);
+      else if (subject === 'bot' || subject === 'user') {
+        await control.forget(subject, id);
+        await auth.revoke(`${subject}:${id}`);
+      } else await control.refresh(subject as ControlSubject, id, other);
       return true;
     } catch (error) {
       onError(error);

@@ -4,7 +4,13 @@
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { loadWebhook, setWebhook, type WebhookColumns, type WebhookRow } from '../../postgres/webhooks.js';
+import {
+  loadWebhook,
+  nextVersion,
+  setWebhook,
+  type WebhookColumns,
+  type WebhookRow,
+} from '../../postgres/webhooks.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { ControlCopies, SealedWebhook } from '../core/control.js';
 import { makeSigningSecret } from '../core/secrets.js';
@@ -37,6 +43,8 @@ export interface Webhooks {
   removeVersion(bot: number, version: number): Promise<void>;
   /** Null while the bot polls. */
   find(bot: number): Promise<Webhook | null>;
+  /** Has a bot poll whose webhook Postgres no longer has. */
+  lost(bot: number): Promise<void>;
   /** Repeats what follows a committed change; `dropped` is the version that asked to drop what waits, 0 for none. */
   refresh(bot: number, dropped: number): Promise<void>;
 }
@@ -164,6 +172,11 @@ export function createWebhooks(
     async find(bot) {
       const sealed = await control.read('webhook', bot);
       return sealed && opened(bot, sealed);
+    },
+    async lost(bot) {
+      if ((await loadWebhook(db, bot)) !== null) return;
+      const version = String(await nextVersion(db));
+      await switchTo(bot, { version, set: version, active: false, drop: '', mask: '' });
     },
     async refresh(bot, dropped) {
       await control.refresh('webhook', bot);

@@ -1,0 +1,7 @@
+--[[
+@summary What Redis knows of Postgres: how far it has committed, and which server it was.
+@flag    no-writes
+@key     history  {NN}:postgres  HASH
+@ok      fields   raw
+]]
+return ok(redis.call('HGETALL', history_key))

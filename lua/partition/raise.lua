@@ -1,0 +1,17 @@
+--[[
+@summary Goes on under a raised incarnation: whatever was copied from Postgres before is not trusted any more.
+@why     Postgres went back in time, and its records no longer agree with their copies.
+@include partition
+@key     meta         {NN}:meta  HASH  run, ver, hw
+@arg     incarnation  int        registered in Postgres
+@err     behind       highest int
+@repeatable An incarnation is raised once.
+@flag    allow-oom
+]]
+local version = tonumber(redis.call('HGET', meta_key, 'ver') or 0)
+local raised = tonumber(incarnation)
+if incarnation_of(version) > raised then return refuse('behind', ('%.0f'):format(version)) end
+if incarnation_of(version) < raised then
+  redis.call('HSET', meta_key, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation))
+end
+return ok()

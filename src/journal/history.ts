@@ -1,0 +1,281 @@
+/**
+ * Recognises a Postgres that went back in time, and puts right what it makes wrong. Each transaction that changes something raises
+ * a mark, which Redis learns after the commit: a Postgres that has less than Redis knows of has lost what it had committed. It
+ * serves nothing before its revocations are made again, its sequences are past what was handed out, and no copy of its
+ * records is trusted any more.
+ */
+import { ApiError } from '../errors.js';
+import { limits } from '../limits.js';
+import {
+  acceptServer,
+  beginRewrite,
+  type ControlMarks,
+  loadServerState,
+  lockHistory,
+  noteLostTransactions,
+  type RaisedMark,
+  revokeAgain,
+  type ServerState,
+  skipSequences,
+  waitLong,
+} from '../postgres/history.js';
+import {
+  createPool,
+  type Guard,
+  isUnavailable,
+  type Pool,
+  type Queryable,
+  statement,
+} from '../postgres/pool.js';
+import type { RedisServers } from '../redis/connection.js';
+import type { ScriptRunner } from '../redis/scripts.js';
+import type { Keys } from '../store/core/keys.js';
+
+/** What was found and put right. */
+export interface WentBack {
+  readonly transactions: number;
+  readonly revoked: number;
+  readonly incarnation: number;
+}
+
+export interface HistoryOptions {
+  /** Of Postgres: what puts it right has connections of its own. */
+  readonly url: string;
+  readonly keys: Keys;
+  readonly connection: RedisServers;
+  /** Asked for with each call: the runner is made later. */
+  readonly runner: () => ScriptRunner;
+  readonly onWentBack?: (found: WentBack) => void;
+  /** Another server or timeline than before has all that was committed. */
+  readonly onOtherServer?: (before: string, now: string) => void;
+  readonly onError?: (error: Error) => void;
+}
+
+export interface History extends Guard, ControlMarks {
+  /** Looks at connections that stand, each limits.postgres_check_ms. Returns what ends it. */
+  watch(pool: Pool): () => void;
+  /** How many partitions Postgres said to be written again when it was asked last. */
+  rewriting(): number;
+}
+
+/** What Redis knows of Postgres. */
+interface Known {
+  readonly marks: ReadonlyMap<number, number>;
+  readonly id: number;
+  readonly version: number;
+  readonly server: string | null;
+  readonly incarnation: number;
+}
+
+const raiseTriesMax = 5;
+
+const raisePartitions = statement(
+  'history_raise_partitions',
+  `insert into partitions as p (partition, incarnation)
+   select * from unnest($1::int[], $2::int[]) as wanted (partition, incarnation) order by partition
+   on conflict (partition) do update set
+     incarnation = greatest(p.incarnation, excluded.incarnation - 1, (p.flushed_version >> 40)::int) + 1
+   returning partition, incarnation`,
+);
+
+/** Transactions that Redis knows to have been committed and that this server does not have. */
+function lostOf(known: Known, state: ServerState): number {
+  let lost = 0;
+  for (const [shard, mark] of known.marks) lost += Math.max(0, mark - (state.marks.get(shard) ?? 0));
+  return lost;
+}
+
+const wentBack = (known: Known, state: ServerState) =>
+  lostOf(known, state) > 0 || state.incarnation < known.incarnation;
+
+export function createHistory(options: HistoryOptions): History {
+  const { url, keys, connection, runner, onWentBack, onOtherServer, onError } = options;
+  const at = { history: keys.postgres(), revoked: keys.revoked() };
+  /** Marks that Redis did not take yet, by shard. */
+  const waiting = new Map<number, RaisedMark>();
+  let putting: Promise<void> | undefined;
+  let rewriting = 0;
+
+  async function read(): Promise<Known> {
+    const { fields } = await runner().call('history/read', 0, { history: at.history }, {});
+    const list = (fields as Buffer[]).map(String);
+    const of = new Map(list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1] ?? ''] as const] : [])));
+    const marks = [...of].flatMap(([name, value]) =>
+      name.startsWith('mark:') ? [[Number(name.slice(5)), Number(value)] as const] : [],
+    );
+    const number = (name: string) => Number(of.get(name) ?? 0);
+    return {
+      marks: new Map(marks),
+      id: number('id'),
+      version: number('version'),
+      server: of.get('server') ?? null,
+      incarnation: number('incarnation'),
+    };
+  }
+
+  async function readRevoked(): Promise<string[]> {
+    const all: string[] = [];
+    for (;;) {
+      const { revoked } = await runner().call(
+        'history/read_revoked',
+        0,
+        { revoked: at.revoked },
+        { from: all.length, count: limits.revocations_page_max },
+      );
+      all.push(...revoked);
+      if (revoked.length < limits.revocations_page_max) return all;
+    }
+  }
+
+  /** No copy that was made before is trusted, and sequences in Redis skip what may have been lost. */
+  async function raisePartition(own: Queryable, partition: number): Promise<void> {
+    const meta = { meta: keys.meta(partition) };
+    let highest = Number((await connection.at(partition)?.client.hget(meta.meta, 'ver')) ?? 0);
+    for (let tries = 0; tries < raiseTriesMax; tries++) {
+      const wanted = Math.floor(highest / limits.versions_per_incarnation) + 1;
+      const [row] = (await own.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]])).rows;
+      const raised = { incarnation: row?.incarnation ?? wanted };
+      const result = await runner().call('partition/raise', partition, meta, raised);
+      if (result.status === 'ok') return;
+      highest = result.highest;
+    }
+    throw new ApiError('unavailable', { retry_after: 1 });
+  }
+
+  /** What must be done before anything is read from this Postgres. Each step may be repeated. */
+  async function putRight(own: Pool, known: Known, lost: number): Promise<number> {
+    const revoked = await readRevoked();
+    const forgotten = await own.transaction(async (tx) => {
+      await tx.query(waitLong);
+      await skipSequences(tx, known.id, known.version);
+      let again = 0;
+      for (let from = 0; from < revoked.length; from += limits.revocations_page_max)
+        again += await revokeAgain(tx, revoked.slice(from, from + limits.revocations_page_max));
+      await tx.query(beginRewrite, [keys.partitions.count]);
+      await noteLostTransactions(tx, lost, again);
+      return again;
+    });
+    for (let partition = 0; partition < keys.partitions.count; partition++)
+      await raisePartition(own, partition);
+    return forgotten;
+  }
+
+  /** One process does it at a time; one that waited finds it done. */
+  async function recover(found: string): Promise<void> {
+    const own = createPool({ url, max: 2, name: 'recovery', onError: (error) => onError?.(error) });
+    try {
+      const done = await own.transaction(async (lock): Promise<WentBack | null> => {
+        await lock.query(waitLong);
+        await lock.query(lockHistory);
+        const known = await read();
+        const state = await loadServerState(lock);
+        // The server changed again meanwhile: whoever connects next looks at it.
+        if (state.server !== found) throw new ApiError('unavailable', { retry_after: 1 });
+        if (!wentBack(known, state)) return null;
+        const transactions = lostOf(known, state);
+        const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
+        const revoked = await putRight(own, known, transactions);
+        await acceptServer(lock, known.marks, incarnation);
+        return { transactions, revoked, incarnation };
+      });
+      if (done) onWentBack?.(done);
+    } finally {
+      await own.close();
+    }
+  }
+
+  /** Calls that meet the same loss share the work. */
+  function recoverOnce(found: string): Promise<void> {
+    putting ??= recover(found).finally(() => {
+      putting = undefined;
+    });
+    return putting;
+  }
+
+  async function meet(known: Known, state: ServerState): Promise<void> {
+    if (known.server === state.history && known.incarnation === state.incarnation) return;
+    const { before } = await runner().call(
+      'history/meet',
+      0,
+      { history: at.history },
+      { server: state.history, incarnation: state.incarnation },
+    );
+    if (before !== null && before !== state.history) onOtherServer?.(before, state.history);
+  }
+
+  async function admit(session: Queryable, tries = 0): Promise<string> {
+    // Redis first: what Postgres commits meanwhile is no loss.
+    const known = await read();
+    const state = await loadServerState(session);
+    if (state.standby || tries > raiseTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
+    if (wentBack(known, state)) {
+      await recoverOnce(state.server);
+      return admit(session, tries + 1);
+    }
+    rewriting = state.rewriting;
+    await meet(known, state);
+    return state.server;
+  }
+
+  async function send(mark: RaisedMark): Promise<void> {
+    await runner().call('history/note', 0, at, {
+      shard: mark.shard,
+      mark: mark.raised,
+      id: mark.last_id,
+      version: mark.last_version,
+      changes: mark.revocations.split('\n').filter(Boolean),
+    });
+  }
+
+  /** Bounded by the shards: of those that wait for Redis, the newest mark of each stays, with the revocations of all. */
+  function keep(mark: RaisedMark): void {
+    const before = waiting.get(mark.shard);
+    const newest = before && before.raised > mark.raised ? before : mark;
+    waiting.set(mark.shard, { ...newest, revocations: `${before?.revocations ?? ''}${mark.revocations}` });
+  }
+
+  async function sendOrKeep(mark: RaisedMark): Promise<void> {
+    try {
+      await send(mark);
+    } catch (error) {
+      // The change is committed: that Redis is away for now does not undo it.
+      keep(mark);
+      onError?.(error as Error);
+    }
+  }
+
+  async function sendWaiting(): Promise<void> {
+    const all = [...waiting.values()];
+    waiting.clear();
+    await Promise.all(all.map(sendOrKeep));
+  }
+
+  return {
+    async admit(session) {
+      try {
+        return await admit(session);
+      } catch (error) {
+        // A connection that is not admitted counts as one that could not be opened.
+        if (error instanceof ApiError || isUnavailable(error))
+          throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
+        throw error;
+      }
+    },
+    async note(raised) {
+      await Promise.all(raised.map(sendOrKeep));
+    },
+    watch(pool) {
+      let looking = false;
+      const timer = setInterval(async () => {
+        if (looking) return;
+        looking = true;
+        // What fails here fails for those who call as well.
+        await Promise.allSettled([pool.recheck(), sendWaiting()]);
+        looking = false;
+      }, limits.postgres_check_ms);
+      timer.unref();
+      return () => clearInterval(timer);
+    },
+    rewriting: () => rewriting,
+  };
+}

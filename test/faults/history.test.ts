@@ -1,0 +1,405 @@
+/** Postgres goes back in time: revoked tokens stay dead, no id comes twice, and what Redis holds reaches Postgres again. */
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { startPostgres } from '../../src/local/postgres.js';
+import { freePort, type LocalServer } from '../../src/local/processes.js';
+import { openMasters } from '../support/cluster.js';
+import { petrel } from '../support/command.js';
+import { nothingWrong } from '../support/ledger.js';
+import { temporaryFolder } from '../support/servers.js';
+import {
+  type Answer,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
+import { compareStores, drained } from './compare.js';
+import { patienceMs } from './report.js';
+import { createWorld, eventually, type World } from './world.js';
+
+/** One address behind which servers change, as behind a virtual address or a name. */
+async function openAddress() {
+  const sockets = new Set<Socket>();
+  let target = 0;
+  const server = createServer((near) => {
+    const far = connect(target, '127.0.0.1');
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(one);
+      one.setNoDelay(true);
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+    }
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    port,
+    point(to: number) {
+      target = to;
+      for (const socket of sockets) socket.destroy();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const copyFolder = (from: string, to: string) => {
+  const { status, stderr } = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+};
+
+async function ask<R>(url: string, text: string): Promise<R[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(text)).rows as R[];
+  } finally {
+    await client.end();
+  }
+}
+
+/** A database server that can be put back to a moment, in two ways. */
+interface TimeMachine {
+  readonly url: string;
+  /** This is the moment. */
+  mark(): Promise<void>;
+  goBack(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The data folder is copied while the server rests, and put back later: same timeline, same system identifier. */
+async function copied(): Promise<TimeMachine> {
+  const address = await openAddress();
+  const dir = temporaryFolder();
+  const options = { dir: join(dir, 'postgres'), port: await freePort(), durable: false, detached: false };
+  const data = join(options.dir, 'data');
+  let server = await startPostgres(options);
+  address.point(options.port);
+  return {
+    url: server.url.replace(/:\d+\//, `:${address.port}/`),
+    async mark() {
+      await server.stop();
+      copyFolder(data, `${data}.then`);
+      server = await startPostgres(options);
+    },
+    async goBack() {
+      process.kill(server.pid, 'SIGQUIT');
+      await server.exited;
+      await rm(data, { recursive: true });
+      copyFolder(`${data}.then`, data);
+      server = await startPostgres(options);
+    },
+    async close() {
+      await server.stop();
+      await address.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+const makeStandby = (data: string, primary: URL) => {
+  const { username, password, port } = primary;
+  const conninfo = `host=127.0.0.1 port=${port} user=${username} password=${password}`;
+  const settings = `primary_conninfo = '${conninfo}'\nwal_retrieve_retry_interval = 100\n`;
+  appendFileSync(join(data, 'postgresql.auto.conf'), settings);
+  writeFileSync(join(data, 'standby.signal'), '');
+};
+
+/** A standby that follows until `mark`, or with `follows` until the end, and is then promoted: another timeline. */
+async function promoted(follows = false): Promise<TimeMachine> {
+  const address = await openAddress();
+  const dir = temporaryFolder();
+  const options = { dir: join(dir, 'primary'), port: await freePort(), durable: false, detached: false };
+  const second = { ...options, dir: join(dir, 'standby'), port: await freePort() };
+  let primary = await startPostgres(options);
+  let standby: Promise<LocalServer> | undefined;
+  address.point(options.port);
+  const secondUrl = primary.url.replace(/:\d+\//, `:${second.port}/`);
+  const lsn = async (url: string, call: string) =>
+    (await ask<{ at: string }>(url, `select ${call}::text as at`))[0]?.at;
+  const caughtUp = () =>
+    eventually(
+      'the standby has all',
+      async () =>
+        (await lsn(secondUrl, 'pg_last_wal_replay_lsn()')) ===
+        (await lsn(primary.url, 'pg_current_wal_insert_lsn()')),
+    );
+  return {
+    url: primary.url.replace(/:\d+\//, `:${address.port}/`),
+    async mark() {
+      await primary.stop();
+      copyFolder(options.dir, second.dir);
+      makeStandby(join(second.dir, 'data'), new URL(primary.url));
+      primary = await startPostgres(options);
+      // It counts as started once it is promoted.
+      standby = startPostgres(second);
+      standby.catch(() => undefined);
+      await eventually('the standby answers', () =>
+        lsn(secondUrl, 'pg_last_wal_replay_lsn()').then(Boolean, () => false),
+      );
+      if (follows) return;
+      await ask(secondUrl, "alter system set primary_conninfo = ''");
+      await ask(secondUrl, 'select pg_reload_conf()');
+      const receivers = 'select count(*)::int as n from pg_stat_wal_receiver';
+      await eventually(
+        'it follows no more',
+        async () => (await ask<{ n: number }>(secondUrl, receivers))[0]?.n === 0,
+      );
+    },
+    async goBack() {
+      if (follows) await caughtUp();
+      process.kill(primary.pid, 'SIGQUIT');
+      await primary.exited;
+      await ask(secondUrl, 'select pg_promote(true, 30)');
+      await standby;
+      address.point(second.port);
+    },
+    async close() {
+      await (await standby)?.stop();
+      await primary.stop();
+      await address.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+let service: Service;
+let machine: TimeMachine;
+let owner: TestUser;
+let world: World;
+
+async function begin(made: Promise<TimeMachine>): Promise<void> {
+  machine = await made;
+  service = await startService({
+    fronts: 2,
+    database: { url: machine.url, drop: () => machine.close() },
+    extraEnv: { PARTITIONS: '16', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' },
+  });
+  owner = await service.newUser('owner');
+  world = await createWorld(service);
+  world.poll((round) => round % 2);
+}
+
+afterEach(async () => {
+  await world?.stop();
+  await service?.stop();
+});
+
+const load = (count: number) => world.load({ count, front: (lane, tries) => (lane + tries) % 2, restMs: 5 });
+
+/** Whether both fronts accept a token of a bot. */
+const works = async (token: string) => {
+  const answers = await Promise.all([0, 1].map((front) => service.bot(token, 'getMe', {}, front)));
+  for (const { status } of answers) expect([200, 401]).toContain(status);
+  return answers.map(({ status }) => status === 200);
+};
+const nowhere = [false, false];
+const everywhere = [true, true];
+
+const admin = (path: string, verb = 'POST') =>
+  resultOf(service.app({ token: service.adminToken }, verb, path, {}));
+
+/** Bots of fresh owners, so that no bound of an owner is met. */
+async function makeBots(count: number): Promise<TestBot[]> {
+  const made: TestBot[] = [];
+  for (let i = 0; i < count; i += 10) {
+    const user = await service.newUser('maker');
+    made.push(...(await Promise.all(Array.from({ length: 10 }, () => service.newBot(user, 'made')))));
+  }
+  return made;
+}
+
+const send = async (bot: TestBot, user: TestUser, text: string): Promise<number> =>
+  (await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text }))).message_id;
+
+/** A list, or the first page of one. */
+async function listOf(answer: Promise<Answer>) {
+  const found = await resultOf(answer);
+  return Array.isArray(found) ? found : found.items;
+}
+
+/** Everything that is in Postgres leaves Redis, as at the end of the hot time. */
+async function endHotTime(): Promise<void> {
+  for (const master of openMasters(service.redis)) {
+    for await (const keys of master.scanStream({ count: 1_000 })) {
+      const hot = (keys as string[]).filter((key) => /\}:(msg|chat|post|acted):/.test(key));
+      if (hot.length > 0) await Promise.all(hot.map((key) => master.del(key)));
+    }
+    master.disconnect();
+  }
+}
+
+const rewritten = () =>
+  eventually('all is written again', async () => {
+    const rows = await ask<{ n: number }>(
+      machine.url,
+      'select count(*)::int as n from partitions where rewrite_after is not null',
+    );
+    return rows[0]?.n === 0;
+  });
+
+/** Control operations are served again. */
+const serving = () =>
+  eventually(
+    'control operations are served',
+    async () =>
+      (await service.app(owner, 'PATCH', '/api/me', { language_code: 'en' }).catch(() => null))?.status ===
+      200,
+    60_000,
+  );
+
+/** What is done before the moment and after it, and must hold once Postgres went back to the moment. */
+async function goBackUnderLoad(): Promise<void> {
+  const [bot, hooked, suspended, person] = await Promise.all([
+    service.newBot(owner, 'renewed'),
+    service.newBot(owner, 'hooked'),
+    service.newBot(owner, 'suspended'),
+    service.newUser('person'),
+  ]);
+  const mine = await resultOf(service.app(person, 'POST', '/api/me/tokens', { name: 'lost phone' }));
+  await service.openChat(person, bot);
+  const channel = (
+    await resultOf(service.app(owner, 'POST', '/api/chats', { type: 'channel', title: 'news' }))
+  ).id;
+  const post = async (text: string) => {
+    const { message_id } = await resultOf(
+      service.app(owner, 'POST', `/api/chats/${channel}/messages`, { text }),
+    );
+    const posts = await listOf(service.app(owner, 'GET', `/api/chats/${channel}/posts`));
+    return posts.find((each: { message_id: number }) => each.message_id === message_id).id as number;
+  };
+  const react = (verb: string, id: number, emoji: string) =>
+    resultOf(service.app(person, verb, `/api/posts/${id}/reactions`, { emoji }));
+  const [liked, unliked] = [await post('liked'), await post('unliked')];
+  await react('POST', unliked, '👍');
+  const early = [await send(bot, person, 'stays'), await send(bot, person, 'is deleted later')];
+  await load(100);
+  await drained(service);
+  await machine.mark();
+  await serving();
+
+  // All of this is lost with Postgres.
+  await load(100);
+  const renewed = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
+  await resultOf(service.app(person, 'DELETE', '/api/me/tokens', { name: 'lost phone' }));
+  await admin(`/api/admin/bots/${suspended.id}/suspension`);
+  await resultOf(service.bot(hooked, 'setWebhook', { url: 'https://127.0.0.1:8443/lost' }));
+  expect((await service.bot(hooked, 'getUpdates')).status).toBe(409);
+  const lost = await makeBots(60);
+  const late = [await send(renewed, person, 'is kept'), await send(renewed, person, 'is deleted at once')];
+  for (const message_id of [early[1], late[1]])
+    await resultOf(service.bot(renewed, 'deleteMessage', { chat_id: person.id, message_id }));
+  await react('POST', liked, '🔥');
+  await react('DELETE', unliked, '👍');
+  const fresh = await post('fresh');
+  await react('POST', fresh, '👍');
+  expect(await works(bot.token)).toEqual(nowhere);
+  expect(await works(suspended.token)).toEqual(nowhere);
+  await load(100);
+  await drained(service);
+  await machine.goBack();
+  await serving();
+
+  expect(await works(bot.token), 'a replaced token').toEqual(nowhere);
+  expect(await works(suspended.token), 'the token of a suspended bot').toEqual(nowhere);
+  expect((await service.app(mine, 'GET', '/api/me')).status, 'a revoked token of a person').toBe(401);
+  expect((await service.app(person, 'GET', '/api/me')).status).toBe(200);
+  for (const each of lost.slice(0, 5)) expect(await works(each.token), 'a lost bot').toEqual(nowhere);
+  const given = new Set([...lost, bot, suspended].map(({ id }) => id));
+  const made = await makeBots(80);
+  expect(made.filter(({ id }) => given.has(id))).toEqual([]);
+
+  // Revocation works at once, and what it gives works.
+  const again = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
+  expect(await works(again.token)).toEqual(everywhere);
+  const last = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
+  expect(await works(again.token)).toEqual(nowhere);
+  expect(await works(bot.token)).toEqual(nowhere);
+  expect(await works(last.token)).toEqual(everywhere);
+
+  await load(100);
+  await rewritten();
+  const polls = async () => (await service.bot(hooked, 'getUpdates')).status === 200;
+  await eventually('a bot polls whose webhook was lost', polls, 60_000);
+  await drained(service);
+  expect((await compareStores(service)).differences).toEqual([]);
+  await endHotTime();
+  const sent = await send(last, person, 'after');
+  expect(sent).toBeGreaterThan(late[1] as number);
+  const kept = await listOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+  expect(kept.map(({ text }: { text: string }) => text)).toEqual(['after', 'is kept', 'stays', '/start']);
+  const shown = async (id: number) => {
+    const { reactions } = await resultOf(service.app(person, 'GET', `/api/posts/${id}`));
+    return reactions.map(({ emoji, count, user_ids }: Record<string, unknown>) => [
+      emoji,
+      count,
+      (user_ids as []).length,
+    ]);
+  };
+  expect(await shown(liked)).toEqual([['🔥', 1, 1]]);
+  expect(await shown(unliked)).toEqual([]);
+  expect(await shown(fresh)).toEqual([['👍', 1, 1]]);
+  expect(await world.settled()).toMatchObject(nothingWrong);
+  const { out } = await petrel(service.env, 'doctor');
+  expect(out).toMatch(/Postgres went back in time within a week and lost \d+ transactions/);
+}
+
+test(
+  'Postgres is put back to a copy of its data',
+  async () => {
+    await begin(copied());
+    await goBackUnderLoad();
+  },
+  patienceMs,
+);
+
+test(
+  'a standby that lagged is promoted',
+  async () => {
+    await begin(promoted());
+    await goBackUnderLoad();
+  },
+  patienceMs,
+);
+
+test(
+  'a standby that lost nothing is promoted, and nothing is raised',
+  async () => {
+    await begin(promoted(true));
+    const bot = await service.newBot(owner, 'stays');
+    await machine.mark();
+    await serving();
+    await load(100);
+    const renewed = await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
+    await drained(service);
+    await machine.goBack();
+    await serving();
+    expect(await works(bot.token)).toEqual(nowhere);
+    expect(await works(renewed.token)).toEqual(everywhere);
+    await load(100);
+    expect(await world.settled()).toMatchObject(nothingWrong);
+    await drained(service);
+    expect((await compareStores(service)).differences).toEqual([]);
+    const { out } = await petrel(service.env, 'doctor');
+    expect(out).not.toContain('went back');
+    const logs = [...service.fronts, service.flush, service.deliver].map(({ log }) => log()).join('');
+    expect(logs).toContain('Postgres is another server than before, and has all that was committed');
+  },
+  patienceMs,
+);
