@@ -172,7 +172,12 @@ export const limits = {
   json_values_max: 10_000,
   /** of one JSON text, a whole body included */
   json_text_values_max: 11_000,
+  /** of all requests of a front together: a quarter of its memory, but between these */
+  bodies_bytes_min: 128 * 1024 * 1024,
   bodies_bytes_max: 1024 * 1024 * 1024,
+  /** of requests without a good token, from all addresses together and from one */
+  strangers_bodies_bytes_max: 32 * 1024 * 1024,
+  stranger_bodies_bytes_max: 8 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
   body_idle_ms_max: 30_000,
 
@@ -253,6 +258,9 @@ export const limits = {
   leak_keys_interval_ms_min: 30_000,
   guess_memory_max: 10_000,
   guess_questions_max: 4,
+  /** of unknown tokens for one slowed address: at once, and after how long another one */
+  guess_look_ups_max: 10,
+  guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
   blocked_look_ms: 4_000,
   ring_age_ms_max: 15_000,
@@ -330,6 +338,11 @@ assert(limits.picture_bytes_max <= limits.upload_bytes_max, 'a picture is an upl
 assert(
   limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
   'several uploads must fit beside each other',
+);
+assert(limits.upload_bytes_max <= limits.bodies_bytes_min / 2, 'an upload must fit in the smallest room');
+assert(
+  limits.leak_body_bytes_max <= limits.stranger_bodies_bytes_max,
+  'a partner, who has no token, must be able to report leaks',
 );
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(

@@ -45,9 +45,11 @@ export interface CallersOptions {
   readonly provider: TokenProvider | undefined;
   /** Answers a token that is not valid: `unauthorized`, or `too_many_requests` where too many were tried. */
   readonly refuse: (request: ApiRequest, token: string) => Promise<never>;
+  /** Before a token is looked up. Error: `too_many_requests` where it may not be. */
+  readonly check: (request: ApiRequest, token: string) => void;
 }
 
-export function createCallers({ auth, adminToken, provider, refuse }: CallersOptions): Callers {
+export function createCallers({ auth, adminToken, provider, refuse, check }: CallersOptions): Callers {
   const personOf = (token: string, known = false) =>
     provider?.takes(token) ? provider.person(token, known) : auth.user(token);
 
@@ -59,7 +61,9 @@ export function createCallers({ auth, adminToken, provider, refuse }: CallersOpt
     person(request) {
       const token = bearer(request);
       // What a provider signed once is no guess.
-      const refused = () => (provider?.takes(token) ? fail('unauthorized') : refuse(request, token));
+      const isExternal = provider?.takes(token) ?? false;
+      const refused = () => (isExternal ? fail('unauthorized') : refuse(request, token));
+      if (!isExternal) check(request, token);
       const found = personOf(token);
       if (found instanceof Promise) return found.then((user) => user ?? refused());
       return found ?? refused();

@@ -43,6 +43,16 @@ export interface DispatchOptions {
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
 
+export interface Dispatch {
+  readonly handle: RequestHandler;
+  /**
+   * Decides by the head of a request whether its body is taken: true for a caller with a good token, false for a call that needs none.
+   * Throws or rejects with the answer to everybody else. The token is looked at again when the body is complete, since it may have been
+   * revoked by then.
+   */
+  readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
+}
+
 function envelope(result: unknown): string {
   if (result instanceof Prepared) return result.envelope;
   if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
@@ -62,6 +72,11 @@ function refuse(request: ApiRequest, error: unknown): void {
 function refused(error: unknown): Outcome {
   if (!(error instanceof ApiError)) throw error;
   return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };
+}
+
+/** Of a bot's call. Error: `method_not_allowed`. */
+function checkVerb({ method }: ApiRequest): void {
+  if (method !== 'GET' && method !== 'POST') fail('method_not_allowed');
 }
 
 /** Splits `/bot<token>/<method>`. Clients may write the colon of the token as %3A. */
@@ -109,7 +124,7 @@ export function createDispatch({
   trustedProxies = [],
   onResult,
   own,
-}: DispatchOptions): RequestHandler {
+}: DispatchOptions): Dispatch {
   const clientAddress = createClientAddress(trustedProxies);
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
@@ -120,7 +135,28 @@ export function createDispatch({
     return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
   }
 
-  const callers = createCallers({ auth: store.auth, adminToken, provider, refuse: refuseToken });
+  /** Refuses an address that is slowed before anything is looked up for it, but not a token that this node knows. */
+  function checkGuesser(request: ApiRequest, token: string): void {
+    if (!store.guesses.slowing || store.auth.remembers(token)) return;
+    const wait = store.guesses.refused(clientAddress(request), token);
+    if (wait > 0) fail('too_many_requests', { retry_after: wait });
+  }
+
+  const callers = createCallers({
+    auth: store.auth,
+    adminToken,
+    provider,
+    refuse: refuseToken,
+    check: checkGuesser,
+  });
+
+  /** The bot of a token. Errors: `unauthorized`, `too_many_requests`. */
+  function botOf(request: ApiRequest, token: string): KnownBot | Promise<KnownBot> {
+    checkGuesser(request, token);
+    const bot = store.auth.bot(token);
+    if (bot instanceof Promise) return bot.then((found) => found ?? refuseToken(request, token));
+    return bot ?? refuseToken(request, token);
+  }
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
@@ -153,12 +189,12 @@ export function createDispatch({
 
   /** What is in memory is answered in the same turn: no promise is made for it. */
   function callBot(request: ApiRequest): void | Promise<void> {
-    if (request.method !== 'GET' && request.method !== 'POST') return fail('method_not_allowed');
+    checkVerb(request);
     const { token, name } = splitBotPath(request.path);
-    const bot = store.auth.bot(token);
-    if (bot instanceof Promise)
-      return bot.then((found) => (found ? callKnown(request, found, name) : refuseToken(request, token)));
-    return bot ? callKnown(request, bot, name) : refuseToken(request, token);
+    const bot = botOf(request, token);
+    return bot instanceof Promise
+      ? bot.then((found) => callKnown(request, found, name))
+      : callKnown(request, bot, name);
   }
 
   function callKnown(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
@@ -280,18 +316,19 @@ export function createDispatch({
   async function callFile(request: ApiRequest): Promise<void> {
     const { token, name } = splitBotPath(request.path.slice('/file'.length));
     request.called = 'file';
-    const bot = (await store.auth.bot(token)) ?? (await refuseToken(request, token));
+    const bot = await botOf(request, token);
     request.calledBy = bot.id;
     if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
     await downloads.send(request, fileAtPath(files, name), bot.id);
   }
 
-  function callApplication(request: ApiRequest): void | Promise<void> {
+  function matchOf(request: ApiRequest): Match {
     const match = find(request.method === 'HEAD' ? 'GET' : request.method, request.path);
     if (match === null) return fail('not_found');
-    if (match === 'other_verb') return fail('method_not_allowed');
-    return callEndpoint(request, match);
+    return match === 'other_verb' ? fail('method_not_allowed') : match;
   }
+
+  const callApplication: RequestHandler = (request) => callEndpoint(request, matchOf(request));
 
   const count = store.fairUse?.request;
 
@@ -301,16 +338,44 @@ export function createDispatch({
     return path.startsWith('/api/') ? callApplication : undefined;
   }
 
-  return (request) => {
+  function handle(request: ApiRequest): void | Promise<void> {
     const { path } = request;
-    const handle = handlerOf(path);
-    if (handle !== undefined)
-      return count === undefined
-        ? handle(request)
-        : count(clientAddress(request)).then(() => handle(request));
+    const handler = handlerOf(path);
+    if (handler !== undefined)
+      // What has a body was counted when it was admitted.
+      return count === undefined || request.body.length > 0
+        ? handler(request)
+        : count(clientAddress(request)).then(() => handler(request));
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
     if (answer === undefined) return fail('not_found');
     request.called = path;
     return answer(request);
-  };
+  }
+
+  function admitKnown(request: ApiRequest): boolean | Promise<boolean> {
+    const { path } = request;
+    if (path.startsWith('/api/')) {
+      const { endpoint } = matchOf(request);
+      request.called = endpoint.path;
+      if (endpoint.caller === 'partner') return leakKeys === null ? fail('not_found') : false;
+      const caller = callerOf(request, endpoint);
+      return caller instanceof Promise ? caller.then(() => true) : true;
+    }
+    if (path.startsWith('/bot')) checkVerb(request);
+    const bot = botOf(
+      request,
+      splitBotPath(path.startsWith('/file') ? path.slice('/file'.length) : path).token,
+    );
+    return bot instanceof Promise ? bot.then(() => true) : true;
+  }
+
+  function admit(request: ApiRequest): boolean | Promise<boolean> {
+    const { path } = request;
+    if (handlerOf(path) === undefined) return Object.hasOwn(own, path) ? false : fail('not_found');
+    return count === undefined
+      ? admitKnown(request)
+      : count(clientAddress(request)).then(() => admitKnown(request));
+  }
+
+  return { handle, admit };
 }

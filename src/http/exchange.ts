@@ -67,6 +67,10 @@ export class Exchange extends Head implements ApiRequest {
   private stream: ReplyStream | undefined;
   private download: StreamReply | undefined;
   private incoming: BodyBuffer | undefined;
+  /** True while nobody knows yet whether the body may be taken. */
+  private admitting = false;
+  /** The body came to its end meanwhile. */
+  private complete = false;
 
   constructor(
     context: ExchangeContext,
@@ -171,21 +175,53 @@ export class Exchange extends Head implements ApiRequest {
     // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
-      const incoming = new BodyBuffer(bytesMax, this.context.bodies);
+      const { bodies, clientAddress } = this.context;
+      const incoming = new BodyBuffer(bytesMax, bodies, () => clientAddress(this));
       this.incoming = incoming;
-      this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
+      if (this.admit(incoming))
+        this.response.onData((chunk, isLast) => this.receive(incoming, chunk, isLast));
     }
+  }
+
+  /** Asks by the head whether the body is taken; false when it was refused. What arrives meanwhile is a stranger's. */
+  private admit(incoming: BodyBuffer): boolean {
+    try {
+      const known = this.context.admit?.(this) ?? true;
+      if (!(known instanceof Promise)) {
+        if (known) incoming.recognise();
+        return true;
+      }
+      this.admitting = true;
+      known.then(
+        (found) => this.admitted(incoming, found),
+        (error: unknown) => this.fail(error),
+      );
+      return true;
+    } catch (error) {
+      this.fail(error);
+      return false;
+    }
+  }
+
+  private admitted(incoming: BodyBuffer, known: boolean): void {
+    this.admitting = false;
+    if (this.stage !== 'owed') return;
+    if (known) incoming.recognise();
+    if (!this.complete) return;
+    this.body = incoming.take();
+    this.run();
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {
     if (this.stage !== 'owed') return;
-    const added = incoming.add(chunk);
+    const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
       // Only a chunked body comes here. It is skipped to its end if that is near, as with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
-    } else if (isLast) {
+    } else if (isLast && this.admitting) this.complete = true;
+    else if (isLast) {
       this.body = incoming.take();
       this.corked = true;
       this.run();

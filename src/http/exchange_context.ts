@@ -20,8 +20,18 @@ export interface RequestListener {
   over(call: string, status: number, ms: number, weight: number): void;
 }
 
+/**
+ * Looks at the head of a request before any of its body is taken. True for a caller with a good token, false for a call that needs
+ * none. Throws or rejects with the answer to any other.
+ */
+export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
+
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
+  /** See `ListenOptions.admit`. */
+  readonly admit: Admit | undefined;
+  /** The address that the bodies of a request are counted by. */
+  readonly clientAddress: (request: ApiRequest) => string;
   /** What a body of more than the usual bytes, or of unknown length, may hold. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
   /** Called with what a handler threw and should not have; never with anything of the request but the name that the access log

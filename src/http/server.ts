@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiRequest, RequestHandler } from '../api/request.js';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
+import { BodyRoom, bodyRoomBytes } from './body.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';
-import type { AccessListener, ExchangeContext, RequestListener } from './exchange_context.js';
+import type { AccessListener, Admit, ExchangeContext, RequestListener } from './exchange_context.js';
 import type { SignedBodies } from './head.js';
 
 export interface ListenOptions {
@@ -17,7 +18,11 @@ export interface ListenOptions {
   /** Lets other processes of this machine that ask for the same listen on this port too. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
-  /** What the bodies of all requests together may hold; `limits.bodies_bytes_max` if absent. */
+  /** Decides by the head whether a body is taken; without it every body is. */
+  readonly admit?: Admit;
+  /** By which the bodies of one client are bounded; the address of the peer if absent. */
+  readonly clientAddress?: ExchangeContext['clientAddress'];
+  /** What the bodies of all requests together may hold; see `bodyRoomBytes`. */
   readonly bodiesBytesMax?: number;
   /** What a body of more than the usual bytes, or of unknown length, may hold; the usual ones if absent. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
@@ -180,7 +185,9 @@ class Server implements HttpServer {
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {
-    bodies: { bytesMax: options.bodiesBytesMax ?? limits.bodies_bytes_max, bytes: 0 },
+    bodies: new BodyRoom(options.bodiesBytesMax ?? bodyRoomBytes()),
+    admit: options.admit,
+    clientAddress: options.clientAddress ?? (({ remoteAddress }) => remoteAddress),
     bodyBound: options.bodyBound ?? ((_verb, _path, usual) => usual),
     onFault: options.onFault,
     signed: options.signed,

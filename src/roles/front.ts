@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawBodyBound } from '../api/body_bounds.js';
-import { createTrust } from '../api/client_address.js';
+import { createClientAddress, createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import type { RequestHandler } from '../api/request.js';
@@ -143,7 +143,7 @@ export async function startFront(backends: Backends): Promise<Role> {
     own,
   });
   const handler: RequestHandler = (request) =>
-    leaving && request.handover ? fail('leaving') : dispatch(request);
+    leaving && request.handover ? fail('leaving') : dispatch.handle(request);
   const traced = traces ? tracedRequests(traces, handler, meter) : { handler, meter };
   const server = await listen({
     engine,
@@ -151,6 +151,8 @@ export async function startFront(backends: Backends): Promise<Role> {
     port: config.PORT,
     shared: config.SHARE_PORT,
     bodyBound: rawBodyBound(),
+    admit: dispatch.admit,
+    clientAddress: createClientAddress(config.TRUSTED_PROXIES),
     handler: traced.handler,
     signed: {
       path: leakReportPath,

@@ -1,7 +1,9 @@
-/** What all request bodies together may hold: anybody can send them, without a token. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+/** What request bodies may hold: all together, those of one address, and those of callers without a token. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiError } from '../../src/errors.js';
+import { bodyRoomBytes } from '../../src/http/body.js';
 import { limits } from '../../src/limits.js';
-import { type Fixture, headOf, RawClient, start } from './fixture.js';
+import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
 
 const mebibyte = 1024 * 1024;
 let fixture: Fixture;
@@ -21,9 +23,13 @@ const upload = 'Content-Type: multipart/form-data; boundary=b';
 
 /** Sends so much of a longer body. */
 async function begin(bytes: number, length: number, ...headers: string[]): Promise<RawClient> {
-  const client = new RawClient(fixture.port);
+  return beginAt(fixture.port, '/x', bytes, length, ...headers);
+}
+
+async function beginAt(port: number, path: string, bytes: number, length: number, ...headers: string[]) {
+  const client = new RawClient(port);
   clients.push(client);
-  await client.send(headOf('POST /x', `Content-Length: ${length}`, ...headers));
+  await client.send(headOf(`POST ${path}`, `Content-Length: ${length}`, ...headers));
   await client.send(Buffer.alloc(bytes, 'x'));
   return client;
 }
@@ -49,4 +55,81 @@ test('uploads that nobody ends are refused before they fill the memory, and smal
   const large = await answered(await begin(8 * mebibyte, 8 * mebibyte, upload));
   expect(large.statuses).toEqual([200]);
   expect(fixture.faults).toEqual([]);
+});
+
+describe('callers', () => {
+  let admitting: Fixture;
+  let found: (isKnown: boolean) => void = () => undefined;
+  const waiting = new Promise<boolean>((resolve) => {
+    found = resolve;
+  });
+  beforeAll(async () => {
+    admitting = await start((request) => request.reply(200, String(request.body.length)), {
+      bodiesBytesMax: 128 * mebibyte,
+      // Each request says by whom it comes.
+      clientAddress: (request) => request.forwardedFor,
+      admit: ({ path }) => {
+        if (path === '/stranger') return false;
+        if (path === '/waiting') return waiting;
+        if (path === '/refused') throw new ApiError('unauthorized');
+        return path === '/refused_later' ? Promise.reject(new ApiError('unauthorized')) : true;
+      },
+    });
+  });
+  afterAll(() => admitting.server.close());
+
+  const from = (address: string) => `X-Forwarded-For: ${address}`;
+  const refusedOf = async (sent: readonly RawClient[], left: number) => {
+    const refused = () => sent.filter(({ statuses }) => statuses[0] === 429).length;
+    await sent[0]?.until(() => refused() >= sent.length - left);
+    return refused();
+  };
+
+  test.each(['/refused', '/refused_later'])('%s is answered before its body comes', async (path) => {
+    for (const length of ['Content-Length: 900000', 'Transfer-Encoding: chunked']) {
+      const client = new RawClient(admitting.port);
+      clients.push(client);
+      await client.send(headOf(`POST ${path}`, length));
+      await answered(client);
+      expect(client.statuses).toEqual([401]);
+    }
+    expect(admitting.seen).toEqual([]);
+    await expectAlive(admitting.port);
+    admitting.seen.length = 0;
+  });
+
+  test('of which nobody knows yet whether they are good hold little', async () => {
+    const one = [];
+    for (let n = 0; n < 12; n++)
+      one.push(await beginAt(admitting.port, '/waiting', mebibyte - 1, mebibyte, from('a')));
+    const some = limits.stranger_bodies_bytes_max / mebibyte;
+    expect(await refusedOf(one, some)).toBe(12 - some);
+    // Others are not held up by that one, nor is a caller who is known.
+    const other = await beginAt(admitting.port, '/stranger', mebibyte, mebibyte, from('b'));
+    expect((await answered(other)).statuses).toEqual([200]);
+    const known = await beginAt(admitting.port, '/known', mebibyte, mebibyte, from('a'));
+    expect((await answered(known)).statuses).toEqual([200]);
+    found(true);
+    const open = one.filter(({ statuses }) => statuses.length === 0);
+    for (const client of open) await client.send('x');
+    for (const client of open) expect((await answered(client)).statuses).toEqual([200]);
+  });
+
+  test('at one address do not take the room of all', async () => {
+    const perAddress = (limits.upload_bytes_max + limits.body_bytes_max) / mebibyte;
+    const one = [];
+    for (let n = 0; n < 8; n++)
+      one.push(await beginAt(admitting.port, '/known', 10 * mebibyte, 11 * mebibyte, upload, from('c')));
+    const left = Math.floor(perAddress / 10);
+    expect(await refusedOf(one, left)).toBe(8 - left);
+    const other = await beginAt(admitting.port, '/known', 4 * mebibyte, 4 * mebibyte, upload, from('d'));
+    expect((await answered(other)).statuses).toEqual([200]);
+    for (const client of one) client.destroy();
+  });
+});
+
+test('the room is a quarter of the memory, within its bounds', () => {
+  const room = bodyRoomBytes();
+  expect(room).toBeGreaterThanOrEqual(limits.bodies_bytes_min);
+  expect(room).toBeLessThanOrEqual(limits.bodies_bytes_max);
 });

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { RequestHandler } from '../../src/api/request.js';
 import { type Engine, loadEngine } from '../../src/http/engine.js';
-import { type HttpServer, listen } from '../../src/http/server.js';
+import { type HttpServer, type ListenOptions, listen } from '../../src/http/server.js';
 import { limits } from '../../src/limits.js';
 
 export const engine: Engine = loadEngine();
@@ -21,7 +21,7 @@ export interface Fixture {
 
 export async function start(
   handler: RequestHandler,
-  more: { readonly bodiesBytesMax?: number; readonly quietMs?: number } = {},
+  more: Partial<Pick<ListenOptions, 'admit' | 'bodiesBytesMax' | 'clientAddress' | 'quietMs'>> = {},
 ): Promise<Fixture> {
   const faults: unknown[] = [];
   const seen: string[] = [];

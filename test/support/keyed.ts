@@ -45,7 +45,7 @@ export function call(
   key: string,
   { files = noFiles, parts }: Upload = {},
 ): Promise<Reply> {
-  const handler = createDispatch({
+  const { handle } = createDispatch({
     store: node.store,
     files,
     receivers: {} as DispatchOptions['receivers'],
@@ -77,7 +77,7 @@ export function call(
         throw new Error('no stream');
       },
     };
-    Promise.resolve(handler(request)).catch(reject);
+    Promise.resolve(handle(request)).catch(reject);
   });
 }
 

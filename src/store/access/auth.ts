@@ -22,6 +22,9 @@ export interface Auth {
   /** The bot of a token, at once if this node remembers it. Null for a token that is not valid now. */
   bot(token: string): Bot | null | Promise<Bot | null>;
   user(token: string): User | null | Promise<User | null>;
+  /** Whether this node has found the token good, and has heard of nothing that ended it since. It may still have to be looked up
+   * again. */
+  remembers(token: string): boolean;
   /** The person of a token that was issued elsewhere. What `resolve` says of one that is not remembered is believed, and
    * remembered as other tokens are, until it ends (Unix time in ms). */
   external(
@@ -222,6 +225,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const auth: Auth = {
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
+    remembers: (token) => memories.has(token),
     external(token, resolve) {
       // Such tokens are long: what is remembered has a bound.
       const key = createHash('sha256').update(token).digest('base64');

@@ -1,6 +1,8 @@
 /**
- * Slows client addresses that try tokens which never existed (behaviour §13). Only a call that was refused for its token comes
- * here, so a good token costs nothing and is never held up. The count is Redis', so it is the same on every node.
+ * Slows client addresses that try tokens which never existed (behaviour §13). The count is Redis', so it is the same on every node.
+ *
+ * While an address is to wait, its node answers without asking Redis or Postgres. Good tokens go on: those that the node remembers
+ * are not looked at here, and a few others a minute may be looked up for each such address.
  */
 import { limits } from '../../limits.js';
 import { hasExisted } from '../../postgres/leaks.js';
@@ -9,10 +11,22 @@ import { parseToken } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface Guesses {
+  /** Seconds for which an address is to wait, and may not even have this token looked up; 0 when it may. */
+  refused(address: string, token: string): number;
+  /** Whether any address was slowed of late: nothing has to be asked otherwise. */
+  readonly slowing: boolean;
   /** Notes a token that is not valid. Seconds for which the address is to wait; 0 when the call is merely refused. */
   note(address: string, token: string): Promise<number>;
   /** Calls that were slowed by this node. */
   readonly slowed: number;
+}
+
+interface Slowed {
+  /** When the wait ends, by the monotonic clock. */
+  readonly until: number;
+  /** Look-ups that count against it, and when they were counted. */
+  readonly lookUps: number;
+  readonly countedAt: number;
 }
 
 export interface Guessing {
@@ -25,12 +39,33 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
   const { burst, perMinute } = guessing;
   /** Tokens that were valid once stay so. By their text: this is a node's memory. */
   const former = new Set<string>();
-  /** Until when an address is to wait, by the monotonic clock. */
-  const waiting = new Map<string, number>();
+  const waiting = new Map<string, Slowed>();
   let asking = 0;
   let slowed = 0;
 
-  const left = (address: string) => Math.max(0, (waiting.get(address) ?? 0) - performance.now());
+  const left = (address: string) => Math.max(0, (waiting.get(address)?.until ?? 0) - performance.now());
+
+  /** An address that was slowed before keeps the look-ups that it has used. */
+  function slow(address: string, wait: number): void {
+    const now = performance.now();
+    const known = waiting.get(address) ?? { lookUps: 0, countedAt: now };
+    waiting.delete(address);
+    const [longestAgo] = waiting.keys();
+    if (waiting.size >= limits.guess_memory_max && longestAgo !== undefined) waiting.delete(longestAgo);
+    waiting.set(address, { ...known, until: now + wait });
+  }
+
+  /** One of the look-ups of an address that is slowed; false when none is left. */
+  function takeLookUp(address: string): boolean {
+    const known = waiting.get(address);
+    if (known === undefined) return true;
+    const now = performance.now();
+    const regained = (now - known.countedAt) / limits.guess_look_up_ms;
+    const lookUps = Math.max(0, known.lookUps - regained);
+    if (lookUps + 1 > limits.guess_look_ups_max) return false;
+    waiting.set(address, { ...known, lookUps: lookUps + 1, countedAt: now });
+    return true;
+  }
 
   /** Whether the token is one that was valid once. An address that is slowed cannot make others wait for Postgres. */
   async function existed(token: string, patient: boolean): Promise<boolean> {
@@ -59,14 +94,21 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
       { guesses: keys.guesses(partition, address) },
       { burst, interval_ms: Math.ceil(60_000 / perMinute) },
     );
-    if (wait > 0) {
-      if (waiting.size >= limits.guess_memory_max) waiting.clear();
-      waiting.set(address, performance.now() + wait);
-    }
+    if (wait > 0) slow(address, wait);
     return wait;
   }
 
   return {
+    refused(address, token) {
+      if (burst === 0 || token === '' || address === '') return 0;
+      const wait = left(address);
+      if (wait === 0 || (parseToken(token) !== null && takeLookUp(address))) return 0;
+      slowed++;
+      return Math.ceil(wait / 1_000);
+    },
+    get slowing() {
+      return waiting.size > 0;
+    },
     async note(address, token) {
       if (burst === 0 || token === '' || address === '') return 0;
       const known = left(address);

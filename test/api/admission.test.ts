@@ -1,0 +1,95 @@
+/** Who sends a body is known before it is taken (behaviour §13): strangers cannot fill the memory of a front. */
+
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeToken } from '../../src/rules/token.js';
+import { headOf, RawClient } from '../http/fixture.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const mebibyte = 1024 * 1024;
+let service: Service;
+let owner: TestUser;
+let bot: TestBot;
+const clients: RawClient[] = [];
+
+beforeAll(async () => {
+  service = await startService({ fronts: 1, extraEnv: { GUESSES_BURST: '0' } });
+  owner = await service.newUser('owner');
+  bot = await service.newBot(owner, 'uploading');
+});
+afterAll(async () => {
+  for (const client of clients) client.destroy();
+  await service?.stop();
+});
+
+const port = () => Number(new URL(service.fronts[0].url).port);
+
+async function send(line: string, ...headers: string[]): Promise<RawClient> {
+  const client = new RawClient(port());
+  clients.push(client);
+  return client.send(headOf(line, ...headers));
+}
+
+const status = async (client: RawClient) => {
+  await client.until(() => client.statuses.length > 0);
+  return client.statuses[0];
+};
+
+const upload = ['Content-Type: multipart/form-data; boundary=b', `Content-Length: ${40 * mebibyte}`];
+const madeUp = (kind: 'bot' | 'user') => makeToken(kind, 999_999_999, randomBytes(32));
+
+test.each<[name: string, line: () => string, headers: () => string[], answer: number]>([
+  ['a bot token that never existed', () => `POST /bot${madeUp('bot')}/sendDocument`, () => [], 401],
+  ['no bot token', () => 'POST /bot/sendDocument', () => [], 401],
+  ['the token of a person', () => `POST /bot${owner.token}/sendDocument`, () => [], 401],
+  ['no bearer', () => 'POST /api/chats', () => [], 401],
+  [
+    'a bearer that never existed',
+    () => 'POST /api/chats',
+    () => [`Authorization: Bearer ${madeUp('user')}`],
+    401,
+  ],
+  ['the token of a bot', () => 'POST /api/chats', () => [`Authorization: Bearer ${bot.token}`], 401],
+  [
+    'no token of an operator',
+    () => 'POST /api/admin/users',
+    () => [`Authorization: Bearer ${owner.token}`],
+    401,
+  ],
+  ['a path that is none', () => 'POST /elsewhere', () => [], 404],
+  ['an endpoint that is none', () => 'POST /api/elsewhere', () => [], 404],
+])('with %s a call is answered before its body comes', async (_, line, headers, answer) => {
+  expect(await status(await send(line(), ...upload, ...headers()))).toBe(answer);
+});
+
+test('uploads of strangers leave no mark in the memory of a front', async () => {
+  const { pid } = service.fronts[0];
+  const residentMiB = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
+  const before = residentMiB();
+  const sent = await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      const client = await send(`POST /bot${madeUp('bot')}/sendDocument`, ...upload);
+      return client.send(Buffer.alloc(4 * mebibyte));
+    }),
+  );
+  for (const client of sent) expect([401, 429]).toContain(await status(client));
+  expect(residentMiB() - before).toBeLessThan(150);
+  expect((await service.bot(bot, 'getMe')).status).toBe(200);
+}, 60_000);
+
+test('a token that is revoked while a body comes is not accepted', async () => {
+  const body = Buffer.from(JSON.stringify({ name: 'late' }));
+  const late = await service.newBot(owner, 'late');
+  const client = await send(
+    `POST /bot${late.token}/setMyName`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  );
+  await client.send(body.subarray(0, 5));
+  await resultOf(service.bot(late, 'getMe'));
+  await resultOf(service.app(owner, 'POST', `/api/me/bots/${late.id}/regenerate_token`));
+  await client.send(body.subarray(5));
+  expect(await status(client)).toBe(401);
+});

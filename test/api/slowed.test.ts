@@ -1,0 +1,122 @@
+/** What an address that is slowed for guessing tokens can make a front do: nothing that others would wait for. */
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import pg from 'pg';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { makeToken } from '../../src/rules/token.js';
+import { eventually } from '../clients/event_source.js';
+import { openMasters } from '../support/cluster.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const burst = 5;
+const tries = 600;
+const guesser = '192.0.2.1';
+
+let service: Service;
+let masters: Redis[];
+let monitors: Redis[];
+let postgres: pg.Client;
+let owner: TestUser;
+let known: TestBot;
+let unknown: TestBot;
+/** Commands that came over connections, the front's renewals and what it tells of itself left out. */
+let commands: string[] = [];
+
+beforeAll(async () => {
+  service = await startService({
+    fronts: 2,
+    extraEnv: {
+      GUESSES_BURST: String(burst),
+      GUESSES_PER_MINUTE: '1',
+      TRUSTED_PROXIES: '127.0.0.0/8',
+    },
+  });
+  owner = await service.newUser('owner');
+  known = await service.newBot(owner, 'known');
+  unknown = await service.newBot(owner, 'unknown');
+  await resultOf(service.bot(known, 'getMe'));
+  // Only the first front stays connected.
+  await Promise.all([service.deliver.stop(), service.flush.stop(), service.fronts[1]?.stop()]);
+  postgres = new pg.Client(service.databaseUrl);
+  await postgres.connect();
+  masters = openMasters(service.redis);
+  monitors = await Promise.all(openMasters(service.redis).map((client) => client.monitor()));
+  for (const monitor of monitors)
+    monitor.on('monitor', (_time, args: string[], source: string) => {
+      const own = args.some((arg) => /:(auth_nodes|nodes)$/.test(arg));
+      if (source !== 'lua' && !own && /^(evalsha|eval|get|hgetall|hmget|set)$/i.test(args[0] ?? ''))
+        commands.push(args[0] ?? '');
+    });
+});
+afterAll(async () => {
+  for (const client of [...(monitors ?? []), ...(masters ?? [])]) client.disconnect();
+  await postgres?.end();
+  await service?.stop();
+});
+
+async function from(path: string, init: { bearer?: string; method?: 'POST'; body?: Buffer } = {}) {
+  const { bearer, method = 'GET', body = null } = init;
+  const headers = { 'x-forwarded-for': guesser, ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) };
+  const answer = await request(`${service.fronts[0].url}${path}`, { method, headers, body });
+  await answer.body.dump();
+  return answer.statusCode;
+}
+
+/** Ids that nobody has, so that nothing of them is remembered anywhere. */
+let madeUp = 900_000_000;
+const guesses = [
+  () => from(`/bot${makeToken('bot', ++madeUp, randomBytes(32))}/getMe`),
+  () => from('/api/me', { bearer: makeToken('user', ++madeUp, randomBytes(32)) }),
+  () => from(`/file/bot${makeToken('bot', ++madeUp, randomBytes(32))}/photos/1`),
+  () => from('/botmalformed/getMe'),
+  () =>
+    from(`/bot${makeToken('bot', ++madeUp, randomBytes(32))}/sendMessage`, {
+      method: 'POST',
+      body: Buffer.alloc(10_000, ' '),
+    }),
+] as const;
+
+async function transactions(): Promise<number> {
+  const sql = 'select xact_commit::int as n from pg_stat_database where datname = current_database()';
+  return (await postgres.query<{ n: number }>(sql)).rows[0]?.n ?? 0;
+}
+
+test('its tries are refused before anything is looked up, and good tokens go on', async () => {
+  for (let n = 0; n < 4 * burst; n++) await guesses[n % 2]?.();
+  const began = performance.now();
+  await sleep(1_500);
+  const before = await transactions();
+  commands = [];
+  const statuses: number[] = [];
+  for (let n = 0; n < tries; n += 30) {
+    const some = Array.from({ length: 30 }, (_, i) => guesses[i % guesses.length]?.() ?? 0);
+    statuses.push(...(await Promise.all(some)));
+    // A remembered token costs nothing and is not held up.
+    expect(await from(`/bot${known.token}/getMe`)).toBe(200);
+  }
+  expect(statuses.filter((status) => status !== 429)).toEqual([]);
+  // Statistics of Postgres are about a second late.
+  await sleep(1_500);
+  const lookUps = limits.guess_look_ups_max + (performance.now() - began) / limits.guess_look_up_ms + 1;
+  // A look-up reads, fills and notes; the front has some upkeep of its own.
+  expect(commands.length).toBeLessThan(4 * lookUps + 30);
+  expect((await transactions()) - before).toBeLessThan(4 * lookUps + 30);
+});
+
+test('a good token that the front does not remember is looked up there, a few a minute', async () => {
+  await eventually(async () => expect(await from(`/bot${unknown.token}/getMe`)).toBe(200));
+  // From then on it is remembered: guesses take nothing from it.
+  for (let n = 0; n < 2 * limits.guess_look_ups_max; n++) expect(await guesses[0]()).toBe(429);
+  expect(await from(`/bot${unknown.token}/getMe`)).toBe(200);
+});
+
+test('all that Redis keeps of it is one key, which ends by itself', async () => {
+  const keys = (await Promise.all(masters.map((redis) => redis.keys('*guesses*')))).flat();
+  expect(keys.filter((key) => key.endsWith(guesser))).toHaveLength(1);
+  const [key = ''] = keys;
+  const left = await Promise.all(masters.map((redis) => redis.pttl(key).catch(() => -2)));
+  expect(Math.max(...left)).toBeGreaterThan(0);
+});
