@@ -83,6 +83,8 @@ export const limits = {
   updates_answer_bytes_max: 4 * 1024 * 1024,
   poll_timeout_s_max: 50,
   poll_tick_ms: 1_000,
+  /** waiting polls that one step looks at */
+  polls_peeked_max: 500,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
   queue_age_ms_max: 24 * 3_600_000,
@@ -129,6 +131,9 @@ export const limits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   webhook_chat_batch_max: 8,
   webhook_take_max: 100,
+  /** updates of chats that are retried, in one step */
+  webhook_due_entries_max: 200,
+  webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,
   webhook_held_bytes_max: 16 * 1024 * 1024,
   webhook_failures_in_a_row_max: 8,
@@ -151,7 +156,7 @@ export const limits = {
   delivery_attempts_flush_ms: 500,
   delivery_successes_flush_ms: 2_000,
   delivery_successes_full_flush_ms: 10_000,
-  replay_batch_max: 100,
+  replay_batch_max: 25,
   replay_max: 10_000,
   webhook_answer_calls_max: 100,
 
@@ -289,10 +294,14 @@ export const limits = {
   rewrite_keys_per_second: 20_000,
   tombstone_age_ms_max: 24 * 3_600_000,
   outbox_batch_entries_max: 200,
+  /** updates of one outbox that one bot is handed in one step */
+  outbox_handover_max: 50,
   outbox_length_max: 100_000,
 
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
+  /** chats of one partition whose changes one step reads */
+  changes_chats_max: 250,
   /** of a new chat's log: until those who are in it look */
   changes_log_new_ttl_ms: 5_000,
   stream_buffer_bytes_max: 1024 * 1024,
@@ -304,6 +313,16 @@ export const limits = {
   unread_counted_max: 100,
 
   ...pushLimits,
+  /** What one script reads and handles of what may be long: Redis serves nobody else meanwhile. */
+  script_entries_max: 500,
+  script_read_bytes_max: 512 * 1024,
+  /** a server that owes answers and sends nothing counts as away */
+  redis_silence_ms: 1_500,
+  /** for a server that is away, or a slot that is being moved: then a front answers 503 */
+  redis_wait_ms_max: 2_000,
+  /** the same of other roles, which nobody waits for */
+  redis_wait_background_ms_max: 5_000,
+  /** a connection on which nothing came for so long is replaced */
   redis_command_timeout_ms: 5_000,
   postgres_statement_timeout_ms: 10_000,
   postgres_copies_max: 3,
@@ -332,6 +351,11 @@ assert(
   'a ticket must end before what was flushed can be evicted',
 );
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
+assert(
+  limits.redis_silence_ms < limits.redis_wait_ms_max &&
+    limits.redis_wait_ms_max < limits.redis_command_timeout_ms,
+  'a caller must be answered before a silent connection is replaced',
+);
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
 assert(limits.picture_bytes_max <= limits.upload_bytes_max, 'a picture is an upload');

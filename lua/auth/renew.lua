@@ -25,7 +25,8 @@ begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
-if tonumber(known) ~= inc or from > epoch then
+-- To forget everything is cheaper than to read a long log.
+if tonumber(known) ~= inc or from > epoch or epoch - from > LIMITS.script_entries_max then
   from = 0
   subjects[1] = '*'
 elseif from < epoch then

@@ -12,19 +12,28 @@
 @arg     keep     flag    begin the logs of the chats, or keep them longer
 @args    chats    text
 @ok      version  int     of the partition at this instant
-@ok      rows     raw     a row a change: chat, kind, id, version, to, extra, record, profile; kind gap where the log does not reach back
+@ok      rows     raw     a row a change: chat, kind, id, version, to, extra, record, profile; kind gap where the log does not reach back,
+                          or where the changes are too many or too large for one call
 ]]
 local ver = redis.call('HGET', meta_key, 'ver') or '0'
 local rows = {}
 local from = tonumber(after)
+local bytes = 0
+
+-- What is beyond the bounds of one script is told as a gap.
+local function is_full()
+  return #rows >= LIMITS.script_entries_max or bytes >= LIMITS.script_read_bytes_max
+end
+
 for _, chat in ipairs(chats) do
   local c = redis.call('HMGET', chat_key(chat), 'c', 'p')
   local missed = false
   if from > 0 and c[1] and tonumber(c[1]) > from then
-    local log = redis.call('XRANGE', changes_key(chat), ('(%.0f-0'):format(from), '+')
+    local log = is_full() and {} or redis.call('XRANGE', changes_key(chat), ('(%.0f-0'):format(from), '+')
     local known, seen = #rows, from
     missed = #log == 0
     for _, entry in ipairs(log) do
+      if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
       -- A change before this one was made while there was no log.
       if tonumber(f[2]) > seen then missed = true end
@@ -32,6 +41,7 @@ for _, chat in ipairs(chats) do
       local record = ''
       if f[4] == 'n' or f[4] == 'e' or f[4] == 'p' then record = redis.call('GET', message_key(chat .. ':' .. f[6])) or '' end
       rows[#rows + 1] = {chat, f[4], f[6], version, f[8], f[10], record, c[2]}
+      bytes = bytes + #record + #f[10]
     end
     if missed then
       for i = #rows, known + 1, -1 do rows[i] = nil end

@@ -29,7 +29,9 @@ end
 local at = ('%.0f'):format(ms)
 if redis.call('ZCOUNT', live_key, '(' .. at, '+inf') >= LIMITS.idempotency_keys_max then return refuse('too_many') end
 
-redis.call('ZREMRANGEBYSCORE', live_key, '-inf', at)
+-- Some at a time: a hundred thousand may have ended since the last call.
+local ended = redis.call('ZCOUNT', live_key, '-inf', at)
+if ended > 0 then redis.call('ZREMRANGEBYRANK', live_key, 0, math.min(ended, LIMITS.script_entries_max) - 1) end
 redis.call('ZADD', live_key, ('%.0f'):format(ms + LIMITS.idempotency_ttl_ms), digest)
 redis.call('PEXPIRE', live_key, LIMITS.idempotency_ttl_ms)
 redis.call('HSET', claim_key, 'f', fingerprint, 's', seed, 'h', holder, 'u', ('%.0f'):format(ms + LIMITS.idempotency_lease_ms))

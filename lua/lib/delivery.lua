@@ -1,5 +1,5 @@
 --[[
-@summary What a webhook's worker has before it: chats that wait to be retried, and the queue behind its cursor. Needs queue.
+@summary What a webhook's worker has before it: chats that wait to be retried, and the queue behind its cursor. Needs stream and queue.
 ]]
 -- `at` names the keys queue, parked, retries and attempts. A parked update stays in the queue; its id is listed under its
 -- chat, in order. A chat that is parked has a due time in `retries`.
@@ -52,15 +52,22 @@ local function tries_of(at, chat, id)
 end
 
 -- Chats that are due, each with the tries of its first update and its first updates. They fall due again after a lease, so that what a
--- dead worker took comes back by itself.
+-- dead worker took comes back by itself. Chats beyond the bounds of one script stay due.
 local function take_due(at, ms, limit)
-  local due = {}
+  local due, taken, bytes = {}, 0, 0
   if limit == 0 then return due end
   for _, chat in ipairs(redis.call('ZRANGEBYSCORE', at.retries, '-inf', ms, 'LIMIT', 0, limit)) do
+    if taken >= LIMITS.webhook_due_entries_max or bytes >= LIMITS.script_read_bytes_max then break end
     local entries = {}
     for _, id in ipairs(parked_ids(at, chat, LIMITS.webhook_chat_batch_max)) do
       local entry = entry_of(at, id)
-      if entry then entries[#entries + 1] = entry else unpark(at, chat, id) end
+      taken = taken + 1
+      if entry then
+        entries[#entries + 1] = entry
+        bytes = bytes + entry_bytes(entry[2])
+      else
+        unpark(at, chat, id)
+      end
     end
     if #entries > 0 then
       redis.call('ZADD', at.retries, ms + LIMITS.webhook_lease_ms, chat)
@@ -77,7 +84,7 @@ end
 local function take_new(at, after, limit)
   local new = {}
   if limit == 0 then return new, after, false end
-  local rows = redis.call('XRANGE', at.queue, '(' .. after .. '-0', '+', 'COUNT', limit)
+  local rows, _, more = read_within(at.queue, '(' .. after .. '-0', '+', limit)
   for _, entry in ipairs(rows) do
     local chat = entry[2][6]
     after = entry[1]:match('^%d+')
@@ -87,7 +94,14 @@ local function take_new(at, after, limit)
       new[#new + 1] = entry
     end
   end
-  return new, after, #rows == limit
+  return new, after, more
+end
+
+-- Makes chats due that are to be retried later than `from`, some at a time: true while there may be more.
+local function hasten_chats(retries, ms, from)
+  local chats = redis.call('ZRANGEBYSCORE', retries, ('(%.0f'):format(from), '+inf', 'LIMIT', 0, LIMITS.script_entries_max)
+  for _, chat in ipairs(chats) do redis.call('ZADD', retries, ms, chat) end
+  return #chats == LIMITS.script_entries_max
 end
 
 -- When the next parked chat falls due (ms), or nil.

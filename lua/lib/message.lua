@@ -18,6 +18,13 @@ local function read_header(record)
   return header, at
 end
 
+-- The same of a message in Redis, without reading the rest of it; nil when it is not there. A header has up to 50 bytes.
+local function header_of(key)
+  local head = redis.call('GETRANGE', key, 0, 63)
+  if head == '' then return nil end
+  return read_header(head)
+end
+
 local function read_segments(record, header, at)
   if at < 0 then return '', '', '' end
   local markup_at = at + header[8]

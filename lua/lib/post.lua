@@ -135,9 +135,9 @@ local function emoji_column(emoji)
 end
 
 -- The id of the post that a message of a channel is; nil for a service message.
-local function post_of(record)
-  local header, at = read_header(record)
-  local _, _, origin = read_segments(record, header, at)
+local function post_of(key, header, segments_at)
+  if segments_at < 0 then return nil end
+  local origin = redis.call('GETRANGE', key, segments_at + header[8] + header[9], -1)
   if origin == '' then return nil end
   local behind = cmsgpack.unpack_one(origin)
   if behind < 0 then return nil end

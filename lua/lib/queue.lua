@@ -1,5 +1,5 @@
 --[[
-@summary A bot's queue of updates: its sequence, its bounds, what happens past them, and whom to wake. Needs partition.
+@summary A bot's queue of updates: its sequence, its bounds, what happens past them, and whom to wake. Needs partition and stream.
 ]]
 -- The state of a queue, or nil when it must first be opened.
 local function read_queue(state)
@@ -10,12 +10,6 @@ local function read_queue(state)
     access_inc = tonumber(s[9]), access = s[10], policy = s[11]}
   if q.hook then q.leased, q.rung, q.hold = tonumber(s[6] or 0), tonumber(s[7] or 0), tonumber(s[8] or 0) end
   return q
-end
-
-local function entry_bytes(fields)
-  local n = 0
-  for i = 2, #fields, 2 do n = n + #fields[i] end
-  return n
 end
 
 -- A list of bytes as the other side reads them: what cmsgpack packs of a string is text there, and a record is none.

@@ -13,11 +13,11 @@ local function bury_message(at, chat, message_id, header, post)
   return version
 end
 
--- Buries a message and tells so in the change log: `at` names the keys changes and channel as well. The caller ends with
--- close_removal.
-local function remove_message(at, c, chat, message_id, record)
-  local post = is_channel(c) and post_of(record) or nil
-  local version = bury_message(at, chat, message_id, read_header(record), post)
+-- Buries a message and tells so in the change log: `at` names the keys changes and channel as well. `header` and where the segments
+-- begin are those of its record. The caller ends with close_removal.
+local function remove_message(at, c, chat, message_id, header, segments_at)
+  local post = is_channel(c) and post_of(at.message_prefix .. message_id, header, segments_at) or nil
+  local version = bury_message(at, chat, message_id, header, post)
   log_change(at.changes, at.channel, version, c.changed, 'd', message_id)
   c.changed = version
   return version

@@ -47,7 +47,7 @@ if redis.call('EXISTS', request_key) == 1 then return ok() end
 if tonumber(message_id) > c.seq then return refuse('not_found') end
 local record = redis.call('GET', message_key)
 if not record then return refuse('message_missing', leave_ticket(message_ticket_key, token)) end
-local header = read_header(record)
+local header, segments_at = read_header(record)
 if header[6] == KIND_DELETED then return refuse('not_found') end
 if not direct then
   local member = read_member(member_key, inc)
@@ -62,7 +62,7 @@ if why then return refuse('journal_full') end
 
 local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
   message_prefix = message_key:sub(1, -#message_id - 1), post_prefix = post_prefix, acted_prefix = acted_prefix}
-local version = remove_message(at, c, chat, message_id, record)
+local version = remove_message(at, c, chat, message_id, header, segments_at)
 close_removal(at, c, chat, version, c.pin == message_id)
 remember(request_key, 1)
 return ok()

@@ -50,10 +50,10 @@ if not direct then
 end
 local found, cold, tickets = {}, {}, {}
 for _, id in ipairs(ids) do
-  local record = tonumber(id) <= c.seq and redis.call('GET', message_key(id))
-  if record then
-    local header = read_header(record)
-    if header[6] ~= KIND_DELETED then found[#found + 1] = {id = id, header = header, record = record} end
+  local header, segments_at
+  if tonumber(id) <= c.seq then header, segments_at = header_of(message_key(id)) end
+  if header then
+    if header[6] ~= KIND_DELETED then found[#found + 1] = {id = id, header = header, segments_at = segments_at} end
   elseif tonumber(id) <= c.seq then
     cold[#cold + 1] = id
     tickets[#tickets + 1] = leave_ticket(message_key(id) .. ':ticket', token)
@@ -73,7 +73,7 @@ local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = c
   message_prefix = message_prefix, post_prefix = post_prefix, acted_prefix = acted_prefix}
 local version, unpin
 for _, each in ipairs(found) do
-  version = remove_message(at, c, chat, each.id, each.record)
+  version = remove_message(at, c, chat, each.id, each.header, each.segments_at)
   unpin = unpin or c.pin == each.id
 end
 if version then close_removal(at, c, chat, version, unpin) end

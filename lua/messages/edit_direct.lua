@@ -7,6 +7,7 @@
 @include message
 @include chat
 @include changes
+@include stream
 @include queue
 @include access
 @include edit

@@ -38,9 +38,8 @@ local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}
 for i = 1, #items, 2 do
-  local record = redis.call('GET', message_key(items[i]))
   -- Of a cold one a tombstone needs nothing but its version.
-  local header = record and read_header(record) or {[3] = 0, [5] = 0, [6] = KIND_TEXT}
+  local header = header_of(message_key(items[i])) or {[3] = 0, [5] = 0, [6] = KIND_TEXT}
   if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
     found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}
   end

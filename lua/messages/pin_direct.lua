@@ -8,6 +8,7 @@
 @include chat
 @include changes
 @include append
+@include stream
 @include queue
 @include access
 @include control

@@ -9,6 +9,7 @@
 @include changes
 @include append
 @include reply
+@include stream
 @include queue
 @include access
 @key     meta         {NN}:meta                          HASH

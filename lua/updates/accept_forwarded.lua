@@ -4,6 +4,7 @@
 @repeatable The mark lets nothing in twice.
 @include partition
 @include clock
+@include stream
 @include queue
 @key     meta     {NN}:meta                HASH
 @key     journal  {NN}:journal             STREAM

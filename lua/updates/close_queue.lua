@@ -15,7 +15,7 @@
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
 if redis.call('EXISTS', state_key) == 0 then return ok() end
-redis.call('DEL', queue_key)
+redis.call('UNLINK', queue_key)
 redis.call('HSET', state_key, 'bytes', 0, 'mask', 0, 'wi', inc, 'wv', version, 'wp', 'gone')
 redis.call('PEXPIRE', state_key, LIMITS.queue_age_ms_max)
 if redis.call('EXISTS', marks_key) == 1 then redis.call('PEXPIRE', marks_key, LIMITS.queue_age_ms_max) end

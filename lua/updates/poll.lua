@@ -1,9 +1,10 @@
 --[[
-@summary One look of a long poll: takes its place, confirms what the bot has, and reads what waits.
+@summary One look of a long poll: takes its place, confirms what the bot has, and reads pending updates.
 @why     The newest of two polls wins, on whichever nodes they are; confirming and reading must not cross a push.
 @repeatable What was confirmed stays confirmed, and the poll keeps its name.
 @include partition
 @include clock
+@include stream
 @include queue
 @flag    allow-oom
 @key     meta     {NN}:meta               HASH
@@ -15,10 +16,11 @@
 @arg     bot      text
 @arg     poll     text    random name of this poll
 @arg     first    flag    its first look
-@arg     offset   text    nothing, a positive update id, or -N for the last N
+@arg     offset   text    nothing, a positive update id, or -N for the last N; confirms some at a time
 @arg     limit    int
 @arg     mask     text    new mask of kinds, or nothing
-@ok      rows     raw     stream entries
+@ok      rows     raw     stream entries, fewer than `limit` where they are large
+@ok      more     flag    there may be more to confirm, and nothing was read: call again with the same offset
 @err     stale_run
 @err     queue_missing
 @err     webhook_active
@@ -37,36 +39,31 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
--- Takes the oldest entries out: those before an id, or so many. It reads what it takes and nothing else, so that no caller
--- has a long queue read again and again.
+-- Takes the oldest entries out, those before an id or so many, and reads nothing else. A long queue is confirmed by several
+-- calls: true while there is more to take out.
 local function confirm(below, count)
-  local q = read_queue(state_key)
-  local from, left = '-', count
-  repeat
-    local batch = math.min(left, LIMITS.updates_batch_max)
-    local entries = redis.call('XRANGE', queue_key, from, below, 'COUNT', batch)
-    for _, entry in ipairs(entries) do q.bytes = q.bytes - entry_bytes(entry[2]) end
-    if #entries > 0 then from = '(' .. entries[#entries][1] end
-    left = left - #entries
-  until left <= 0 or #entries < batch
-  if from == '-' then return end
-  redis.call('XTRIM', queue_key, 'MINID', (tonumber(from:match('%d+')) + 1) .. '-0')
-  redis.call('HSET', state_key, 'bytes', q.bytes)
+  local entries, bytes, more = read_within(queue_key, '-', below, math.min(count, LIMITS.script_entries_max))
+  if #entries == 0 then return false end
+  redis.call('XTRIM', queue_key, 'MINID', (tonumber(entries[#entries][1]:match('%d+')) + 1) .. '-0')
+  redis.call('HINCRBY', state_key, 'bytes', ('%d'):format(-bytes))
+  return more and #entries < count
 end
 
 local n = tonumber(offset)
+local more = false
 if n and n > 0 and n <= tonumber(s[1]) + 1 then
-  confirm(('(%.0f-0'):format(n), math.huge)
+  more = confirm(('(%.0f-0'):format(n), math.huge)
 elseif n and n < 0 then
-  local more = redis.call('XLEN', queue_key) + n
-  if more > 0 then confirm('+', more) end
+  local over = redis.call('XLEN', queue_key) + n
+  if over > 0 then more = confirm('+', over) end
 end
+if more then return ok({}, 1) end
 -- A webhook was just deleted: what is open to its receiver may still be acknowledged.
 if s[4] then
   local _, ms = now()
-  if tonumber(s[4]) > ms then return ok({}) end
+  if tonumber(s[4]) > ms then return ok({}, 0) end
 end
-local entries = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', limit)
+local entries = read_within(queue_key, '-', '+', tonumber(limit))
 if #entries > 0 then
   local _, ms = now()
   if ms - tonumber(entries[1][2][4]) > LIMITS.queue_age_ms_max and redis.call('HGET', meta_key, 'run') == run then
@@ -74,7 +71,7 @@ if #entries > 0 then
     local q = read_queue(state_key)
     bury_beyond_bounds(q, at, ms)
     redis.call('HSET', state_key, 'bytes', q.bytes)
-    entries = redis.call('XRANGE', queue_key, '-', '+', 'COUNT', limit)
+    entries = read_within(queue_key, '-', '+', tonumber(limit))
   end
 end
-return ok(entries)
+return ok(entries, 0)

@@ -6,6 +6,7 @@
 @include clock
 @include message
 @include chat
+@include stream
 @include queue
 @include access
 @include callback

@@ -2,6 +2,7 @@
 @summary Reads the unacknowledged prefix of a partition's outbox, from its start or behind an entry, up to a bound.
 @flag    no-writes
 @include partition
+@include stream
 @key     meta    {NN}:meta    HASH
 @key     outbox  {NN}:outbox  STREAM
 @arg     run     text
@@ -9,8 +10,10 @@
 @arg     limit   int
 @ok      rows    raw     stream entries
 @ok      incarnation int  under which they were read
+@ok      more    flag    there may be more behind them
 @err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
-return ok(redis.call('XRANGE', outbox_key, after == '' and '-' or '(' .. after, '+', 'COUNT', limit), inc)
+local rows, _, more = read_within(outbox_key, after == '' and '-' or '(' .. after, '+', tonumber(limit))
+return ok(rows, inc, more and 1 or 0)

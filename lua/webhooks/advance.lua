@@ -5,6 +5,7 @@
 @repeatable What was acknowledged is gone and what was parked is parked; what was taken comes back after a lease.
 @include partition
 @include clock
+@include stream
 @include queue
 @include delivery
 @flag    allow-oom

@@ -4,6 +4,7 @@
 @repeatable What was buried is gone.
 @include partition
 @include clock
+@include stream
 @include queue
 @include delivery
 @key     meta      {NN}:meta               HASH

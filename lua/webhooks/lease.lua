@@ -3,6 +3,7 @@
 @why     Two workers that ask at one instant must not both hear yes; whoever comes later is told apart by its fence.
 @include partition
 @include clock
+@include stream
 @include queue
 @include delivery
 @key     meta      {NN}:meta               HASH

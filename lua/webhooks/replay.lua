@@ -3,6 +3,7 @@
 @why     They enter once, however often the step is repeated: what they were taken from is gone.
 @include partition
 @include clock
+@include stream
 @include queue
 @include request
 @key     meta     {NN}:meta                HASH

@@ -3,7 +3,9 @@
 @why     What waits changes hands at one instant. Versions order calls that crossed, and make a repeated one harmless.
 @repeatable Each version switches once and drops once.
 @include clock
+@include stream
 @include queue
+@include delivery
 @flag    allow-oom
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM
@@ -19,6 +21,7 @@
 @arg     drop     text   version of the settings whose call asks to drop what waits, or nothing
 @arg     mask     text   new mask of kinds, or nothing
 @ok      ring     flag   the bot's doorbell is to be rung
+@ok      more     flag   more chats are to be retried at once: by `webhooks/hasten`
 @err     queue_missing
 ]]
 local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased', 'hook_set')
@@ -26,10 +29,10 @@ if not s[1] then return refuse('queue_missing') end
 local _, ms = now()
 if mask ~= '' then redis.call('HSET', state_key, 'mask', mask) end
 if drop ~= '' and tonumber(drop) > tonumber(s[4] or 0) then
-  redis.call('DEL', queue_key, parked_key, retries_key, attempts_key)
+  redis.call('UNLINK', queue_key, parked_key, retries_key, attempts_key)
   redis.call('HSET', state_key, 'bytes', 0, 'dropped', drop)
 end
-if tonumber(version) <= tonumber(s[3] or 0) then return ok(0) end
+if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
@@ -39,25 +42,26 @@ if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
   end
-  return ok(0)
+  return ok(0, 0)
 end
 redis.call('HSET', state_key, 'hook_set', set)
 redis.call('HDEL', state_key, 'err_at', 'err', 'gone', 'hold', 'probes', 'strayed')
 if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
-  redis.call('DEL', parked_key, retries_key, attempts_key)
+  redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
   -- What is open to the receiver may be acknowledged for a moment yet; polls wait for it.
   local grace = ms + LIMITS.webhook_grace_ms
   if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
   redis.call('SPUBLISH', channel_key, 'w')
-  return ok(0)
+  return ok(0, 0)
 end
 redis.call('HSET', state_key, 'hook', version)
+local more = false
 if s[2] then
-  -- Another receiver may take at once what the former one did not. These are few: a receiver that fails is given no more.
-  for _, chat in ipairs(redis.call('ZRANGE', retries_key, 0, -1)) do redis.call('ZADD', retries_key, 'LT', ms, chat) end
-  redis.call('DEL', attempts_key)
+  -- Another receiver may take at once what the former one did not.
+  more = hasten_chats(retries_key, ms, ms)
+  redis.call('UNLINK', attempts_key)
 else
   redis.call('HSET', state_key, 'since', version, 'cur', 0)
 end
@@ -70,4 +74,4 @@ if q.leased > ms then
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)
 end
-return ok(at.ring and 1 or 0)
+return ok(at.ring and 1 or 0, more and 1 or 0)

@@ -1,4 +1,5 @@
 /** Updates that a drain has given up and that are still to be taken out of the queue as dead letters. */
+import { limits } from '../limits.js';
 import type { DeadReason, Deliveries, Delivery } from '../store/webhooks/deliveries.js';
 
 export interface Graves {
@@ -24,13 +25,16 @@ export function createGraves(deliveries: Deliveries, bot: number, fence: string)
       const burying = dead;
       dead = [];
       for (const reason of new Set(burying.map((each) => each.reason))) {
-        const own = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
-        const ids = own.map(({ id }) => id);
-        try {
-          if (!(await deliveries.bury(bot, fence, reason, ids))) return false;
-          for (const { chat } of own) settled(chat);
-        } catch (thrown) {
-          for (const { chat } of own) refused(chat, thrown);
+        const all = burying.filter((each) => each.reason === reason).map(({ delivery }) => delivery);
+        for (let i = 0; i < all.length; i += limits.webhook_bury_batch_max) {
+          const own = all.slice(i, i + limits.webhook_bury_batch_max);
+          const ids = own.map(({ id }) => id);
+          try {
+            if (!(await deliveries.bury(bot, fence, reason, ids))) return false;
+            for (const { chat } of own) settled(chat);
+          } catch (thrown) {
+            for (const { chat } of own) refused(chat, thrown);
+          }
         }
       }
       return true;

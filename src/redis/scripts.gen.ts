@@ -611,12 +611,12 @@ export interface Scripts {
     result:
       | { status: 'ok'; wake: string[] };
   };
-  /** One look of a long poll: takes its place, confirms what the bot has, and reads what waits. */
+  /** One look of a long poll: takes its place, confirms what the bot has, and reads pending updates. */
   'updates/poll': {
     keys: { meta: string; journal: string; state: string; queue: string; channel: string };
     args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
     result:
-      | { status: 'ok'; rows: unknown }
+      | { status: 'ok'; rows: unknown; more: boolean }
       | { status: 'stale_run' }
       | { status: 'queue_missing' }
       | { status: 'webhook_active' }
@@ -661,7 +661,7 @@ export interface Scripts {
     keys: { meta: string; outbox: string };
     args: { after: string; limit: number | string };
     result:
-      | { status: 'ok'; rows: unknown; incarnation: number }
+      | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
   /** Copies who may write to a bot beside its queue, and for one of its chats whether its person may. */
@@ -701,6 +701,13 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'fenced' };
   };
+  /** Makes more of a bot's parked chats due at once, after it got another webhook. */
+  'webhooks/hasten': {
+    keys: { state: string; retries: string };
+    args: { version: string };
+    result:
+      | { status: 'ok'; more: boolean };
+  };
   /** Takes the lease on a bot that has a webhook, and the first updates to deliver. */
   'webhooks/lease': {
     keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
@@ -734,7 +741,7 @@ export interface Scripts {
     keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
-      | { status: 'ok'; ring: boolean }
+      | { status: 'ok'; ring: boolean; more: boolean }
       | { status: 'queue_missing' };
   };
 }

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Script } from '../../src/redis/contract.js';
 import { authCases } from './auth.cases.js';
+import { boundCases } from './bounds.cases.js';
 import type { Case } from './cases.js';
 import { chatCases } from './chats.cases.js';
 import { controlCases } from './control.cases.js';
@@ -58,6 +59,7 @@ const cases: readonly Case[] = [
   ...postCountCases,
   ...webhookReplayCases,
   ...writeAccessCases,
+  ...boundCases,
 ];
 beforeAll(async () => {
   node = await startClusterNode();

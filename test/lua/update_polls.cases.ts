@@ -104,7 +104,7 @@ const polls: Case[] = [
     { first: false },
   ),
   look('a webhook was just deleted: what is open may still be acknowledged', {
-    seeds: [...three, seeds.queue({ leased: Date.now() + 60_000 })],
+    seeds: [...three, seeds.queue({ leased: Date.now() + 600_000 })],
     answer: ['ok', []],
     changes: [state],
   }),

@@ -63,7 +63,7 @@ const accepts: Case[] = [
     changes: [stream, state, `queue_marks:${bot}`, 'webhooks_due'],
   }),
   accept('a worker has the bot', update(base + 1), {
-    seeds: [open(), seeds.queue({ hook: 7, leased: Date.now() + 60_000 })],
+    seeds: [open(), seeds.queue({ hook: 7, leased: Date.now() + 600_000 })],
     answer: ['ok', 1, 0],
     changes: [stream, state, `queue_marks:${bot}`],
   }),

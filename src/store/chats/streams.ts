@@ -119,18 +119,27 @@ export function createStreams(
     if (now === 0 || (now === 1 && more === 1)) presence.changed(user, now > 0);
   };
 
-  const readChanges = (partition: number, after: number, keep: boolean, list: readonly ChatRef[]) =>
-    scripts.call(
-      'chats/read_changes',
-      partition,
-      {
-        meta: keys.meta(partition),
-        changes: keys.changesRoot(partition),
-        chat: keys.chatRoot(partition),
-        message: keys.messageRoot(partition),
-      },
-      { after, keep, chats: list.map(chatText) },
-    );
+  /** Reads the changes of chats in pieces, up to the version at which the first piece was read. */
+  async function readChanges(partition: number, after: number, keep: boolean, list: readonly ChatRef[]) {
+    const at = {
+      meta: keys.meta(partition),
+      changes: keys.changesRoot(partition),
+      chat: keys.chatRoot(partition),
+      message: keys.messageRoot(partition),
+    };
+    let upTo: number | null = null;
+    const rows: RawRow[] = [];
+    for (let i = 0; i < list.length; i += limits.changes_chats_max) {
+      const chats = list.slice(i, i + limits.changes_chats_max).map(chatText);
+      const read = await scripts.call('chats/read_changes', partition, at, { after, keep, chats });
+      upTo ??= read.version;
+      rows.push(...(read.rows as RawRow[]));
+    }
+    const version = upTo ?? after;
+    // Later changes in later pieces are read the next time; a gap is told now, and perhaps once more.
+    const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
+    return { version, rows: shown };
+  }
 
   /** Messages with those that they are about, read once for each chat. */
   async function relatedMessages(
@@ -231,8 +240,12 @@ export function createStreams(
         return;
       }
       if (keep) keptUntil.set(partition, now + limits.changes_log_ttl_ms / 4);
-      const ordered = (rows as RawRow[])
-        .map((row) => ({ to: String(row[4]), version: Number(row[3]), change: changeOf(row) }))
+      const ordered = rows
+        .map((row) => ({
+          to: String(row[4]),
+          version: Math.min(Number(row[3]), version),
+          change: changeOf(row),
+        }))
         .sort((a, b) => a.version - b.version);
       const changes = ordered.map(({ change }) => change);
       const [related, seen] = await Promise.all([

@@ -23,6 +23,9 @@ export interface Forwarder {
   forwardAll(partition: number): Promise<void>;
 }
 
+/** What `updates/accept_forwarded` takes of an update. */
+const valuesPerUpdate = 10;
+
 /** How soon those who are owed something are tried again, when a change calls for forwarding. */
 const retryMs = 1_000;
 
@@ -57,13 +60,18 @@ export function createForwarder(
       channel: keys.botChannel(bot),
       due: keys.webhooksDue(partition),
     };
-    const args = { bot: String(bot), source: String(source), updates };
-    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+    const piece = limits.outbox_handover_max * valuesPerUpdate;
+    for (let from = 0, attempt = 0; from < updates.length; ) {
+      const args = { bot: String(bot), source: String(source), updates: updates.slice(from, from + piece) };
       const result = await scripts.call('updates/accept_forwarded', partition, at, args);
-      if (result.status === 'ok') return follow(bot, result);
-      await queues.open(bot);
+      if (result.status === 'ok') {
+        follow(bot, result);
+        from += piece;
+      } else {
+        if (++attempt === fillAttemptsMax) fail('unavailable', { retry_after: 1 });
+        await queues.open(bot);
+      }
     }
-    fail('unavailable', { retry_after: 1 });
   }
 
   interface Batch {
@@ -79,7 +87,10 @@ export function createForwarder(
   async function readBatch(source: number, after: string): Promise<Batch | null> {
     const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
     const limit = limits.outbox_batch_entries_max;
-    const { rows, incarnation } = await scripts.call('updates/read_outbox', source, at, { after, limit });
+    const { rows, incarnation, more } = await scripts.call('updates/read_outbox', source, at, {
+      after,
+      limit,
+    });
     const entries = (rows as unknown[]).map(readEntry);
     const last = entries.at(-1);
     if (!last) return null;
@@ -100,7 +111,7 @@ export function createForwarder(
         list.push(...update);
       }
     }
-    return { last: last.id, incarnation, full: entries.length === limit, byBot };
+    return { last: last.id, incarnation, full: more, byBot };
   }
 
   /** False when Redis may have lost its tail since the batch was read: then it waits to be forwarded again. */

@@ -65,7 +65,7 @@ export function createPolls(
       queue: keys.queue(bot),
       channel: keys.botChannel(bot),
     };
-    const args = {
+    let args = {
       bot: String(bot),
       poll: name,
       first,
@@ -73,13 +73,17 @@ export function createPolls(
       limit: request.limit,
       mask: request.mask === null ? '' : String(request.mask),
     };
-    for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
+    for (let attempt = 0; attempt < fillAttemptsMax; ) {
       const result = await scripts.call('updates/poll', partition, at, args);
       switch (result.status) {
         case 'ok':
-          return (result.rows as unknown[]).map(readUpdate);
+          if (!result.more) return (result.rows as unknown[]).map(readUpdate);
+          // A long queue is confirmed in pieces. A newer poll may take the place of this one between them.
+          args = { ...args, first: false, mask: '' };
+          break;
         case 'queue_missing':
           await queues.open(bot);
+          attempt++;
           break;
         case 'webhook_active':
           return fail('poll_while_webhook');
@@ -92,7 +96,7 @@ export function createPolls(
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Hints get lost with a connection or a node: every waiting poll is checked each second, one script a partition. */
+  /** Hints get lost with a connection or a node: every waiting poll is checked each second, a few scripts a partition. */
   async function tick(): Promise<void> {
     const byPartition = new Map<number, Waiter[]>();
     for (const waiter of waiters.values()) {
@@ -103,13 +107,16 @@ export function createPolls(
     }
     await Promise.all(
       [...byPartition].map(async ([partition, list]) => {
-        const { wake } = await scripts.call(
-          'updates/peek',
-          partition,
-          { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
-          { polls: list.flatMap(({ bot, name }) => [String(bot), name]) },
-        );
-        for (const name of wake) waiters.get(name)?.rouse();
+        for (let i = 0; i < list.length; i += limits.polls_peeked_max) {
+          const some = list.slice(i, i + limits.polls_peeked_max);
+          const { wake } = await scripts.call(
+            'updates/peek',
+            partition,
+            { state: keys.queueStateRoot(partition), queue: keys.queueRoot(partition) },
+            { polls: some.flatMap(({ bot, name }) => [String(bot), name]) },
+          );
+          for (const name of wake) waiters.get(name)?.rouse();
+        }
       }),
     );
   }

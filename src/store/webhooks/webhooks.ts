@@ -108,6 +108,8 @@ export function createWebhooks(
       const result = await scripts.call('webhooks/switch', partition, at, { bot: String(bot), ...args });
       if (result.status === 'ok') {
         if (result.ring) ring(bot);
+        for (let more = result.more; more; )
+          ({ more } = await scripts.call('webhooks/hasten', partition, at, { version: args.set }));
         return;
       }
       await queues.open(bot);
