@@ -125,7 +125,7 @@ export const settings = {
     'Journal entries of a partition above which mutating calls answer 429',
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
-    'How long a flusher rests when it found nothing; after a batch that was not full, four times as long',
+    'Least time from one look of a flusher that found nothing to its next; after a batch that was not full, four times as long',
   ),
   POSTGRES_POOL: int(2, 200, 8).describe('Connections to Postgres a process; upkeep takes two at once'),
   WEBHOOK_ALLOW_CIDRS: cidrs

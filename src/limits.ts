@@ -276,6 +276,8 @@ export const limits = {
   journal_retry_ms_min: 50,
   journal_retry_ms_max: 2_000,
   journal_lease_ms: 3_000,
+  flush_idle_ms_max: 1_000,
+  flush_idle_cluster_ms_max: 250,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,
   /** rows of control_marks */

@@ -27,7 +27,6 @@ export interface DeliveryStats {
 
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly doorbell: Doorbell;
-  readonly partitions: number;
   /** Bots at a time; tests lower it. */
   readonly drainsMax?: number;
 }
@@ -41,7 +40,6 @@ const unheardMax = 64;
 
 export function createDeliveryWorker({
   doorbell,
-  partitions,
   drainsMax = limits.webhook_drains_max,
   ...context
 }: DeliveryWorkerOptions): DeliveryWorker {
@@ -147,13 +145,15 @@ export function createDeliveryWorker({
     }
   }
 
+  async function sweepAll(): Promise<void> {
+    const due = await store.deliveries.partitionsDue();
+    await Promise.all(due.map((partition) => sweepPartition(partition).catch(onError)));
+  }
+
   async function sweep(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const all = Array.from({ length: partitions }, (_, partition) =>
-        sweepPartition(partition).catch(onError),
-      );
       // On a cluster one master may be away: it must not hold up the others' next round.
-      await Promise.race([Promise.all(all), sleep(sweepMs)]);
+      await Promise.race([sweepAll().catch(onError), sleep(sweepMs)]);
       forgetServed();
       await sleep(sweepMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -14,6 +14,7 @@ import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
 import type { History } from './history.js';
+import { createIdleWait } from './idle.js';
 import { createLeases } from './leases.js';
 import { rewritePartitions } from './rewrite.js';
 import { settlePrefixes } from './settle.js';
@@ -38,7 +39,7 @@ export interface FlusherOptions {
   readonly history?: Pick<History, 'note' | 'rewriting'>;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
-  /** Setting FLUSH_INTERVAL_MS: how often a flusher that finds nothing looks, and a quarter of the
+  /** Setting FLUSH_INTERVAL_MS: the least time from one look that finds nothing to the next, and a quarter of the
    * least time from a batch that was not full to the next. */
   readonly intervalMs: number;
   /** Unique among flushers; made up when absent. */
@@ -122,6 +123,9 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const waking = new AbortController();
   let done: Promise<void> = Promise.resolve();
   const upkeep = createUpkeep({ ...options, onError });
+  const idleWait = createIdleWait(connection, keys);
+  /** No journal under lease has an entry: Redis will say when one does. */
+  let waiting = false;
 
   const onQuarantine: OnQuarantine = (entry, reason) => {
     counts.quarantined++;
@@ -234,6 +238,19 @@ export function createFlusher(options: FlusherOptions): Flusher {
     cursors.clear();
   }
 
+  async function waitForEntry(): Promise<void> {
+    waiting = !connection.clustered;
+    const msMax = connection.clustered ? limits.flush_idle_cluster_ms_max : limits.flush_idle_ms_max;
+    const partitions = leases.held();
+    // What was taken over meanwhile may have entries.
+    const isSame = () => leases.held().join() === partitions.join();
+    for (let empty = true; empty && stopping === 'no' && isSame(); ) {
+      empty = await idleWait.forEntry(partitions, msMax);
+      if (empty) caughtUp(partitions, performance.now());
+    }
+    waiting = false;
+  }
+
   async function loop(): Promise<void> {
     await leases.start();
     let failed = 0;
@@ -243,6 +260,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
         const { found, idle } = await turn();
         failed = 0;
         if (stopping === 'drain' && idle) break;
+        if (idle && stopping === 'no') await waitForEntry();
         const intervals = found && stopping === 'no' ? rests_after_batch : 1;
         if (inFlight.length === 0) await rest(intervals * intervalMs - (performance.now() - start));
       } catch (error) {
@@ -264,6 +282,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
       upkeep.stop();
       clearInterval(rewriteTimer);
       stopping = drain ? 'drain' : 'now';
+      idleWait.close();
       if (!drain) waking.abort();
       const bound = new AbortController();
       const finished = done.then(() => leases.leave()).catch(onError);
@@ -274,7 +293,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
     },
     stats() {
       const now = performance.now();
-      const lagMs = Math.max(0, ...[...caughtUpAt.values()].map((at) => now - at));
+      const lagMs = waiting ? 0 : Math.max(0, ...[...caughtUpAt.values()].map((at) => now - at));
       return {
         ...counts,
         ...upkeep.stats(),

@@ -1,7 +1,8 @@
 /**
  * Divides partitions among the flushers that live. Each registers with a heartbeat, and each computes the same share
  * by rendezvous hashing, so that a newcomer or a death moves only its own partitions. A short lease on a partition
- * keeps two that disagree for a moment from doing the same work; nothing is wrong if both do.
+ * keeps two that disagree for a moment from doing the same work; nothing is wrong if both do. A flusher that is
+ * alone takes no leases.
  */
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.js';
@@ -74,7 +75,13 @@ export function createLeases({ runner, keys, id, onError }: LeaseOptions): Lease
 
   async function tend(): Promise<void> {
     try {
-      const wanted = shareAmong(await beat(false));
+      const live = await beat(false);
+      const wanted = shareAmong(live);
+      // Alone there is nobody to do the same work. A newcomer and this one may both read a journal until the next beat.
+      if (live.length === 1) {
+        for (const partition of wanted) held.add(partition);
+        return;
+      }
       const unwanted = [...held].filter((partition) => !wanted.has(partition));
       await Promise.all([...[...wanted].map(take), ...unwanted.map(release)]);
     } catch (error) {

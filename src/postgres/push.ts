@@ -140,6 +140,16 @@ export function takeDue(sql: Sql, limit: number): Promise<DueRow[]> {
   );
 }
 
+/** How long until something is due, in ms; null when nothing is noted. */
+export async function untilDue(sql: Sql): Promise<number | null> {
+  const [row] = await sql.query<{ ms: number | null }>(
+    `select (extract(epoch from min(due_at) - clock_timestamp()) * 1000)::float8 as ms
+       from push_due where due_at is not null`,
+    [],
+  );
+  return row?.ms ?? null;
+}
+
 /** Notes that people are told now. */
 export async function noteTold(sql: Sql, told: readonly DueRow[]): Promise<void> {
   await sql.query(

@@ -17,6 +17,8 @@ export interface PusherOptions {
   readonly store: Pick<Store, 'push' | 'presence' | 'history' | 'bots'>;
   readonly sender: Pick<Sender, 'send'>;
   readonly vapid: Vapid;
+  /** Setting PUSH_DELAY_MS. */
+  readonly delayMs: number;
   readonly onError: (error: unknown) => void;
 }
 
@@ -41,6 +43,8 @@ export interface Pusher {
 }
 
 const take_interval_ms = 250;
+/** How often a pusher looks while nothing is due, at most: a message is noted so long before it is due. */
+const idle_interval_ms_max = 1_000;
 
 /** What one person is told of one chat: a row for each of their browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
@@ -67,7 +71,7 @@ const isGone = (outcome: Outcome): boolean =>
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 
-export function createPusher({ store, sender, vapid, onError }: PusherOptions): Pusher {
+export function createPusher({ store, sender, vapid, delayMs, onError }: PusherOptions): Pusher {
   const stats: PushStats = { sent: 0, gone: 0, failed: 0, present: 0, dropped: 0 };
   const underWay = new Set<Promise<void>>();
   const busy = new Map<number, number>();
@@ -126,8 +130,18 @@ export function createPusher({ store, sender, vapid, onError }: PusherOptions): 
     underWay.add(work);
   }
 
+  const idleMs = Math.max(take_interval_ms, Math.min(idle_interval_ms_max, delayMs));
+  let lookAt = 0;
+
+  /** Whether anything is due. If not, it is not looked for again before it can be. */
+  async function isDue(): Promise<boolean> {
+    const ms = (await store.push.untilDue()) ?? idleMs;
+    if (ms > 0) lookAt = performance.now() + Math.min(ms, idleMs);
+    return ms <= 0;
+  }
+
   async function turn(): Promise<void> {
-    while (!stopping) {
+    while (!stopping && performance.now() >= lookAt && (await isDue())) {
       const free = limits.push_in_flight_max - underWay.size;
       if (free <= 0) return;
       const due = await store.push.take(free);

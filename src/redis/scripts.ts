@@ -8,6 +8,7 @@ import { Counts, type Distribution, Distributions } from '../obs/distribution.js
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script } from './contract.js';
 import { createPauses, type Pauses } from './pauses.js';
+import { partitionsWith } from './present.js';
 import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
 import { decodeReply, type Reply } from './script_reply.js';
 import type { ScriptName, Scripts } from './scripts.gen.js';
@@ -28,6 +29,8 @@ export interface ScriptRunner {
     keys: Scripts[N]['keys'],
     args: Scripts[N]['args'],
   ): Promise<Result<N>>;
+  /** See `present.ts`. */
+  partitionsWith(count: number, keysOf: (partition: number) => readonly string[]): Promise<readonly number[]>;
   /** How long calls took that Redis answered at once, by script, and those that took the longer way or failed. */
   readonly times: Distributions;
   readonly troubles: Counts;
@@ -286,5 +289,10 @@ export function createRunner({
     );
   }
 
-  return { call: call as ScriptRunner['call'], times, troubles };
+  return {
+    call: call as ScriptRunner['call'],
+    partitionsWith: (count, keysOf) => partitionsWith(connection, count, keysOf),
+    times,
+    troubles,
+  };
 }

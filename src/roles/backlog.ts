@@ -1,6 +1,7 @@
 /** What waits in Redis over all partitions, and how full its servers are: looked at every few seconds, so that metrics are cheap. */
 import { limits } from '../limits.js';
 import { type Figure, gauge } from '../obs/metrics.js';
+import { partitionsWith } from '../redis/present.js';
 import { shownUrl } from '../redis/slots.js';
 import type { Backends } from './backends.js';
 import type { Role } from './role.js';
@@ -67,7 +68,12 @@ export async function readBacklog({
     const late = first === undefined ? 0 : (now - Number(first)) / 1_000;
     found.webhookOverdueSeconds = Math.max(found.webhookOverdueSeconds, late);
   };
-  await Promise.all(Array.from({ length: keys.partitions.count }, (_, partition) => lookAt(partition)));
+  const waiting = await partitionsWith(connection, keys.partitions.count, (partition) => [
+    keys.journal(partition),
+    keys.outbox(partition),
+    keys.webhooksDue(partition),
+  ]);
+  await Promise.all(waiting.map(lookAt));
   return found;
 }
 

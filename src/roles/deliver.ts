@@ -16,7 +16,6 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     config,
     managementBot,
     log,
-    keys,
     store,
     files,
     doorbell,
@@ -46,7 +45,6 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     doorbell,
     send: sender.send,
     service: config.HEADER_SERVICE_NAME,
-    partitions: keys.partitions.count,
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);
       meter.note(delivery, outcome, dead, attempt);

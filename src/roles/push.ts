@@ -42,7 +42,7 @@ export function startPusher({ config, store, figures, troubles }: Backends) {
     receiverConnectionsMax: limits.push_in_flight_max,
   });
   const pusher = createPusher({
-    ...{ store, sender, vapid: createVapid(settings) },
+    ...{ store, sender, vapid: createVapid(settings), delayMs: config.PUSH_DELAY_MS },
     onError: troubles.onDelay('notifications', late, isLate),
   });
   figures.push({

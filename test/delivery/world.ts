@@ -164,7 +164,6 @@ export async function startWorld(): Promise<World> {
         doorbell: bell,
         send: sender.send,
         service: 'Service',
-        partitions: keys.partitions.count,
         onError: (error) => own.errors.push(error),
         ...options,
       });

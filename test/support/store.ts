@@ -88,6 +88,7 @@ async function openNode(
   const store = createStore({
     db,
     scripts: {
+      partitionsWith: runner.partitionsWith,
       times: runner.times,
       troubles: runner.troubles,
       call: ((name: never, partition: number, at: never, args: never) =>

@@ -24,6 +24,8 @@ export interface Push {
   note(messages: readonly rows.NotedMessage[], delayMs: number, recipientsMax?: number): Promise<void>;
   /** Hands out what is due, each to one process, once. */
   take(limit: number): Promise<readonly rows.DueRow[]>;
+  /** How long until something is due, in ms; null when nothing is noted. */
+  untilDue(): Promise<number | null>;
   /** Of what is due a row for each browser; none for who read the message or muted the chat meanwhile. */
   addressees(due: readonly rows.DueRow[]): Promise<readonly rows.Addressee[]>;
   /** Notes that people are told now: of one chat not again within limits.push_gap_ms. */
@@ -49,6 +51,7 @@ export function createPush({ db, secrets }: StoreContext): Push {
         ...{ gapMs: limits.push_gap_ms, dueMax: limits.push_due_max },
       }),
     take: (limit) => rows.takeDue(db, limit),
+    untilDue: () => rows.untilDue(db),
     addressees: (due) => rows.loadAddressees(db, due),
     told: (told) => rows.noteTold(db, told),
     gone: (id) => rows.dropSubscription(db, id),

@@ -42,7 +42,7 @@ export function createSweep(
   },
   onError: (error: unknown) => void,
 ): Sweep {
-  const { db, keys } = context;
+  const { db, keys, scripts } = context;
   const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } =
     parts;
 
@@ -86,9 +86,11 @@ export function createSweep(
   }
 
   async function sweepPartitions(): Promise<void> {
-    const all = Array.from({ length: keys.partitions.count }, (_, partition) => sweepPartition(partition));
-    // On a cluster one master may be away: what waits for it must not hold up the others' next round.
-    await Promise.race([Promise.all(all), sleep(intervalMs)]);
+    const waiting = await scripts.partitionsWith(keys.partitions.count, (partition) => [
+      keys.countsDue(partition),
+      keys.outbox(partition),
+    ]);
+    await Promise.all(waiting.map(sweepPartition));
   }
 
   let running: Promise<void> | undefined;
@@ -96,7 +98,9 @@ export function createSweep(
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await Promise.all([sweepCopies().catch(onError), sweepPartitions()]);
+      // On a cluster one master may be away: what waits for it must not hold up the others' next round.
+      const swept = Promise.race([sweepPartitions().catch(onError), sleep(intervalMs)]);
+      await Promise.all([sweepCopies().catch(onError), swept]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }

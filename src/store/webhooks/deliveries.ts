@@ -99,6 +99,8 @@ export interface Deliveries {
   /** Calls `listener` when the bot's queue may have changed, or its webhook; a hint. */
   listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
   /** Bots of a partition that are due and in nobody's hands: to be rung for, and rung for in vain. */
+  /** Partitions where bots may be due. */
+  partitionsDue(): Promise<readonly number[]>;
   due(
     partition: number,
     limit: number,
@@ -205,6 +207,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
     },
     listen: (bot, listener) => hints.listen(keys.botChannel(bot), (text) => listener(text === 'w')),
+    partitionsDue: () =>
+      scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     async due(partition, limit) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };
       const { ring, unheard, more } = await scripts.call('webhooks/sweep', partition, at, { limit });
