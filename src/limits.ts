@@ -242,6 +242,7 @@ export const limits = {
   versions_per_incarnation: 2 ** 40,
   incarnations_max: 4_096,
 
+  clock_read_ms: 60_000,
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,

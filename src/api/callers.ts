@@ -1,5 +1,7 @@
 /** Who calls the application API: a person by a token, or the operator by the token of the installation. */
+
 import { timingSafeEqual } from 'node:crypto';
+import { nowMs } from '../clock.js';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Auth } from '../store/access/auth.js';
@@ -83,7 +85,7 @@ export function createCallers({ auth, adminToken, provider, refuse, check }: Cal
             if (ended) return;
             end();
             listener();
-          } else if (!ended && provider?.takes(token)) checkIn(provider.endOf(token) - Date.now());
+          } else if (!ended && provider?.takes(token)) checkIn(provider.endOf(token) - nowMs());
         } catch {
           // What could tell is away: nothing says that the token is not valid.
           if (!ended) checkIn(limits.auth_lease_ms);

@@ -1,4 +1,5 @@
 /** Everything of a person, line by line (behaviour §14). A page of each list is in memory at a time. */
+import { nowSeconds } from '../clock.js';
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
 import { userProfile } from '../store/chats/chats.js';
@@ -113,7 +114,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
 /** All lines but the last. */
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
-  yield { kind: 'begin', format, exported_at: Math.floor(Date.now() / 1_000) };
+  yield { kind: 'begin', format, exported_at: nowSeconds() };
   yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at };
   for (const identity of identities) yield { kind: 'identity', ...identity };
   for (const token of await store.users.tokens(user.id)) yield { kind: 'token', token: viewUserToken(token) };

@@ -1,6 +1,8 @@
 /** Collects one answer of a receiver within its bounds of time and size. */
+
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { connectionFault, DeliveryFault, notHttp } from './faults.js';
 import type { Outcome } from './outcome.js';
@@ -11,7 +13,7 @@ const first = (value: string | string[] | undefined) => (Array.isArray(value) ? 
 function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
   const asked = first(headers['retry-after']);
   if (asked === undefined) return undefined;
-  return readRetryAfter(asked, httpDateMs(first(headers.date) ?? '') ?? Date.now());
+  return readRetryAfter(asked, httpDateMs(first(headers.date) ?? '') ?? nowMs());
 }
 
 /**

@@ -78,7 +78,7 @@ export async function attempt(
     const shown = { ...entry, updateId: entry.shownId };
     const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
     if (body.length > limits.webhook_body_bytes_max) return 'too_large';
-    const nowS = Math.floor(Date.now() / 1_000);
+    const nowS = Math.floor(nowMs / 1_000);
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
     return await send(receiver, headers, body, signal);
   } catch (thrown) {

@@ -1,4 +1,5 @@
 /** Deliveries of one process by how they ended, how long receivers took, and how old updates were when they were taken. */
+import { nowMs } from '../clock.js';
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
@@ -51,7 +52,7 @@ export function createDeliveryMeter(): DeliveryMeter {
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
       // Made by the clock of Redis: as exact as the clocks agree.
-      if (name === 'delivered') age.observe(Math.max(0, Date.now() - made));
+      if (name === 'delivered') age.observe(Math.max(0, nowMs() - made));
     },
     told: () => ({
       outcomes: Object.fromEntries(outcomes),

@@ -3,6 +3,7 @@
  * bot are written every few seconds. A process that is killed loses at most what it has gathered since; while Postgres is away,
  * failures past a bound are only counted.
  */
+import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { packUpdate } from '../store/updates/update_record.js';
 import type { AttemptCounts, Attempts, NewAttempt, RefusedAttempt } from '../store/webhooks/attempts.js';
@@ -115,7 +116,7 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
     list.push({
       bot,
       updateId: delivery.entry.shownId,
-      at: Date.now(),
+      at: nowMs(),
       delivered,
       tries: attempt.tries,
       dead,

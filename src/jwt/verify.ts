@@ -1,5 +1,7 @@
 /** Whether a JWT is one of the identity provider for this service, and of whom it speaks. */
+
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { isBlank, isLongerThan, isWellFormed } from '../rules/text.js';
 
@@ -39,6 +41,7 @@ export function createVerifier({ keys, issuer, audience, subjectClaim }: VerifyO
         audience,
         clockTolerance: limits.jwt_leeway_ms / 1_000,
         requiredClaims: ['exp'],
+        currentDate: new Date(nowMs()),
       });
       const subject = subjectOf(payload[subjectClaim]);
       if (subject === null) return null;

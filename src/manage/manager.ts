@@ -1,5 +1,7 @@
 /** The management bot at work: handles its updates, which a delivery worker hands over under the bot's lease, and sends notices. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nowSeconds } from '../clock.js';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Profile } from '../store/core/codec.js';
@@ -94,7 +96,7 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
       // Postgres is away: the person is told, rather than left without an answer until it is back.
       return put(place, update, update.press ? { alert: { key: 'later' } } : { screen: { key: 'later' } });
     }
-    const turn: Turn = { user, t, now: Math.floor(Date.now() / 1_000), talk: before, store, under };
+    const turn: Turn = { user, t, now: nowSeconds(), talk: before, store, under };
     const reply = await replyTo(turn, update, bot.u ?? '');
     if (reply.next !== undefined) await store.management.end(user.id, shownId, before, reply.next);
     await put(place, update, reply);

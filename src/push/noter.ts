@@ -3,6 +3,7 @@
  * chat the newest message: it neither waits nor fails, so that it holds up no flusher; what it cannot keep or write is not told.
  * Where nobody is to be notified it looks at nothing.
  */
+import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import type { NotedMessage } from '../store/chats/push.js';
 import { messageFlags, messageHeader, messageKinds } from '../store/core/codec.js';
@@ -91,7 +92,7 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
     stats,
     written(rows) {
       if (!wanted) return;
-      const now = Date.now();
+      const now = nowMs();
       for (const row of rows) {
         try {
           const message = notedOf(row, now);

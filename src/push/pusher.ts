@@ -2,6 +2,7 @@
  * Tells people without a window of new messages: takes what is due, leaves out who has a window open, and sends each browser of
  * the others an encrypted push. Best effort: each is sent once; what fails is counted and not sent again.
  */
+import { nowMs } from '../clock.js';
 import { isDelivered, type Outcome } from '../delivery/outcome.js';
 import { receiverOf, type Sender } from '../delivery/send.js';
 import { limits } from '../limits.js';
@@ -97,7 +98,7 @@ export function createPusher({ store, sender, vapid, delayMs, onError }: PusherO
   async function tell(job: Job, message: Promise<StoredMessage | null>): Promise<void> {
     const [first] = job;
     const found = await message;
-    if (found === null || Date.now() - found.record.date * 1_000 > limits.push_age_ms_max) return;
+    if (found === null || nowMs() - found.record.date * 1_000 > limits.push_age_ms_max) return;
     const chat = chatOf(first);
     const bot = isDirect(chat) ? await store.bots.profile(chat.id, first.language_code) : null;
     const payload = notificationOf(chat, found, bot);

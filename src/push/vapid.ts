@@ -1,6 +1,8 @@
 /** By which push services know the installation (RFC 8292): its key, and tokens for each of them. */
+
 import { createECDH } from 'node:crypto';
 import { importJWK, SignJWT } from 'jose';
+import { nowSeconds } from '../clock.js';
 import { limits } from '../limits.js';
 
 export interface VapidSettings {
@@ -46,7 +48,7 @@ export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
 
   return {
     authorization(origin) {
-      const now = Date.now() / 1_000;
+      const now = nowSeconds();
       const known = kept.get(origin);
       if (known !== undefined && known.until > now) return known.text;
       kept.delete(origin);
@@ -54,7 +56,7 @@ export function createVapid({ privateKey, subject }: VapidSettings): Vapid {
         if (kept.size < limits.push_vapid_kept_max) break;
         kept.delete(oldest);
       }
-      const text = sign(origin, Math.floor(now) + limits.push_vapid_ttl_s);
+      const text = sign(origin, now + limits.push_vapid_ttl_s);
       kept.set(origin, { text, until: now + limits.push_vapid_ttl_s / 2 });
       return text;
     },

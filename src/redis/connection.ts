@@ -1,5 +1,6 @@
 /** One connection to Redis with the settings of the hot path, and the name of the history that it speaks to. */
 import type { Command, Redis } from 'ioredis';
+import { setClock } from '../clock.js';
 import { limits } from '../limits.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
@@ -73,6 +74,7 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
   });
   let runId: string | null = null;
   let held = false;
+  let clockReadAt = 0;
   const waiting = createWaiting();
   client.on('error', (error: Error) => onError?.(error));
   client.on('close', () => {
@@ -86,7 +88,9 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
   async function readId(): Promise<void> {
     const was = runId;
     try {
+      const asked = readClock();
       const info = await client.info('server', 'replication');
+      await asked;
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       runId = run && replication ? `${run}.${replication}` : null;
@@ -102,6 +106,15 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     }
     waiting.wake();
     if ((was === null) !== (runId === null)) onChange?.();
+  }
+
+  /** Clocks drift apart: it is asked for again at intervals. */
+  async function readClock(): Promise<void> {
+    const sent = performance.now();
+    clockReadAt = sent;
+    // The next one makes good for one that fails.
+    const time = (await client.time().catch(() => null)) as [string, string] | null;
+    if (time !== null) setClock(time, sent, performance.now());
   }
 
   client.on('ready', readId);
@@ -128,6 +141,7 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     const now = performance.now();
     if (client.commandQueue.length === 0 || bytes !== silence.bytes) silence = { bytes, since: now };
     else if (now - silence.since > limits.redis_command_timeout_ms) client.disconnect(true);
+    if (runId !== null && now - clockReadAt > limits.clock_read_ms) void readClock();
   }, watchMs);
   watch.unref();
   const self: RedisConnection = {

@@ -1,4 +1,5 @@
 /** What waits in Redis over all partitions, and how full its servers are: looked at every few seconds, so that metrics are cheap. */
+import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { type Figure, gauge } from '../obs/metrics.js';
 import { partitionsWith } from '../redis/present.js';
@@ -48,7 +49,7 @@ export async function readBacklog({
   keys,
 }: Pick<Backends, 'connection' | 'keys'>): Promise<Backlog> {
   const found = nothingWaits();
-  const now = Date.now();
+  const now = nowMs();
   const lookAt = async (partition: number) => {
     const client = connection.at(partition)?.client;
     if (!client) return;

@@ -1,5 +1,6 @@
 /** The task `doctor`: prints what runs, on which versions, how far write-behind has come, and what is not as it should be. */
 
+import { nowMs } from '../clock.js';
 import { redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
 import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
@@ -32,7 +33,7 @@ async function overdueWebhooks({ connection, keys }: Backends): Promise<number> 
   const counts = await Promise.all(
     Array.from({ length: keys.partitions.count }, (_, partition) =>
       // Due this second is in time.
-      connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', Date.now() - 10_000),
+      connection.at(partition)?.client.zcount(keys.webhooksDue(partition), '-inf', nowMs() - 10_000),
     ),
   );
   return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0);
@@ -84,7 +85,7 @@ export async function gather(
     journal: {
       waiting: state.reduce((sum, { length }) => sum + length, 0),
       fullest: Math.max(...state.map(({ length, highWater }) => (highWater > 0 ? length / highWater : 0))),
-      flushedAgo: flushed.length > 0 ? Date.now() - Math.max(...flushed) : null,
+      flushedAgo: flushed.length > 0 ? nowMs() - Math.max(...flushed) : null,
     },
     quarantined,
     failureDaysAhead: ahead,
@@ -93,11 +94,11 @@ export async function gather(
     nodes: others.length,
     postgres,
     postgresLost: postgresLoss && {
-      ago: Date.now() - new Date(postgresLoss.at).getTime(),
+      ago: nowMs() - new Date(postgresLoss.at).getTime(),
       transactions: postgresLoss.transactions,
     },
     rewriting: rewrites.length,
-    lostAgo: loss === null ? null : Date.now() - new Date(loss.at).getTime(),
+    lostAgo: loss === null ? null : nowMs() - new Date(loss.at).getTime(),
   };
 }
 

@@ -2,7 +2,9 @@
  * What a front tells operators of the whole installation. It asks while somebody looks, at most once in a while however many do, and what
  * is away leaves a gap and does not hold up the rest.
  */
+
 import type { NodeTold, Operations, Overview, RankedBot, Ranking } from '../api/operations.js';
+import { nowMs } from '../clock.js';
 import { journalState } from '../journal/state.js';
 import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
@@ -120,7 +122,7 @@ async function look(backends: Backends): Promise<Overview> {
     inTime(journalOf(backends)),
   ]);
   const own = node.told as NodeTold | null;
-  const seen = nodes ?? (own ? [{ ...own, told_ms: Date.now(), silent_ms: 0 }] : []);
+  const seen = nodes ?? (own ? [{ ...own, told_ms: nowMs(), silent_ms: 0 }] : []);
   const facts = journal && { ...journal.facts, nodes: seen.length };
   const findings = [
     ...(redis === null || nodes === null ? [away('Redis')] : []),
@@ -129,7 +131,7 @@ async function look(backends: Backends): Promise<Overview> {
     ...(facts ? findingsOf(facts) : []),
   ];
   return {
-    at_ms: Date.now(),
+    at_ms: nowMs(),
     version,
     node: node.id,
     bounds_seconds: [...durationBounds],

@@ -1,6 +1,6 @@
 /** What is past its age goes, hot or cold, with its pins and reactions, once and for good; what is younger stays. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { directChat, sharedChat } from '../../src/store/core/keys.js';
 import type { StoredMessage } from '../../src/store/core/stored_message.js';
@@ -88,6 +88,33 @@ test('old messages are gone from history, forwards and pins, and a read-back fin
   });
   expect(await pass(age())).toBe(0);
 });
+
+test.each([
+  ['ahead', 1],
+  ['behind', -1],
+])(
+  'a machine whose clock is an hour %s removes what Redis says is old, and nothing younger',
+  async (_, hours) => {
+    const hour = 3_600_000;
+    const present = Date.now();
+    const removed: string[] = [];
+    const files = {
+      list: async () => [
+        { key: 'old', at: present - 24.5 * hour },
+        { key: 'young', at: present - 23.5 * hour },
+      ],
+      remove: async (key: string) => removed.push(key) > 0,
+    };
+    await rested();
+    vi.useFakeTimers({ toFake: ['Date'], now: present + hours * hour });
+    try {
+      expect(await node.store.retention.files(24 * hour, files)).toEqual({ removed: 1, more: false });
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(removed).toEqual(['old']);
+  },
+);
 
 test('a read-back that was under way does not bring a message back', async () => {
   const { chat, cold } = await aged();

@@ -6,8 +6,10 @@
  * A lease counts from the moment its renewal was sent and is read by the monotonic clock at each request, so a node that
  * was stopped or cut off finds it stale and asks Redis. A fill that was under way while the epoch moved is not kept.
  */
+
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nowMs } from '../../clock.js';
 import { limits } from '../../limits.js';
 import { moveUserToken } from '../../postgres/rotation.js';
 import type { Hints } from '../../redis/hints.js';
@@ -199,7 +201,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const found = await resolve();
     const user = found && (await control.read('user', found.id));
     if (auth.beforeRemember) await auth.beforeRemember();
-    const left = (found?.expiresAt ?? 0) - Date.now();
+    const left = (found?.expiresAt ?? 0) - nowMs();
     if (!user || user.state !== undefined || left <= 0) return null;
     if (began === forgotten) remember(key, 'user', user, Math.min(left, limits.auth_cache_age_ms_max));
     return user;

@@ -1,4 +1,5 @@
 /** Notes the day on which a token of a person was last used: beside the call, once a day and node, and only as a service. */
+import { nowMs } from '../../clock.js';
 import { limits } from '../../limits.js';
 import type { Sql } from '../../postgres/sql.js';
 import { noteTokensUsed } from '../../postgres/users.js';
@@ -34,7 +35,7 @@ export function createTokenUse(db: Sql): TokenUse {
 
   return {
     note(lookup) {
-      const day = Math.floor(Date.now() / day_ms);
+      const day = Math.floor(nowMs() / day_ms);
       if (day !== today || noted.size >= limits.tokens_used_noted_max) noted.clear();
       today = day;
       const text = lookup.toString('base64');

@@ -3,6 +3,7 @@
  * and erases the oldest messages of each by the script that tells Postgres of it; so what is removed has a tombstone like all
  * that is deleted, and a read-back finds nothing. A walk that dies goes on where its last piece ended.
  */
+import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/retention.js';
@@ -57,7 +58,7 @@ export function createRetention({ db }: StoreContext, erase: Erase): Retention {
     for (let from = after; ; ) {
       if (performance.now() > walk.until) return from;
       const found = await rows.loadFrom(sql, chat.id, chat.user, from, limits.messages_batch_max);
-      const oldest = Math.floor((Date.now() - ageMs) / 1_000);
+      const oldest = Math.floor((nowMs() - ageMs) / 1_000);
       // Ids of a chat follow its messages' dates.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
@@ -94,7 +95,7 @@ export function createRetention({ db }: StoreContext, erase: Erase): Retention {
     const chats = await rows.loadOldest(sql, place.chat, place.user, limits.retention_batch_max);
     let at = place;
     for (const { chat_id, user_id, head } of chats) {
-      const old = head !== null && messageDate(head) * 1_000 <= Date.now() - ageMs;
+      const old = head !== null && messageDate(head) * 1_000 <= nowMs() - ageMs;
       const chat = { id: chat_id, user: user_id };
       // What could not be begun in time is left to the next piece.
       if (old && performance.now() > walk.until) return { place: at, over: false, removed: walk.removed };
@@ -129,7 +130,7 @@ export function createRetention({ db }: StoreContext, erase: Erase): Retention {
       let removed = 0;
       const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
         const found = await list(after, limits.retention_batch_max);
-        const aged = found.filter(({ at }) => at <= Date.now() - ageMs).map(({ key }) => key);
+        const aged = found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key);
         // An old file never becomes a picture: those are always written anew.
         const pictures = await rows.picturesAmong(sql, aged);
         const until = performance.now() + limits.retention_piece_ms;

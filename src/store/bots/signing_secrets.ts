@@ -1,4 +1,5 @@
 /** The secrets that sign what webhooks are sent, as owners read and rotate them (behaviour §10). */
+import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { ensureWebhook, loadOwnWebhook, rotateSigning, type WebhookRow } from '../../postgres/webhooks.js';
@@ -29,7 +30,7 @@ export function createSigningSecrets(
   const sealed = (bot: number) => secrets.seal(makeSigningSecret(), sealedFor(bot, 'signing'));
   const shown = (bot: number, row: WebhookRow): SigningSecret => ({
     secret: secrets.open(row.signing_box, sealedFor(bot, 'signing')),
-    formerUntil: (row.former_until ?? 0) > Date.now() ? row.former_until : null,
+    formerUntil: (row.former_until ?? 0) > nowMs() ? row.former_until : null,
   });
 
   return {

@@ -231,7 +231,7 @@ export function createStreams(
     async function show(partition: number): Promise<void> {
       const list = byPartition.get(partition);
       if (!list) return;
-      const now = Date.now();
+      const now = performance.now();
       const keep = now >= (keptUntil.get(partition) ?? 0);
       const { version, rows } = await readChanges(partition, cursors.get(partition) ?? 0, keep, list);
       if (byPartition.get(partition) !== list) {

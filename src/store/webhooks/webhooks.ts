@@ -2,6 +2,7 @@
  * The webhooks of bots. Postgres holds the settings (law 2); `webhooks/switch` then moves the bot's queue between polling and
  * webhook, by version, and the sweep repeats it for a node that died.
  */
+import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import {
@@ -72,7 +73,7 @@ export function createWebhooks(
   function opened(bot: number, sealed: SealedWebhook): Webhook | null {
     if (sealed.url === null) return null;
     const open = (what: 'url' | 'secret' | 'signing', box: Buffer) => secrets.open(box, sealedFor(bot, what));
-    const former = sealed.former !== null && (sealed.formerUntil ?? 0) > Date.now() ? [sealed.former] : [];
+    const former = sealed.former !== null && (sealed.formerUntil ?? 0) > nowMs() ? [sealed.former] : [];
     return {
       version: sealed.version,
       url: open('url', sealed.url),

@@ -1,0 +1,18 @@
+/**
+ * The time of this process: what Redis tells, carried on by the monotonic clock. The machine's own clock may be wrong, or be set
+ * while the process runs, so nothing that is signed, expires, is retried or is removed by its age goes by it.
+ */
+
+/** Unix milliseconds minus the monotonic clock; undefined until Redis was asked. */
+let offsetMs: number | undefined;
+
+/** Takes over what Redis answered to TIME. The answer was made between the two readings of the monotonic clock. */
+export function setClock([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): void {
+  offsetMs = Number(seconds) * 1_000 + Number(micros) / 1_000 - (sentMs + gotMs) / 2;
+}
+
+/** Unix time in whole milliseconds by the clock of Redis; by the machine's until Redis was asked. */
+export const nowMs = (): number =>
+  offsetMs === undefined ? Date.now() : Math.floor(offsetMs + performance.now());
+
+export const nowSeconds = (): number => Math.floor(nowMs() / 1_000);

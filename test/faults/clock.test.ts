@@ -1,0 +1,96 @@
+/** Every role runs on a machine whose clock is an hour wrong: what it signs, retries and expires goes by the time of Redis. */
+import { fileURLToPath } from 'node:url';
+import { Webhook } from 'standardwebhooks';
+import { afterEach, expect, test } from 'vitest';
+import { makeCertificate } from '../support/certificates.js';
+import { type Receiver, startReceiver } from '../support/receivers.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+import { atMost, patienceMs, report } from './report.js';
+
+const preload = fileURLToPath(new URL('../support/shifted_clock.mjs', import.meta.url));
+const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
+const hour_ms = 3_600_000;
+
+let service: Service | undefined;
+let receiver: Receiver | undefined;
+afterEach(async () => {
+  await service?.stop();
+  await receiver?.close();
+  [service, receiver] = [undefined, undefined];
+});
+
+/** What the receiver was shown: which text, when, and whether its signature holds. */
+interface Shown {
+  readonly text: string;
+  readonly atMs: number;
+  readonly verified: boolean;
+}
+
+test.each([
+  ['ahead', hour_ms],
+  ['behind', -hour_ms],
+])(
+  'R23: signatures and retries are right on machines whose clock is an hour %s',
+  async (_, shiftMs) => {
+    service = await startService({
+      extraEnv: {
+        PARTITIONS: '16',
+        WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+        NODE_OPTIONS: `--import=${preload}`,
+        SHIFTED_CLOCK_MS: `${shiftMs}`,
+      },
+    });
+    const { app, bot: call } = service;
+    const owner = await service.newUser('olga');
+    const bot = await service.newBot(owner, 'signed');
+    await service.openChat(owner, bot);
+    const { secret } = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/secret`));
+    const shown: Shown[] = [];
+    /** Answers of the receiver by text, in turn; 200 when there are none left. */
+    const refusals = new Map<string, Array<() => Record<string, string>>>();
+    receiver = await startReceiver(certificate, (request, response, body) => {
+      const { text } = JSON.parse(body.toString()).message;
+      let verified = true;
+      try {
+        // Refuses timestamps that are five minutes off.
+        new Webhook(secret).verify(body, request.headers as Record<string, string>);
+      } catch {
+        verified = false;
+      }
+      shown.push({ text, atMs: performance.now(), verified });
+      const refusal = refusals.get(text)?.shift();
+      // Without its own date a receiver leaves it to the sender what its Retry-After means.
+      response.sendDate = false;
+      response.writeHead(refusal ? 503 : 200, refusal?.()).end();
+    });
+    const url = `https://127.0.0.1:${receiver.port}/`;
+    const hook = { url, certificate: certificate.cert, drop_pending_updates: true };
+    await resultOf(call(bot, 'setWebhook', hook));
+    const say = (text: string) => resultOf(app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
+    const attempts = (text: string) => shown.filter((each) => each.text === text);
+    const pending = async () => (await resultOf(call(bot, 'getWebhookInfo'))).pending_update_count;
+
+    await say('plain');
+    refusals.set('fails twice', [() => ({}), () => ({})]);
+    await say('fails twice');
+    refusals.set('later', [() => ({ 'retry-after': new Date(Date.now() + 3_000).toUTCString() })]);
+    await say('later');
+    await expect.poll(() => attempts('later').length, { timeout: 60_000 }).toBe(2);
+    await expect.poll(pending, { timeout: 20_000 }).toBe(0);
+
+    const rejected = shown.filter(({ verified }) => !verified).length;
+    expect(attempts('fails twice')).toHaveLength(3);
+    const [asked, came] = attempts('later');
+    // A date in HTTP has whole seconds.
+    expect((came?.atMs ?? 0) - (asked?.atMs ?? 0)).toBeGreaterThan(1_500);
+    const page = await resultOf(app(owner, 'GET', `/api/me/bots/${bot.id}/webhook/deliveries`));
+    const off = page.items.map(({ date }: { date: number }) => Math.abs(date - Date.now() / 1_000));
+    report('R23', `clocks an hour ${shiftMs > 0 ? 'ahead' : 'behind'}`, { deliveries: shown.length }, [
+      atMost('deliveries that the receiver rejected', rejected, 0),
+      atMost('seconds that an attempt is dated wrong', Math.max(...off), 300),
+    ]);
+    expect([rejected, shown.length]).toEqual([0, 6]);
+    expect(Math.max(...off)).toBeLessThan(300);
+  },
+  patienceMs,
+);

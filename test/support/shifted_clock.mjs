@@ -1,0 +1,13 @@
+/** Preloaded into a process (`--import`): its wall clock is wrong by SHIFTED_CLOCK_MS. */
+const shiftMs = Number(process.env.SHIFTED_CLOCK_MS);
+const RealDate = Date;
+
+globalThis.Date = class extends RealDate {
+  constructor(...given) {
+    if (given.length === 0) super(RealDate.now() + shiftMs);
+    else super(...given);
+  }
+  static now() {
+    return RealDate.now() + shiftMs;
+  }
+};
