@@ -15,6 +15,8 @@ const ui = process.env.PETREL_UI === 'long' ? 'test/ui/**/*.test.ts' : 'test/ui/
 const onlyWhenAsked = [
   // Six nodes and what follows take their time: the short form of what they show is in test/redis.
   ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
+  // It mounts file systems of its own, which takes root.
+  ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/disk.test.ts']),
   ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/image.test.ts']),
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []

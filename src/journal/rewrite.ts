@@ -3,7 +3,9 @@
  * version to which Postgres went back. Rows are written as a flush would write them: an older image never replaces a newer one,
  * so that any number of flushers may do it, as often as they like, while journals are flushed.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nowSeconds } from '../clock.js';
 import { limits } from '../limits.js';
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/history.js';
 import { type Pool, statement } from '../postgres/pool.js';
@@ -123,7 +125,7 @@ async function addReactions(found: Found, pool: Pool, id: number, fields: Fields
       image,
       state: '',
     });
-  const seconds = Math.floor(Date.now() / 1_000);
+  const seconds = nowSeconds();
   for (const [user, emoji] of own) {
     for (const each of emoji) {
       const name = `${user}:${emojiColumn(each)}`;

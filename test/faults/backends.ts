@@ -68,16 +68,14 @@ function restartable(dir: string, first: LocalServer, again: () => Promise<Local
 }
 
 /** A Redis that has every write on disk before it answers. */
-export async function durableRedis(): Promise<Restartable> {
-  const dir = temporaryFolder();
+export async function durableRedis(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'redis'), appendfsync: 'always', detached: false } as const;
   const first = await startRedis(options);
   return restartable(dir, first, () => startRedis({ ...options, port: first.port }));
 }
 
 /** A PostgreSQL of its own. */
-export async function ownPostgres(): Promise<Restartable> {
-  const dir = temporaryFolder();
+export async function ownPostgres(dir = temporaryFolder()): Promise<Restartable> {
   const options = { dir: join(dir, 'postgres'), durable: false, detached: false } as const;
   const first = await startPostgres(options);
   return restartable(dir, first, () => startPostgres({ ...options, port: first.port }));

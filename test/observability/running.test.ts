@@ -154,6 +154,16 @@ test('promtool takes the shipped rules and configuration', () => {
   }
 });
 
+test('alerts on figures that no process here tells fire on made-up ones', () => {
+  const shipped = new URL('../../infra/observability/', import.meta.url).pathname;
+  const args = ['test', 'rules', 'alerts_test.yml'];
+  const told = spawnSync(findProgram('promtool') as string, args, { cwd: shipped, encoding: 'utf8' });
+  expect([told.status, told.stdout + told.stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
+  const fired = readShipped('alerts_test.yml').matchAll(/alertname: (\w+)\n +exp_alerts:\n/g);
+  for (const [, name = ''] of fired) seen.add(name);
+  expect(seen).toContain('PetrelDiskFilling');
+});
+
 test(
   'an installation that is well fires nothing',
   async () => {
