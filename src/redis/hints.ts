@@ -117,7 +117,8 @@ export function createHints(
   function place(channel: Channel): void {
     const url = map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;
-    leave(channel);
+    // The former master ends the subscription by itself, with the slot.
+    channel.at?.channels.delete(channel);
     channel.at = subscriberAt(url);
     channel.at.channels.add(channel);
     void subscribe(channel, channel.at);

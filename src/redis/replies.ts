@@ -3,6 +3,7 @@
  * its place in weak maps, as its compiler made of private fields: it needed four to seven times as long for the same bytes.
  * Whatever looks like anything but RESP2 stays with it.
  */
+import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
 import RedisParser from 'redis-parser';
 
@@ -68,3 +69,30 @@ export class Replies {
 }
 
 (decoders as { Decoder: unknown }).Decoder = Replies;
+
+interface Answered {
+  readonly redis: { readonly commandQueue: { readonly length: number }; emit(event: 'moved'): unknown };
+  shiftCommand(reply: unknown): unknown;
+}
+
+/** Whether a reply tells that a subscription has ended, or that its slot is elsewhere. */
+const endsSubscription = (reply: unknown): boolean =>
+  reply instanceof Error
+    ? reply.message.startsWith('MOVED ')
+    : Array.isArray(reply) && String(reply[0]) === 'sunsubscribe';
+
+/**
+ * A server that gives a slot away ends its subscriptions unasked, in the words of an answer to SUNSUBSCRIBE. If one was sent just
+ * then, ioredis takes the notice for its answer, and has no command left for the answer itself: it reported a "Command queue
+ * state error". The two together say no more than that the slot has moved.
+ */
+const handlers = createRequire(import.meta.url)('ioredis/built/DataHandler.js') as {
+  readonly default: { readonly prototype: Answered };
+};
+const answered = handlers.default.prototype;
+const { shiftCommand } = answered;
+answered.shiftCommand = function (this: Answered, reply) {
+  if (this.redis.commandQueue.length > 0 || !endsSubscription(reply)) return shiftCommand.call(this, reply);
+  this.redis.emit('moved');
+  return null;
+};
