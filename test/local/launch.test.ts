@@ -47,8 +47,10 @@ beforeEach(() => {
 
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-async function launch(...args: string[]) {
-  const child = spawn(process.execPath, [join(root, 'infra/launch.mjs'), ...args], {
+async function launch(...given: [env: Record<string, string>, ...args: string[]] | string[]) {
+  const [env, args] = typeof given[0] === 'object' ? [given[0], given.slice(1) as string[]] : [{}, given];
+  const child = spawn(process.execPath, [join(root, 'infra/launch.mjs'), ...(args as string[])], {
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let out = '';
@@ -120,4 +122,23 @@ test('a build that fails says where and leaves the last one in place', async () 
   expect(out).toMatch(/main\.ts:1/);
   expect(out).toContain('petrel: the build failed');
   expect(readFileSync(join(root, 'dist/main.js'), 'utf8')).toBe(before);
+});
+
+test('installs without running a script of any package', async () => {
+  rmSync(join(root, 'node_modules'));
+  writeFileSync(join(root, 'package-lock.json'), '{}');
+  // Stands for npm: tells how it was called, and installs by a link.
+  const npm = join(root, 'npm-cli.js');
+  writeFileSync(
+    npm,
+    `import { appendFileSync, symlinkSync } from 'node:fs';
+     appendFileSync('${root}/calls', process.argv.slice(2).join(' ') + '\\n');
+     if (process.argv[2] === 'ci') process.exit(1);
+     symlinkSync('${join(project, 'node_modules')}', '${join(root, 'node_modules')}');`,
+  );
+  const { code, out } = await launch({ npm_execpath: npm }, 'front');
+  expect(code, out).toBe(0);
+  const calls = readFileSync(join(root, 'calls'), 'utf8').trim().split('\n');
+  expect(calls.map((call) => call.split(' ')[0])).toEqual(['ci', 'install']);
+  for (const call of calls) expect(call.split(' ')).toContain('--ignore-scripts');
 });
