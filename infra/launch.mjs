@@ -16,7 +16,7 @@
  *   launch.mjs capacity [arguments] what a traffic needs, from measured costs
  */
 import { createHash } from 'node:crypto';
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { benchPrograms, ensureBench, ensureBuild, main } from './build.mjs';
@@ -48,16 +48,24 @@ function npm(args) {
 
 const stampPath = join(modules, '.petrel-install');
 
-/** True when the packages on the disk are those of the lock file. */
+/** True when the packages on the disk are those of the lock file, whoever installed them. */
 function packagesAreCurrent(lock) {
   if (!existsSync(modules)) return false;
-  const stamp = readIfThere(stampPath);
-  if (stamp !== undefined) return stamp === hash(lock);
-  // Installed by hand: npm leaves a lock file of its own, which is younger than the one it was made from.
-  const own = statSync(join(modules, '.package-lock.json'), { throwIfNoEntry: false });
-  if (!own || own.mtimeMs < statSync(join(root, 'package-lock.json')).mtimeMs) return false;
+  if (readIfThere(stampPath) === hash(lock)) return true;
+  if (!holdsAll(lock)) return false;
   keepStamp(lock);
   return true;
+}
+
+/** Compares the lock file with the one that npm leaves beside the packages. Optional packages may be for another platform. */
+function holdsAll(lock) {
+  const own = readIfThere(join(modules, '.package-lock.json'));
+  const { packages: wanted = {} } = JSON.parse(lock);
+  const { packages: found = {} } = own === undefined ? {} : JSON.parse(own);
+  const same = ([path, { version, integrity }]) =>
+    wanted[path]?.version === version && wanted[path].integrity === integrity;
+  const needed = Object.keys(wanted).filter((path) => path !== '' && !wanted[path].optional);
+  return needed.length > 0 && needed.every((path) => path in found) && Object.entries(found).every(same);
 }
 
 function keepStamp(lock) {

@@ -127,18 +127,41 @@ test('a build that fails says where and leaves the last one in place', async () 
 test('installs without running a script of any package', async () => {
   rmSync(join(root, 'node_modules'));
   writeFileSync(join(root, 'package-lock.json'), '{}');
-  // Stands for npm: tells how it was called, and installs by a link.
+  // Stands for npm: tells how it was called, and installs by links.
   const npm = join(root, 'npm-cli.js');
   writeFileSync(
     npm,
-    `import { appendFileSync, symlinkSync } from 'node:fs';
+    `import { appendFileSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
      appendFileSync('${root}/calls', process.argv.slice(2).join(' ') + '\\n');
      if (process.argv[2] === 'ci') process.exit(1);
-     symlinkSync('${join(project, 'node_modules')}', '${join(root, 'node_modules')}');`,
+     mkdirSync('${root}/node_modules');
+     for (const name of readdirSync('${project}/node_modules'))
+       if (!name.startsWith('.')) symlinkSync('${project}/node_modules/' + name, '${root}/node_modules/' + name);`,
   );
   const { code, out } = await launch({ npm_execpath: npm }, 'front');
   expect(code, out).toBe(0);
   const calls = readFileSync(join(root, 'calls'), 'utf8').trim().split('\n');
   expect(calls.map((call) => call.split(' ')[0])).toEqual(['ci', 'install']);
   for (const call of calls) expect(call.split(' ')).toContain('--ignore-scripts');
+});
+
+test('installs again only when a package of the lock file is missing or another one', async () => {
+  rmSync(join(root, 'node_modules'));
+  mkdirSync(join(root, 'node_modules'));
+  const npm = join(root, 'npm-cli.js');
+  writeFileSync(npm, `console.log('npm was asked'); process.exit(1);`);
+  const one = { version: '1.0.0', integrity: 'sha512-one' };
+  const other = { version: '1.0.0', integrity: 'sha512-other', optional: true };
+  const launchWith = async (wanted: object, found: object) => {
+    writeFileSync(join(root, 'package-lock.json'), JSON.stringify({ packages: { '': {}, ...wanted } }));
+    writeFileSync(join(root, 'node_modules/.package-lock.json'), JSON.stringify({ packages: found }));
+    return (await launch({ npm_execpath: npm }, 'build')).out.includes('npm was asked');
+  };
+  const path = 'node_modules/one';
+  expect(await launchWith({ [path]: one }, { [path]: one })).toBe(false);
+  expect(await launchWith({ [path]: one, 'node_modules/mac': other }, { [path]: one })).toBe(false);
+  expect(await launchWith({ [path]: one, 'node_modules/two': one }, { [path]: one })).toBe(true);
+  expect(await launchWith({ [path]: one }, { [path]: one, 'node_modules/two': one })).toBe(true);
+  expect(await launchWith({ [path]: one }, { [path]: { ...one, version: '1.0.1' } })).toBe(true);
+  expect(await launchWith({ [path]: one }, { [path]: { ...one, integrity: 'sha512-two' } })).toBe(true);
 });
