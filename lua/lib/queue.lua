@@ -12,6 +12,14 @@ local function read_queue(state)
   return q
 end
 
+-- Notes which kinds of updates a bot asks for, and hands it to Postgres where it differs. `present` is the mask that the queue has.
+local function set_mask(at, present, mask)
+  if mask == '' or mask == present then return end
+  local version = next_version(at.meta)
+  journal_image(at.journal, version, 'mask:' .. at.bot, cmsgpack.pack({tonumber(mask)}))
+  redis.call('HSET', at.state, 'mask', mask, 'mv', version)
+end
+
 -- A list of bytes as the other side reads them: what cmsgpack packs of a string is text there, and a record is none.
 local function pack_bytes(list)
   local packed = {'\220' .. struct.pack('>I2', #list)}

@@ -6,9 +6,15 @@
 @key     state   {NN}:queue_state:<bot>  HASH
 @arg     start   int   the update id before the first, random
 @arg     mask    int   kinds of updates that are queued
+@arg     hook    text  version of the bot's webhook, or nothing
+@arg     set     text  version by which it was last set
 @ok      opened  flag
 ]]
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
 local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
+-- A Redis that lost its data knows nothing of the webhook: its worker begins with the first update.
+if hook ~= '' then
+  redis.call('HSET', state_key, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
+end
 return ok(1)

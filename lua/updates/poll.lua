@@ -27,13 +27,13 @@
 @err     terminated
 @err     terminated_by_webhook
 ]]
-local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased')
+local s = redis.call('HMGET', state_key, 'seq', 'poll', 'hook', 'leased', 'mask')
 if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
   redis.call('HSET', state_key, 'poll', poll)
-  if mask ~= '' then redis.call('HSET', state_key, 'mask', mask) end
+  set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[5], mask)
   if s[2] and s[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p') end
 elseif s[2] ~= poll then
   return refuse('terminated')

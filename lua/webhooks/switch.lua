@@ -2,11 +2,14 @@
 @summary Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked.
 @why     What waits changes hands at one instant. Versions order calls that crossed, and make a repeated one harmless.
 @repeatable Each version switches once and drops once.
+@include partition
 @include clock
 @include stream
 @include queue
 @include delivery
 @flag    allow-oom
+@key     meta      {NN}:meta               HASH
+@key     journal   {NN}:journal            STREAM
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM
 @key     parked    {NN}:parked:<bot>       ZSET
@@ -14,6 +17,7 @@
 @key     attempts  {NN}:attempts:<bot>     HASH
 @key     due       {NN}:webhooks_due       ZSET
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
+@arg     run      text
 @arg     bot      text
 @arg     version  text   of the settings and of what signs
 @arg     set      text   version by which the webhook was last set or deleted: below it only what signs may have changed
@@ -22,12 +26,14 @@
 @arg     mask     text   new mask of kinds, or nothing
 @ok      ring     flag   the bot's doorbell is to be rung
 @ok      more     flag   more chats are to be retried at once: by `webhooks/hasten`
+@err     stale_run
 @err     queue_missing
 ]]
-local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased', 'hook_set')
+if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
+local s = redis.call('HMGET', state_key, 'seq', 'hook', 'hook_version', 'dropped', 'leased', 'hook_set', 'mask')
 if not s[1] then return refuse('queue_missing') end
 local _, ms = now()
-if mask ~= '' then redis.call('HSET', state_key, 'mask', mask) end
+set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[7], mask)
 if drop ~= '' and tonumber(drop) > tonumber(s[4] or 0) then
   redis.call('UNLINK', queue_key, parked_key, retries_key, attempts_key)
   redis.call('HSET', state_key, 'bytes', 0, 'dropped', drop)

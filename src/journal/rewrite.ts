@@ -149,8 +149,11 @@ async function gatherKeys(
       const entity = entityOf(key);
       const [kind = '', name = ''] = entity.split(/:(.*)/s);
       if (kind === 'queue_state') {
-        const version = Number(await client.hget(key, 'hook_version'));
-        if (version > 0) found.hooked.push({ bot: Number(name), version });
+        const [hook, mask, asked] = await client.hmget(key, 'hook_version', 'mask', 'mv');
+        if (Number(hook) > 0) found.hooked.push({ bot: Number(name), version: Number(hook) });
+        const [version, image] = [Number(asked ?? 0), pack([Number(mask)])];
+        if (version > after)
+          found.entries.push({ partition, version, entity: `mask:${name}`, image, state: '' });
         return;
       }
       if (kind === 'msg') {

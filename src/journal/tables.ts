@@ -75,6 +75,13 @@ const tallies: JournalTable = {
   columns: ['partition', 'number', 'emoji'],
 };
 
+/** Which kinds of updates a bot asked for; the state of its queue, which is never evicted, has it too. */
+const masks: JournalTable = {
+  kind: 'mask',
+  table: 'bot_update_masks',
+  columns: ['bot_id'],
+};
+
 export const journalTables: readonly JournalTable[] = [
   messages,
   deadUpdates,
@@ -82,6 +89,7 @@ export const journalTables: readonly JournalTable[] = [
   posts,
   reactions,
   tallies,
+  masks,
 ];
 
 const byKind = new Map(journalTables.map((table) => [table.kind, table]));

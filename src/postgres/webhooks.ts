@@ -200,3 +200,22 @@ export function listWebhooks(
     [after, limit],
   );
 }
+
+/** What the queue of a bot follows: the kinds of updates that it asked for (packed; null for the default) and its webhook. */
+export interface QueueSettings {
+  readonly mask: Buffer | null;
+  /** version of the webhook; null while the bot polls */
+  readonly hook: number | null;
+  readonly set: number | null;
+}
+
+export async function loadQueueSettings(sql: Sql, bot: number): Promise<QueueSettings> {
+  return one<QueueSettings>(
+    sql,
+    `select (select record from bot_update_masks where bot_id = $1) as mask, w.version as hook, w.set_version as set
+       from (select $1::bigint as bot_id) as asked
+       left join webhooks w on w.bot_id = asked.bot_id and w.url_box is not null
+         and not exists (select from bots b where b.id = w.bot_id and b.suspended_at is not null)`,
+    [bot],
+  );
+}

@@ -600,7 +600,7 @@ export interface Scripts {
   /** Opens the queue of a bot that has none. */
   'updates/open_queue': {
     keys: { meta: string; state: string };
-    args: { start: number | string; mask: number | string };
+    args: { start: number | string; mask: number | string; hook: string; set: string };
     result:
       | { status: 'ok'; opened: boolean };
   };
@@ -738,10 +738,11 @@ export interface Scripts {
   };
   /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
   'webhooks/switch': {
-    keys: { state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
+    keys: { meta: string; journal: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
       | { status: 'ok'; ring: boolean; more: boolean }
+      | { status: 'stale_run' }
       | { status: 'queue_missing' };
   };
 }

@@ -6,15 +6,16 @@ import { journalState, lastLoss } from '../journal/state.js';
 import { limits } from '../limits.js';
 import { asDatabase } from '../postgres/sql.js';
 import { listWebhooks } from '../postgres/webhooks.js';
+import { describeRecords } from '../store/core/redis_state.js';
 import type { Backends } from './backends.js';
 
-/** Opens the queue of each bot with a webhook, as its next update would. */
+/** Opens the queue of each bot with a webhook, as its next update would: with the kinds that it asked for. */
 async function openQueues({ pool, store }: Backends): Promise<number> {
   const db = asDatabase(pool);
   let opened = 0;
   for (let after = 0; ; ) {
     const page = await listWebhooks(db, after, limits.page_size_max);
-    await Promise.all(page.map(({ id }) => store.queues.info(id)));
+    await Promise.all(page.map(({ id }) => store.queues.open(id)));
     opened += page.length;
     const last = page.at(-1);
     if (last === undefined || page.length < limits.page_size_max) return opened;
@@ -34,11 +35,9 @@ export async function rebuildRedis(backends: Backends, say: (line: string) => vo
     const flushed = loss.flushed_at === null ? 'never' : new Date(loss.flushed_at).toISOString();
     say(`lost         noticed ${new Date(loss.at).toISOString()} in ${loss.partitions} partitions:`);
     say(`             what was acknowledged and not written behind; the last write before was ${flushed}`);
-    say('             updates that waited for bots, retries of webhooks, and answers under idempotency keys');
-    say('             open button presses, and how far event streams had come');
-    say('             bots whose queue was lost start their update ids anew, at a random point');
   }
   say(`journal      ${waiting} entries wait for Postgres`);
   say(`webhooks     ${await openQueues(backends)} queues are open`);
-  say('the rest     is read back from Postgres when it is asked for');
+  say('records      of Redis, and where each comes from after a loss:');
+  for (const line of describeRecords()) say(line);
 }

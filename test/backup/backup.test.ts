@@ -4,6 +4,7 @@ import { appendFileSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeRecords } from '../../src/store/core/redis_state.js';
 import { openMasters } from '../support/cluster.js';
 import { petrel, type Ran } from '../support/command.js';
 import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
@@ -141,7 +142,10 @@ test('restored into an empty installation, every row is the same, and bots go on
   restored = await startService({
     redis,
     database,
-    extraEnv: { PARTITIONS: '8', TOKEN_PEPPER: TOKEN_PEPPER as string, TOKEN_KEYS: TOKEN_KEYS as string },
+    extraEnv: {
+      ...{ PARTITIONS: '8', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' },
+      ...{ TOKEN_PEPPER: TOKEN_PEPPER as string, TOKEN_KEYS: TOKEN_KEYS as string },
+    },
   });
   expect(await resultOf(restored.bot(bot, 'getMe'))).toMatchObject({ id: bot.id });
   expect(await history(restored, group)).toEqual(before.group);
@@ -153,6 +157,10 @@ test('restored into an empty installation, every row is the same, and bots go on
 
 test('after Redis lost everything, what Postgres has is served, and the loss is told', async () => {
   const of = restored as Service;
+  const kinds = ['message', 'chat_member'];
+  await resultOf(of.bot(bot, 'getUpdates', { allowed_updates: kinds }));
+  const url = 'https://127.0.0.1:8443/hook';
+  await resultOf(of.bot(pushed, 'setWebhook', { url, allowed_updates: ['callback_query'] }));
   // What was sent last is behind the journal when the flusher has ended in order.
   await of.flush.stop();
   for (const client of openMasters(of.redis)) {
@@ -166,6 +174,13 @@ test('after Redis lost everything, what Postgres has is served, and the loss is 
   expect(ran.out).toMatch(
     /lost {9}noticed \S+ in [1-8] partitions:[\s\S]*the last write before was 2[\s\S]*updates that waited/,
   );
+  expect(ran.out).toContain(describeRecords().join('\n'));
+  // That of the management bot is one.
+  expect(ran.out).toMatch(/webhooks {5}2 queues are open/);
+  const infoOf = (each: TestBot) => resultOf(of.bot(each, 'getWebhookInfo'));
+  expect(await infoOf(bot)).toMatchObject({ allowed_updates: kinds });
+  expect(await infoOf(pushed)).toMatchObject({ url, allowed_updates: ['callback_query'] });
+  expect((await of.bot(pushed, 'getUpdates')).status).toBe(409);
   expect(await history(of, group)).toEqual(before.group);
   const direct = await history(of, bot.id);
   expect(direct.slice(-before.direct.length)).toEqual(before.direct);

@@ -1,7 +1,9 @@
 /** Every script on a real Redis in cluster mode, in every way it can end: a refusal changes nothing but tickets. */
+import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Script } from '../../src/redis/contract.js';
+import { originOf, redisRecords } from '../../src/store/core/redis_state.js';
 import { authCases } from './auth.cases.js';
 import { boundCases } from './bounds.cases.js';
 import type { Case } from './cases.js';
@@ -88,6 +90,11 @@ describe.each([...scripts.keys()])('%s', (name) => {
     if (answer[0] === 'ok') expect(differing).toEqual([...(each.changes ?? [])].sort());
     else expect(differing.filter((key) => !key.endsWith(':ticket'))).toEqual([]);
     await each.after?.(client);
+    for (const [kind, fields] of await recordsIn(client))
+      for (const field of fields) {
+        used.add(`${kind} ${field}`);
+        expect(originOf(kind, field), `${kind} ${field} in redis_state.ts`).toBeDefined();
+      }
   });
 
   test('is called in every way that its header declares', () => {
@@ -98,6 +105,36 @@ describe.each([...scripts.keys()])('%s', (name) => {
   test('takes at most eight arguments', () => {
     expect(script.args.length).toBeLessThanOrEqual(8);
   });
+});
+
+/** Keys by kind, with the names of their fields; '' for a key without fields. Tickets belong to no record. */
+async function recordsIn(from: Redis): Promise<Map<string, string[]>> {
+  const found = new Map<string, string[]>();
+  for (const key of await from.keys('*')) {
+    if (key.endsWith(':ticket')) continue;
+    const kind = key.slice(key.indexOf('}') + 2).split(':')[0] as string;
+    const fields = (await from.type(key)) === 'hash' ? await from.hkeys(key) : [''];
+    found.set(kind, [...(found.get(kind) ?? []), ...fields]);
+  }
+  return found;
+}
+const used = new Set<string>();
+
+test('every record of Redis that a script or a builder of keys names is in the table', () => {
+  const kindOf = (key: string) => key.slice(key.indexOf('}') + 2).split(':')[0] as string;
+  const channel = (name: string) => name.startsWith('on_');
+  const listed = new Set(redisRecords.map(({ kind }) => kind));
+  const spelled = [...scripts.values()].flatMap((script) =>
+    script.keys.filter(({ pattern }) => !/[…]|}:</.test(pattern)).map(({ pattern }) => kindOf(pattern)),
+  );
+  const built = readFileSync(new URL('../../src/store/core/keys.ts', import.meta.url), 'utf8').matchAll(
+    /\)\}:([a-z_]+)/g,
+  );
+  const named = new Set(
+    [...spelled, ...[...built].map(([, kind]) => kind as string)].filter((name) => !channel(name)),
+  );
+  expect([...named].filter((name) => !listed.has(name))).toEqual([]);
+  expect([...listed].filter((name) => !named.has(name) && name !== 'msg')).toEqual([]);
 });
 
 test('a list may be as long as a node has waiting polls', async () => {

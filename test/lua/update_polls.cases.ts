@@ -71,8 +71,21 @@ const polls: Case[] = [
     {
       seeds: three,
       answer: ['ok', expect.anything()],
+      changes: [state, 'journal', 'meta'],
+      after: async (client) => {
+        expect(await client.hget(keys.queueState(bot), 'mask')).toBe('5');
+        const [[, fields] = []] = await client.xrange(keys.journal(home), '-', '+');
+        expect(fields?.slice(0, 2)).toEqual(['k', `mask:${bot}`]);
+      },
+    },
+    { mask: '5' },
+  ),
+  look(
+    'the mask that it has: nothing goes to Postgres',
+    {
+      seeds: [...three, seeds.queue({ mask: 5 })],
+      answer: ['ok', expect.anything()],
       changes: [state],
-      after: async (client) => expect(await client.hget(keys.queueState(bot), 'mask')).toBe('5'),
     },
     { mask: '5' },
   ),

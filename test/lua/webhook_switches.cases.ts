@@ -39,7 +39,11 @@ const switches: Case[] = [
       expect(await client.hmget(keys.queueState(bot), ...names)).toEqual(['9', '9', '9', '9']);
     },
   }),
-  change('from polling, with none', { seeds: [seeds.queue()], answer: ['ok', 0], changes: [state] }),
+  change('from polling, with none', {
+    seeds: [seeds.open(home), seeds.queue()],
+    answer: ['ok', 0],
+    changes: [state],
+  }),
   change('another webhook: its receiver is given at once what failed', {
     seeds: [...three, ...index, mine({ err: 'why', err_at: 5, hold: 5 })],
     answer: ['ok', 0],
@@ -68,7 +72,7 @@ const switches: Case[] = [
     {
       seeds: [...three, ...index, mine(), waits],
       answer: ['ok', 0],
-      changes: [state, due, parked, retries, stream],
+      changes: [state, due, parked, retries, stream, 'journal', 'meta'],
       async after(client) {
         expect([await field(client, 'bytes'), await field(client, 'mask')]).toEqual(['0', '5']);
       },
@@ -161,6 +165,7 @@ const switches: Case[] = [
     { ...off, set: '0', drop: '9' },
   ),
   change('no queue', { seeds: [seeds.open(home)], answer: ['queue_missing'] }),
+  change('another history', { seeds: [seeds.open(home, { run: 'before' })], answer: ['stale_run'] }),
 ];
 
 export const switchCases: readonly Case[] = switches;

@@ -1,6 +1,7 @@
 /** The queue of a bot's updates, as polling and webhooks read it. */
 import { randomInt } from 'node:crypto';
 import { limits } from '../../limits.js';
+import { loadQueueSettings } from '../../postgres/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
 import { type Profile, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
@@ -43,7 +44,7 @@ export interface QueueInfo {
 }
 
 export interface Queues {
-  /** Opens the queue of a bot that has none; its ids start at a random point. */
+  /** Opens the queue of a bot that has none, as Postgres knows it; its ids start at a random point. */
   open(bot: number): Promise<void>;
   info(bot: number): Promise<QueueInfo>;
 }
@@ -98,9 +99,16 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   };
 }
 
-export function createQueues({ scripts, keys }: StoreContext): Queues {
+export function createQueues({ db, scripts, keys }: StoreContext): Queues {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
+  /** What Postgres knows of a queue that Redis does not have. */
+  async function load(bot: number) {
+    const { mask, hook, set } = await loadQueueSettings(db, bot);
+    const asked = mask === null ? defaultUpdateMask : (unpack<[number]>(mask)[0] ?? defaultUpdateMask);
+    return { mask: asked, hook: hook === null ? '' : String(hook), set: String(set ?? 0) };
+  }
+
   return {
     async open(bot) {
       const partition = partitionOf(bot);
@@ -108,7 +116,10 @@ export function createQueues({ scripts, keys }: StoreContext): Queues {
         'updates/open_queue',
         partition,
         { meta: keys.meta(partition), state: keys.queueState(bot) },
-        { start: randomInt(limits.update_id_start_min, limits.update_id_start_max), mask: defaultUpdateMask },
+        {
+          start: randomInt(limits.update_id_start_min, limits.update_id_start_max),
+          ...(await load(bot)),
+        },
       );
     },
     async info(bot) {
@@ -117,7 +128,7 @@ export function createQueues({ scripts, keys }: StoreContext): Queues {
       const recent = (date: number) => (now - date) * 1_000 < limits.webhook_error_age_ms_max;
       return {
         pending,
-        mask: mask ?? defaultUpdateMask,
+        mask: mask ?? (await load(bot)).mask,
         error: failed !== null && why !== null && recent(failed) ? { date: failed, message: why } : null,
         strayed: strayed !== null && recent(strayed) ? strayed : null,
       };

@@ -97,6 +97,8 @@ export function createWebhooks(
   ): Promise<void> {
     const partition = keys.partitions.of(bot);
     const at = {
+      meta: keys.meta(partition),
+      journal: keys.journal(partition),
       state: keys.queueState(bot),
       queue: keys.queue(bot),
       parked: keys.parked(bot),
