@@ -72,6 +72,12 @@ export const limits = {
   audit_events_per_bot_max: 10_000,
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
+  stranger_adds_per_day_max: 10,
+  /** open ones of a person, and those of them from one inviter */
+  invitations_per_user_max: 100,
+  invitations_per_inviter_max: 10,
+  invitation_age_ms_max: 30 * 24 * 3_600_000,
+  declined_invitations_max: 1_000,
   page_size_max: 100,
   page_size_default: 50,
   /** of all items of a page; the envelope comes on top */

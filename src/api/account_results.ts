@@ -1,6 +1,16 @@
 /** What people are answered about their own account. */
 import { z } from 'zod';
-import { issuedToken, unixSeconds } from './results.js';
+import { issuedToken, unixSeconds, user } from './results.js';
+
+export const addPolicies = ['everyone', 'shared_chats', 'nobody'] as const;
+
+export const self = user
+  .extend({
+    add_to_groups: z
+      .enum(addPolicies)
+      .describe('Who may add the caller to groups and channels; others send an invitation'),
+  })
+  .meta({ id: 'Self', description: 'The caller.' });
 
 export const namedToken = issuedToken
   .extend({ id: z.int().positive(), name: z.string() })

@@ -51,3 +51,14 @@ export const listedChats = pageOf(listedChat);
 export const namedByUsername = z
   .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })
   .meta({ id: 'Named', description: 'Who or what has a username.' });
+
+export const invitationPage = pageOf(
+  z
+    .strictObject({
+      chat,
+      member_count: z.int().min(0),
+      from: user.optional().describe('Who invited the caller'),
+      date: unixSeconds,
+    })
+    .meta({ id: 'Invitation', description: 'A group or channel that the caller was invited to.' }),
+);

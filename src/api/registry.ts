@@ -61,6 +61,7 @@ import { reportLeaks } from '../app/leaks/report.js';
 import { deleteSelf } from '../app/me/delete.js';
 import { exportSelf } from '../app/me/export.js';
 import { getSelf } from '../app/me/get.js';
+import { acceptInvitation, declineInvitation, listInvitations } from '../app/me/invitations.js';
 import { showPush, subscribePush, unsubscribePush } from '../app/me/push.js';
 import { createToken, listTokens, removeToken } from '../app/me/tokens.js';
 import { updateSelf } from '../app/me/update.js';
@@ -195,6 +196,9 @@ export const endpoints: readonly Endpoint[] = [
   deleteUser,
   getSelf,
   updateSelf,
+  listInvitations,
+  acceptInvitation,
+  declineInvitation,
   deleteSelf,
   exportSelf,
   showPush,

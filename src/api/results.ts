@@ -271,7 +271,9 @@ export const chatInfo = chat
 export const chatMember = z
   .strictObject({
     user: user.nullable(),
-    status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
+    status: z
+      .enum(['creator', 'administrator', 'member', 'left', 'kicked', 'invited'])
+      .describe('`invited` where the caller may not add the person, who was invited instead'),
     rights: z.record(z.string(), z.boolean()).describe('Of an administrator; the creator has all'),
   })
   .meta({ id: 'ChatMember', description: 'Who is in a chat, and what they may do.' });

@@ -71,7 +71,7 @@ async function countFew(sql: Sql, chat: number): Promise<number> {
 }
 
 /** Changes a member under the lock of the chat's row. */
-async function change(
+export async function changeMember(
   sql: Sql,
   chat: number,
   member: Who,
@@ -102,7 +102,11 @@ async function change(
     "update chats set member_count = member_count + $2, version = nextval('control_versions') where id = $1",
     [chat, Number(isPresent(became.status)) - Number(isPresent(was.status))],
   );
-  if (!member.is_bot) await joinList(sql, member.id);
+  if (!member.is_bot) {
+    await joinList(sql, member.id);
+    // Whoever joined needs none, and one who was removed may not come back by it.
+    await sql.query('delete from chat_invitations where user_id = $1 and chat_id = $2', [member.id, chat]);
+  }
   await noteStale(sql, [
     ['chat', chat],
     ['member', chat, member.id],
@@ -129,7 +133,7 @@ export function putMember(
 ): Promise<MemberRow> {
   return db.transaction(async (sql) => {
     await sql.query('select 1 from chats where id = $1 for update', [chat]);
-    return change(sql, chat, member, { status, rights }, by);
+    return changeMember(sql, chat, member, { status, rights }, by);
   });
 }
 
@@ -189,7 +193,7 @@ export function joinChat(db: Database, chat: number, user: number): Promise<bool
     if (former && isPresent(former.status)) return false;
     if (!found || found.private) return fail('chat_not_found');
     if (former?.status === 'kicked') fail('kicked_from_chat');
-    await change(sql, chat, { id: user, is_bot: false }, { status: 'member', rights: {} }, user);
+    await changeMember(sql, chat, { id: user, is_bot: false }, { status: 'member', rights: {} }, user);
     return true;
   });
 }

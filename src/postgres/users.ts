@@ -14,6 +14,7 @@ export interface UserRow {
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
+  readonly add_to_groups: 'everyone' | 'shared_chats' | 'nobody';
 }
 
 export interface NewUser {
@@ -189,7 +190,7 @@ export function removeUserTokens(db: Database, id: number): Promise<boolean> {
 export async function lockPerson(
   sql: Sql,
   id: number,
-  refusal: 'unauthorized' | 'chat_member_not_found' = 'unauthorized',
+  refusal: 'unauthorized' | 'chat_member_not_found' | 'user_not_found' = 'unauthorized',
 ): Promise<void> {
   const rows = await sql.query('select 1 from users where id = $1 and deleted_at is null for no key update', [
     id,
@@ -207,7 +208,7 @@ async function raiseVersion(sql: Sql, id: number): Promise<boolean> {
 
 export async function loadUser(sql: Sql, id: number): Promise<UserRow | null> {
   const [row] = await sql.query<UserRow>(
-    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version, u.suspended_at is not null as suspended,
+    `select u.id, u.external_id, u.username, u.first_name, u.last_name, u.language_code, u.version, u.suspended_at is not null as suspended, u.add_to_groups,
             coalesce((select array_agg(encode(t.hmac, 'base64') order by t.id) from user_tokens t where t.user_id = u.id),
                      '{}') as tokens
        from users u where u.id = $1 and u.deleted_at is null`,

@@ -56,7 +56,14 @@ const edit = (id: number, value: string) =>
 const reactor = (n: number): User => ({
   id: 7_000_000_000 + n,
   externalId: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
-  ...{ firstName: 'P', lastName: null, username: null, languageCode: null, tokens: [] },
+  ...{
+    firstName: 'P',
+    lastName: null,
+    username: null,
+    languageCode: null,
+    tokens: [],
+    addToGroups: 'everyone' as const,
+  },
 });
 const partition = () => cluster.keys.partitions.of(made.bot.id);
 const version = async () => Number(await node.connection.client.hget(cluster.keys.meta(partition()), 'ver'));

@@ -40,7 +40,14 @@ const countsHeard = async () =>
 const person = (n: number) => ({
   id: 9_000_000_000 + n,
   externalId: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
-  ...{ firstName: 'P', lastName: null, username: null, languageCode: null, tokens: [] },
+  ...{
+    firstName: 'P',
+    lastName: null,
+    username: null,
+    languageCode: null,
+    tokens: [],
+    addToGroups: 'everyone' as const,
+  },
 });
 const set = (n: number, emoji = '👍', on = post) =>
   a.store.posts.react(on, person(n), { what: 'set', emoji });

@@ -24,7 +24,14 @@ const people = (count: number, from = 1): User[] =>
   Array.from({ length: count }, (_, i) => ({
     id: 9_000_000_000 + from + i,
     externalId: `00000000-0000-4000-8000-${String(from + i).padStart(12, '0')}`,
-    ...{ firstName: 'P', lastName: null, username: null, languageCode: null, tokens: [] },
+    ...{
+      firstName: 'P',
+      lastName: null,
+      username: null,
+      languageCode: null,
+      tokens: [],
+      addToGroups: 'everyone' as const,
+    },
   }));
 
 async function makePost(): Promise<number> {

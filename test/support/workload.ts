@@ -68,7 +68,14 @@ export async function attempt<T>(call: Promise<T>): Promise<T | null> {
 const reactors: User[] = Array.from({ length: 6 }, (_, i) => ({
   id: 8_000_000_000 + i,
   externalId: `00000000-0000-4000-8000-${String(i).padStart(12, '0')}`,
-  ...{ firstName: 'P', lastName: null, username: null, languageCode: null, tokens: [] },
+  ...{
+    firstName: 'P',
+    lastName: null,
+    username: null,
+    languageCode: null,
+    tokens: [],
+    addToGroups: 'everyone' as const,
+  },
 }));
 
 /** One call on a room. Each room has one at a time, so that what is acknowledged has an order. */

@@ -315,3 +315,49 @@ test('an operator sees the processes, has what died delivered again, and sees a 
   await page.context().close();
   await hook.close();
 });
+
+test('a person chooses who may add them, accepts one invitation and declines another', async () => {
+  const { service } = world;
+  const [cleo, dan] = [await service.newUser('cleo'), await service.newUser('dan')];
+  const page = await world.open(cleo, '#/settings');
+  const choice = page.getByLabel('Who can add me to groups and channels');
+  await choice.selectOption('Nobody');
+  const chosen = async () => (await resultOf(service.app(cleo, 'GET', '/api/me'))).add_to_groups;
+  await expect.poll(chosen).toBe('nobody');
+  const [wanted, other] = [
+    await service.newGroup(dan, 'Wanted', [cleo]),
+    await service.newGroup(dan, 'Other', [cleo]),
+  ];
+  await page.goto(`${world.wire.url}/app#/`);
+  await page.reload();
+  const invitation = (title: string) => page.locator('.invitation', { hasText: title });
+  await invitation('Wanted').getByRole('button', { name: 'Accept' }).click();
+  await page.locator(`.chat-row[href="#/chat/${wanted}"]`).waitFor();
+  await invitation('Other').getByRole('button', { name: 'Decline' }).click();
+  await invitation('Other').waitFor({ state: 'detached' });
+  expect(await page.locator(`.chat-row[href="#/chat/${other}"]`).count()).toBe(0);
+  await page.context().close();
+});
+
+test('the list of chats reads further pages while it is scrolled and searched', async () => {
+  const { service } = world;
+  const gus = await service.newUser('gus');
+  const first = await service.newGroup(gus, 'The very first');
+  for (let n = 0; n < 60; n++) await service.newGroup(gus, `Group ${n}`);
+  const page = await world.open(gus);
+  const list = page.locator('.chat-rows');
+  // The greater id comes first among chats without messages: the newest group stands last.
+  await page.locator('.chat-row').first().waitFor();
+  expect(await page.locator('.chat-row', { hasText: 'Group 59' }).count()).toBe(0);
+  await expect
+    .poll(async () => {
+      await list.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+      return page.locator('.chat-row', { hasText: 'Group 59' }).count();
+    })
+    .toBe(1);
+  await page.reload();
+  await page.getByRole('searchbox').fill('Group 58');
+  await page.locator('.chat-row', { hasText: 'Group 58' }).waitFor();
+  expect(first).toBeLessThan(0);
+  await page.context().close();
+});

@@ -14,7 +14,7 @@ import type { User } from '../../store/core/control.js';
 import { isDirect } from '../../store/core/keys.js';
 import { botProfile } from '../../store/core/profiles.js';
 import type { Store } from '../../store/store.js';
-import { viewPerson } from '../../view/users.js';
+import { viewPerson, viewStranger } from '../../view/users.js';
 
 const path = '/api/chats/{chat_id}/members';
 const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
@@ -66,7 +66,8 @@ export const listMembers = defineEndpoint({
 export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
-  summary: 'Adds a person or a bot to a group or channel, or changes what they may do.',
+  summary:
+    'Adds a person or a bot to a group or channel, or changes what they may do. A person who may not be added is invited.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -80,6 +81,8 @@ export const putMember = defineEndpoint({
     'not_chat_member',
     'not_enough_rights',
     'user_not_found',
+    'invitation_declined',
+    'too_many_invitations',
     'too_many_chat_bots',
     'too_many_administrators',
     'too_many_chats',
@@ -102,13 +105,11 @@ export const putMember = defineEndpoint({
       ? botProfile(bot, user.languageCode)
       : await profileOf(store, p.member_id, false, null);
     if (!profile) return fail('user_not_found');
-    const row = await store.chats.putMember(
-      chat,
-      { id: p.member_id, is_bot: bot !== null },
-      status,
-      status === 'administrator' ? (p.rights ?? {}) : {},
-      user.id,
-    );
+    const rights = status === 'administrator' ? (p.rights ?? {}) : {};
+    const row = bot
+      ? await store.chats.putMember(chat, { id: p.member_id, is_bot: true }, status, rights, user.id)
+      : await store.chats.addPerson(chat, p.member_id, status, rights, user.id);
+    if (row === null) return { user: viewStranger(profile), status: 'invited', rights: {} };
     return { user: viewPerson(profile), status: row.status, rights: row.rights };
   },
 });

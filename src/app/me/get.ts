@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { self } from '../../api/account_results.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { user } from '../../api/results.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewSelf } from '../../view/users.js';
 
@@ -9,6 +9,6 @@ export const getSelf = defineEndpoint({
   path: '/api/me',
   summary: 'Who the caller is.',
   params: z.object({}),
-  result: user,
-  handler: ({ user }) => viewSelf(userProfile(user)),
+  result: self,
+  handler: ({ user }) => ({ ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }),
 });

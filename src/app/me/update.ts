@@ -1,7 +1,7 @@
 /** What people change of themselves (behaviour §11). */
 import { z } from 'zod';
+import { addPolicies, self } from '../../api/account_results.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { user } from '../../api/results.js';
 import { answer, optional } from '../../api/schema.js';
 import { userProfile } from '../../store/chats/chats.js';
 import { viewSelf } from '../../view/users.js';
@@ -9,18 +9,26 @@ import { viewSelf } from '../../view/users.js';
 export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
-  summary: 'Sets the language of the caller, which bots are told as `language_code`.',
+  summary:
+    'Sets the language of the caller, which bots are told as `language_code`, and who may add them to groups.',
   params: z.object({
     language_code: optional(
       z
         .string({ error: answer('language_invalid') })
         .regex(/^[a-z]{2}$/, { error: answer('language_invalid') }),
     ).describe('Two letters (ISO 639-1); it stays as it is when absent'),
+    add_to_groups: optional(
+      z.enum(addPolicies, { error: 'one of: everyone, shared_chats, nobody' }),
+    ).describe(
+      'Who may add the caller to groups and channels: everyone, people they share a chat with, or nobody',
+    ),
   }),
   errors: ['language_invalid', 'user_not_found'],
-  result: user,
-  handler: async ({ user, store }, { language_code }) => {
-    if (language_code === undefined) return viewSelf(userProfile(user));
-    return viewSelf(userProfile(await store.users.setLanguage(user.id, language_code)));
+  result: self,
+  handler: async ({ user, store }, { language_code, add_to_groups }) => {
+    let changed = user;
+    if (language_code !== undefined) changed = await store.users.setLanguage(user.id, language_code);
+    if (add_to_groups !== undefined) changed = await store.users.setAddPolicy(user.id, add_to_groups);
+    return { ...viewSelf(userProfile(changed)), add_to_groups: changed.addToGroups };
   },
 });

@@ -1,6 +1,7 @@
 /** People and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
+import { type AddPolicy, setAddPolicy } from '../../postgres/invitations.js';
 import type { Database } from '../../postgres/sql.js';
 import * as rows from '../../postgres/users.js';
 import { makeToken } from '../../rules/token.js';
@@ -22,6 +23,8 @@ export interface Users {
   /** Sets the language that bots are told and texts are chosen by. When this returns, every node knows it. Error:
    * `user_not_found`. */
   setLanguage(id: number, language: string): Promise<User>;
+  /** Sets who may add the person to groups and channels. Error: `user_not_found`. */
+  setAddPolicy(id: number, policy: AddPolicy): Promise<User>;
   /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
   /** Without their secrets, which are kept as digests alone. */
@@ -76,6 +79,12 @@ export function createUsers(
       if (!(await rows.setUserLanguage(db, id, language))) fail('user_not_found');
       await control.refresh('user', id);
       // Nodes remember whom a token stands for, their language too.
+      await auth.revoke(`user:${id}`);
+      return (await control.read('user', id)) ?? fail('user_not_found');
+    },
+    async setAddPolicy(id, policy) {
+      if (!(await setAddPolicy(db, id, policy))) fail('user_not_found');
+      await control.refresh('user', id);
       await auth.revoke(`user:${id}`);
       return (await control.read('user', id)) ?? fail('user_not_found');
     },

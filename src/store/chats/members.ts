@@ -2,6 +2,7 @@
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { MemberRow, MemberStatus } from '../../postgres/chats.js';
+import * as invited from '../../postgres/invitations.js';
 import * as rows from '../../postgres/members.js';
 import { messageKinds, type Profile, pack, packMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
@@ -29,6 +30,23 @@ export interface Members {
     rights: Readonly<Record<string, boolean>>,
     by?: number,
   ): Promise<MemberRow>;
+  /**
+   * Adds a person, or changes what they are in the chat. Null where `by` may not add them: they got an invitation. Errors: those
+   * of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+   */
+  addPerson(
+    chat: ChatRef,
+    user: number,
+    status: 'administrator' | 'member',
+    rights: Readonly<Record<string, boolean>>,
+    by: number,
+  ): Promise<MemberRow | null>;
+  /** Open invitations of a person below an id, the latest first. */
+  invitations(user: number, before: number, limit: number): Promise<invited.InvitationRow[]>;
+  /** Errors: `invitation_not_found`, `too_many_chats`. */
+  acceptInvitation(chat: ChatRef, user: number): Promise<void>;
+  /** Error: `invitation_not_found`. */
+  declineInvitation(chat: ChatRef, user: number): Promise<void>;
   /** Lets a person into a public chat. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
   join(chat: ChatRef, user: number): Promise<void>;
   /** The creator and the administrators, in the order of their ids. */
@@ -119,6 +137,19 @@ export function createMembers(
       const row = await rows.putMember(db, chat.id, member, status, rights, by);
       await changed(chat, member.id, member.is_bot);
       return row;
+    },
+    async addPerson(chat, user, status, rights, by) {
+      const row = await invited.addPerson(db, chat.id, user, { status, rights }, by);
+      if (row) await changed(chat, user, false);
+      return row;
+    },
+    invitations: (user, before, limit) => invited.loadInvitations(db, user, before, limit),
+    async acceptInvitation(chat, user) {
+      await invited.acceptInvitation(db, chat.id, user);
+      await changed(chat, user, false);
+    },
+    async declineInvitation(chat, user) {
+      await invited.declineInvitation(db, chat.id, user);
     },
     async join(chat, user) {
       if (await rows.joinChat(db, chat.id, user)) await changed(sharedChat(chat.id), user, false);

@@ -63,6 +63,8 @@ export interface User {
   readonly languageCode: string | null;
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
+  /** who may add them to groups and channels without asking */
+  readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
   /** of a person whose tokens are not accepted */
   readonly state?: 'suspended' | undefined;
 }
@@ -146,13 +148,18 @@ const user: Kind<User> = {
         fields: [
           ...[row.external_id, row.first_name, row.last_name, row.username, row.language_code, row.tokens],
           row.suspended ? 'suspended' : '',
+          row.add_to_groups,
         ],
       }
     );
   },
-  read: ([externalId, firstName, lastName, username, languageCode, tokens, state = ''], id) =>
+  // A copy that was made before people chose has no choice.
+  read: (
+    [externalId, firstName, lastName, username, languageCode, tokens, state = '', addToGroups = 'everyone'],
+    id,
+  ) =>
     ({
-      ...{ id, externalId, firstName, lastName, username, languageCode, tokens },
+      ...{ id, externalId, firstName, lastName, username, languageCode, tokens, addToGroups },
       state: state || undefined,
     }) as User,
 };

@@ -7,7 +7,11 @@ export interface User {
   username?: string;
   language_code?: string;
   external_id?: string;
+  /** Of oneself. */
+  add_to_groups?: AddPolicy;
 }
+
+export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
 export interface ChatRef {
   id: number;
@@ -100,6 +104,14 @@ export interface ChatSummary extends ChatRef {
   muted_until?: number;
   /** Of a channel. */
   can_post?: true;
+}
+
+/** To a group or channel, by somebody who may not add one. */
+export interface Invitation {
+  chat: ChatRef;
+  member_count: number;
+  from?: User;
+  date: number;
 }
 
 export interface Reaction {

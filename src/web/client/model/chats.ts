@@ -5,7 +5,7 @@ import { openLive } from '../live.js';
 import { previewOf } from '../names.js';
 import { me } from '../session.js';
 import { Cell, Signal } from '../signal.js';
-import type { ChatSummary, Message, Page } from '../types.js';
+import type { ChatSummary, Invitation, Message, Page } from '../types.js';
 import { History } from './history.js';
 import { noteAnswer } from './presses.js';
 
@@ -31,6 +31,7 @@ class Chats extends Signal {
 
   /** Reads the first page again. */
   async load(): Promise<void> {
+    void loadInvitations();
     try {
       const page = await get<Page<ChatSummary>>('/api/chats');
       const found = new Set(page.items.map(({ id }) => id));
@@ -96,6 +97,26 @@ class Chats extends Signal {
 }
 
 export const chats = new Chats();
+
+/** Invitations that wait for an answer: those of the first page. */
+export const invitations = new Cell<readonly Invitation[]>([]);
+
+/** What cannot be read now is read with the list the next time. */
+const loadInvitations = () =>
+  get<Page<Invitation>>('/api/me/invitations').then(
+    ({ items }) => invitations.set(items),
+    () => {},
+  );
+
+/** Joins the chat, or declines; what had run out or was answered elsewhere goes from the list. */
+export async function answerInvitation(chat: number, answer: 'accept' | 'decline'): Promise<void> {
+  try {
+    await call('POST', `/api/me/invitations/${chat}/${answer}`);
+    if (answer === 'accept') await chats.refresh(chat);
+  } finally {
+    await loadInvitations();
+  }
+}
 
 /** What was read may not have reached the service when it told of the chat. */
 const withRead = (chat: ChatSummary): ChatSummary =>

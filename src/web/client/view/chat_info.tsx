@@ -104,7 +104,8 @@ function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
         can_invite_users: false,
       };
       const role = asAdmin ? { status: 'administrator', rights } : { status: 'member' };
-      await call('PUT', `/api/chats/${chat.id}/members/${id}`, role);
+      const { status } = await call<Member>('PUT', `/api/chats/${chat.id}/members/${id}`, role);
+      if (status === 'invited') say(t('invited', { name: `@${username.trim().replace(/^@/, '')}` }));
       setUsername('');
       added();
     } catch (error) {

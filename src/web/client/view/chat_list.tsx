@@ -2,7 +2,8 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
 import { VList, type VListHandle } from 'virtua';
 import { get } from '../api.js';
-import { chats, connected, isMuted, typing } from '../model/chats.js';
+import { reasonOf } from '../failures.js';
+import { answerInvitation, chats, connected, invitations, isMuted, typing } from '../model/chats.js';
 import { chatName, personName, summaryOf } from '../names.js';
 import { say } from '../notes.js';
 import { go, route } from '../route.js';
@@ -85,6 +86,56 @@ function Row({ chat, chosen }: { chat: ChatSummary; chosen: boolean }) {
         </span>
       </span>
     </a>
+  );
+}
+
+/** Chats that somebody wants the person in. */
+function Invitations() {
+  const open = useCell(invitations);
+  const [busy, setBusy] = useState(false);
+  if (open.length === 0) return null;
+  const answer = async (chat: number, what: 'accept' | 'decline') => {
+    setBusy(true);
+    try {
+      await answerInvitation(chat, what);
+      if (what === 'accept') go(`chat/${chat}`);
+    } catch (error) {
+      say(reasonOf(error));
+    }
+    setBusy(false);
+  };
+  return (
+    <section className="invitations" aria-label={t('invitations')}>
+      {open.map(({ chat, from }) => (
+        <div className="invitation" key={chat.id}>
+          <Face id={chat.id} name={chatName(chat)} size={40} />
+          <span className="grow">
+            <strong>
+              <bdi>{chatName(chat)}</bdi>
+            </strong>
+            <small>{t('invited_by', { name: personName(from) })}</small>
+          </span>
+          <span className="row">
+            <button
+              type="button"
+              className="button"
+              disabled={busy}
+              onClick={() => void answer(chat.id, 'decline')}
+            >
+              {t('decline')}
+            </button>
+            <button
+              type="button"
+              className="button primary"
+              disabled={busy}
+              onClick={() => void answer(chat.id, 'accept')}
+            >
+              {t('accept')}
+            </button>
+          </span>
+        </div>
+      ))}
+    </section>
   );
 }
 
@@ -202,6 +253,7 @@ export function ChatList() {
         </a>
       </header>
       <Search text={text} set={setText} first={list[0]} />
+      <Invitations />
       {chats.failed !== '' && <Trouble text={chats.failed} retry={() => void chats.load()} />}
       {!chats.loaded && chats.failed === '' && (
         <div className="center">

@@ -8,7 +8,7 @@ import { pushChoice, turnOff, turnOn } from '../push.js';
 import { me, signOut } from '../session.js';
 import { useCell } from '../signal.js';
 import { setTheme, theme, themes } from '../theme.js';
-import type { User } from '../types.js';
+import type { AddPolicy, User } from '../types.js';
 import { type Language, language, languages, setLanguage, t } from '../words.js';
 import { Icon } from './icons.js';
 import { Face } from './ui.js';
@@ -54,6 +54,46 @@ async function choose(code: Language): Promise<void> {
   } catch (error) {
     say(reasonOf(error));
   }
+}
+
+const policies = [
+  ['everyone', 'add_everyone'],
+  ['shared_chats', 'add_shared'],
+  ['nobody', 'add_nobody'],
+] as const;
+
+/** Who may add the person to groups and channels. */
+function WhoMayAdd() {
+  const chosen = useCell(me)?.add_to_groups ?? 'everyone';
+  const choose = async (add_to_groups: AddPolicy) => {
+    try {
+      me.set(await call<User>('PATCH', '/api/me', { add_to_groups }));
+    } catch (error) {
+      say(reasonOf(error));
+    }
+  };
+  return (
+    <section className="card stack">
+      <div className="field">
+        <label htmlFor="add-to-groups">{t('add_to_groups')}</label>
+        <select
+          id="add-to-groups"
+          value={chosen}
+          aria-describedby="add-to-groups-hint"
+          onChange={(event) => void choose(event.target.value as AddPolicy)}
+        >
+          {policies.map(([policy, words]) => (
+            <option key={policy} value={policy}>
+              {t(words)}
+            </option>
+          ))}
+        </select>
+        <p className="hint" id="add-to-groups-hint">
+          {t('add_hint')}
+        </p>
+      </div>
+    </section>
+  );
 }
 
 export function Settings() {
@@ -109,6 +149,7 @@ export function Settings() {
             ))}
           </fieldset>
         </section>
+        <WhoMayAdd />
         <Notifications />
         <section className="card">
           <button type="button" className="button danger" onClick={signOut}>

@@ -1,0 +1,66 @@
+/** Chats that a person was invited to, since they may not be added without being asked. */
+import { z } from 'zod';
+import { invitationPage } from '../../api/chat_results.js';
+import { defineEndpoint } from '../../api/endpoint.js';
+import { appChatId, numberCursor, pageSize } from '../../api/fields.js';
+import { page } from '../../api/pages.js';
+import { done } from '../../api/results.js';
+import { optional } from '../../api/schema.js';
+import { limits } from '../../limits.js';
+import { userProfile } from '../../store/chats/chats.js';
+import { sharedChat } from '../../store/core/keys.js';
+import { viewStranger } from '../../view/users.js';
+
+const path = '/api/me/invitations';
+
+export const listInvitations = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Pages through the open invitations of the caller to groups and channels, the latest first.',
+  params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
+  result: invitationPage,
+  handler: async ({ user, store }, p) => {
+    const limit = p.limit ?? limits.page_size_default;
+    const found = await store.chats.invitations(user.id, p.cursor ?? limits.id_max, limit + 1);
+    const rows = found.slice(0, limit);
+    const people = await Promise.all(rows.map(({ by_id }) => store.users.find(by_id)));
+    const shown = rows.map(({ chat_id, type, title, username, member_count, date }, i) => {
+      const by = people[i];
+      return {
+        chat: { id: chat_id, type, title, ...(username === null ? {} : { username }) },
+        member_count,
+        ...(by ? { from: viewStranger(userProfile(by)) } : {}),
+        date,
+      };
+    });
+    return page(rows, shown, found.length > limit, ({ id }) => String(id));
+  },
+});
+
+const params = z.object({ chat_id: appChatId });
+
+export const acceptInvitation = defineEndpoint({
+  verb: 'POST',
+  path: `${path}/{chat_id}/accept`,
+  summary: 'Joins a group or channel that the caller was invited to.',
+  params,
+  errors: ['invitation_not_found', 'too_many_chats'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.chats.acceptInvitation(sharedChat(p.chat_id), user.id);
+    return true;
+  },
+});
+
+export const declineInvitation = defineEndpoint({
+  verb: 'POST',
+  path: `${path}/{chat_id}/decline`,
+  summary: 'Declines an invitation; nobody can invite the caller to that chat again.',
+  params,
+  errors: ['invitation_not_found'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.chats.declineInvitation(sharedChat(p.chat_id), user.id);
+    return true;
+  },
+});

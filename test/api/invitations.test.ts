@@ -1,0 +1,184 @@
+/** Who may add people to groups and channels, and invitations where somebody may not. */
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+
+let service: Service;
+/** Adds people. */
+let ann: TestUser;
+/** Is added. Knows nobody. */
+let vera: TestUser;
+/** Shares a group with Ann. */
+let fred: TestUser;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2 });
+  ann = await service.newUser('ann');
+  fred = await service.newUser('fred');
+  await service.newGroup(ann, 'Friends', [fred]);
+});
+beforeEach(async () => {
+  vera = await service.newUser('vera');
+});
+afterAll(() => service?.stop());
+
+interface Invitation {
+  readonly chat: { readonly id: number; readonly title: string };
+  readonly from: { readonly id: number };
+}
+
+const app = (who: TestUser, verb: string, path: string, body?: object) =>
+  service.app(who, verb, path, body, 1);
+const ok = (who: TestUser, verb: string, path: string, body?: object) => resultOf(app(who, verb, path, body));
+const add = (by: TestUser, chat: number, who: TestUser, body = {}) =>
+  app(by, 'PUT', `/api/chats/${chat}/members/${who.id}`, body);
+const statusOf = async (answer: Promise<Answer>) => (await resultOf(answer)).status;
+const choose = (who: TestUser, add_to_groups: string) => ok(who, 'PATCH', '/api/me', { add_to_groups });
+const invitations = async (who: TestUser): Promise<Invitation[]> =>
+  (await ok(who, 'GET', '/api/me/invitations')).items;
+const chatsOf = async (who: TestUser): Promise<number[]> =>
+  (await ok(who, 'GET', '/api/chats')).items.map(({ id }: { id: number }) => id);
+const refusal = (answer: Answer) => [answer.status, answer.body.description];
+
+async function query(text: string, values: unknown[] = []) {
+  const client = new pg.Client(service.databaseUrl);
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+test('a person chooses who may add them, and only they are told the choice', async () => {
+  expect((await ok(vera, 'GET', '/api/me')).add_to_groups).toBe('everyone');
+  for (const choice of ['shared_chats', 'nobody', 'everyone']) {
+    expect((await choose(vera, choice)).add_to_groups).toBe(choice);
+    for (const front of [0, 1])
+      expect((await resultOf(service.app(vera, 'GET', '/api/me', undefined, front))).add_to_groups).toBe(
+        choice,
+      );
+  }
+  expect(refusal(await app(vera, 'PATCH', '/api/me', { add_to_groups: 'friends' }))).toEqual([
+    400,
+    'Bad Request: parameter "add_to_groups" must be one of: everyone, shared_chats, nobody',
+  ]);
+  expect((await ok(vera, 'PATCH', '/api/me', { language_code: 'ru' })).add_to_groups).toBe('everyone');
+});
+
+test.each([
+  ['everyone', 'member', 'member'],
+  ['shared_chats', 'invited', 'member'],
+  ['nobody', 'invited', 'invited'],
+])('with the choice %s a stranger makes one %s, and somebody known %s', async (choice, stranger, known) => {
+  await choose(vera, choice);
+  const group = await service.newGroup(ann, 'By a stranger');
+  expect(await statusOf(add(ann, group, vera))).toBe(stranger);
+  expect((await chatsOf(vera)).includes(group)).toBe(stranger === 'member');
+  const common = await service.newGroup(vera, 'Common', [ann]);
+  const other = await service.newGroup(ann, 'By somebody known');
+  expect(await statusOf(add(ann, other, vera))).toBe(known);
+  expect((await chatsOf(vera)).includes(other)).toBe(known === 'member');
+  expect(common).toBeLessThan(0);
+});
+
+test('an invitation is accepted or declined, once', async () => {
+  await choose(vera, 'nobody');
+  const [one, two] = [await service.newGroup(ann, 'One'), await service.newGroup(ann, 'Two')];
+  for (const group of [one, two, one]) expect(await statusOf(add(ann, group, vera))).toBe('invited');
+  const found = await invitations(vera);
+  expect(found.map(({ chat, from }) => [chat.id, chat.title, from.id])).toEqual([
+    [two, 'Two', ann.id],
+    [one, 'One', ann.id],
+  ]);
+  // Nobody else may answer it, and nobody reads the chat before.
+  const gone = [404, 'Not Found: invitation not found'];
+  expect(refusal(await app(fred, 'POST', `/api/me/invitations/${one}/accept`))).toEqual(gone);
+  expect((await app(vera, 'GET', `/api/chats/${one}`)).status).toBe(403);
+  expect(await ok(vera, 'POST', `/api/me/invitations/${one}/accept`)).toBe(true);
+  expect(await ok(vera, 'POST', `/api/me/invitations/${two}/decline`)).toBe(true);
+  expect(await chatsOf(vera)).toEqual([one]);
+  expect(await invitations(vera)).toEqual([]);
+  for (const answer of ['accept', 'decline'])
+    for (const group of [one, two])
+      expect(refusal(await app(vera, 'POST', `/api/me/invitations/${group}/${answer}`))).toEqual(gone);
+  expect(refusal(await add(ann, two, vera))).toEqual([400, 'Bad Request: user declined the invitation']);
+  expect(await invitations(vera)).toEqual([]);
+});
+
+test('who left is not added again, but invited, or joins', async () => {
+  const body = { type: 'group', title: 'Public', username: `public_${vera.id}` };
+  const { id: group } = await ok(ann, 'POST', '/api/chats', body);
+  expect(await statusOf(add(ann, group, vera))).toBe('member');
+  await ok(vera, 'POST', `/api/chats/${group}/leave`);
+  expect(await statusOf(add(ann, group, vera))).toBe('invited');
+  expect(await chatsOf(vera)).toEqual([]);
+  await ok(vera, 'POST', `/api/me/invitations/${group}/decline`);
+  await ok(vera, 'POST', `/api/chats/${group}/join`);
+  expect(await chatsOf(vera)).toEqual([group]);
+  expect(await invitations(vera)).toEqual([]);
+  // Who was removed did not leave.
+  await ok(ann, 'DELETE', `/api/chats/${group}/members/${vera.id}`);
+  expect(await statusOf(add(ann, group, vera))).toBe('member');
+});
+
+test('an invitation runs out after 30 days', async () => {
+  const group = await service.newGroup(ann, 'Left', [vera]);
+  await ok(vera, 'POST', `/api/chats/${group}/leave`);
+  expect(await statusOf(add(ann, group, vera))).toBe('invited');
+  await query("update chat_invitations set created_at = now() - interval '31 days' where user_id = $1", [
+    vera.id,
+  ]);
+  expect(await invitations(vera)).toEqual([]);
+  expect((await app(vera, 'POST', `/api/me/invitations/${group}/accept`)).status).toBe(404);
+  // One that ran out is made again.
+  expect(await statusOf(add(ann, group, vera))).toBe('invited');
+  expect(await invitations(vera)).toHaveLength(1);
+});
+
+test('ten strangers a day add a person, also all at once; the eleventh invites', async () => {
+  const strangers: TestUser[] = [];
+  for (let n = 0; n <= limits.stranger_adds_per_day_max; n++)
+    strangers.push(await service.newUser(`stranger${n}`));
+  const groups: number[] = [];
+  for (const stranger of strangers) groups.push(await service.newGroup(stranger, 'Strange'));
+  const made = await Promise.all(strangers.map((by, n) => statusOf(add(by, groups[n] as number, vera))));
+  expect(made.filter((status) => status === 'member')).toHaveLength(limits.stranger_adds_per_day_max);
+  expect(made.filter((status) => status === 'invited')).toHaveLength(1);
+  expect(await invitations(vera)).toHaveLength(1);
+  // Who is known adds on.
+  const common = await service.newGroup(vera, 'Common', [fred]);
+  expect(await statusOf(add(fred, await service.newGroup(fred, 'Known'), vera))).toBe('member');
+  expect(common).toBeLessThan(0);
+});
+
+test('one inviter has ten open invitations of a person, and all together a hundred', async () => {
+  await choose(vera, 'nobody');
+  const full = [400, 'Bad Request: user has too many invitations'];
+  for (let n = 0; n < limits.invitations_per_inviter_max; n++)
+    expect(await statusOf(add(ann, await service.newGroup(ann, `Own ${n}`), vera))).toBe('invited');
+  expect(refusal(await add(ann, await service.newGroup(ann, 'One more'), vera))).toEqual(full);
+  await query(
+    `with made as (insert into chats (type, title, creator_id) select 'group', 'x', $1 from generate_series(1, $3) returning id)
+     insert into chat_invitations (user_id, chat_id, by_id) select $2, id, 0 from made`,
+    [ann.id, vera.id, limits.invitations_per_user_max - limits.invitations_per_inviter_max],
+  );
+  expect(refusal(await add(fred, await service.newGroup(fred, 'Full'), vera))).toEqual(full);
+  const seen: number[] = [];
+  for (let cursor = ''; ; ) {
+    const page = await ok(vera, 'GET', `/api/me/invitations?limit=30${cursor}`);
+    seen.push(...page.items.map(({ chat }: Invitation) => chat.id));
+    if (page.next_cursor === undefined) break;
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([100, 100]);
+});
+
+test('a stranger without a username looks like an id that nobody has', async () => {
+  await query('update users set username = null where id = $1', [vera.id]);
+  const group = await service.newGroup(ann, 'Ids');
+  const nobody = await add(ann, group, { ...vera, id: 999_999_999 });
+  expect(refusal(nobody)).toEqual([404, 'Not Found: user not found']);
+  expect((await add(ann, group, vera)).body).toEqual(nobody.body);
+});
