@@ -207,6 +207,12 @@ export const settings = {
   DRAIN_MS: int(0, 60_000, 1_500).describe(
     'How long a front still takes connections after SIGTERM, with `/readyz` at 503, so that a balancer takes it out first (`dev`: 0)',
   ),
+  PRIVATE_REDIS: z
+    .enum(['kept', 'unknown'], { error: 'kept or unknown' })
+    .optional()
+    .describe(
+      'Set by `dev` for a Redis that it starts and stops itself: whether its files are as it left them at an orderly stop',
+    ),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
   ACCESS_LOG: flag
     .default(false)

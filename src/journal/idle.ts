@@ -3,9 +3,10 @@
  * name keys of one slot only, so there the time alone ends the wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
-import type { RedisServers } from '../redis/connection.js';
+import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
+
+type Client = RedisConnection['client'];
 
 export interface IdleWait {
   /**
@@ -22,9 +23,9 @@ const late_ms = 1_000;
 
 export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
   const closing = new AbortController();
-  let client: Redis | undefined;
+  let client: Client | undefined;
 
-  function connect(): Redis | undefined {
+  function connect(): Client | undefined {
     const present = servers.at(0)?.client;
     if (client === undefined && present !== undefined) {
       client = present.duplicate({ enableOfflineQueue: true });
@@ -33,7 +34,7 @@ export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
     return client;
   }
 
-  async function blocked(waiting: Redis, partitions: readonly number[], msMax: number): Promise<boolean> {
+  async function blocked(waiting: Client, partitions: readonly number[], msMax: number): Promise<boolean> {
     const journals = partitions.map((partition) => keys.journal(partition));
     const answered = waiting.xread('BLOCK', msMax, 'STREAMS', ...journals, ...journals.map(() => '0-0'));
     const bound = new AbortController();

@@ -14,6 +14,7 @@ import { startPostgres } from './postgres.js';
 import type { LocalServer } from './processes.js';
 import { startRedis } from './redis.js';
 import { ensureRedis } from './redis_install.js';
+import { isAsLeft, noteLeft } from './redis_left.js';
 import { Refusal } from './refusal.js';
 import { runRole, startRole } from './role.js';
 import { RoleLog } from './role_log.js';
@@ -46,6 +47,8 @@ export class Installation {
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
   #postgres: Supervised | undefined;
+  /** Its files are as its last orderly stop left them. */
+  #redisKept = false;
   #redisUrl = '';
   #databaseUrl = '';
   #secrets: Secrets | undefined;
@@ -101,6 +104,10 @@ export class Installation {
 
   get #home(): string {
     return this.#config.PETREL_HOME;
+  }
+
+  get #redisDir(): string {
+    return join(this.#home, 'redis');
   }
 
   get #localUrl(): string {
@@ -164,7 +171,8 @@ export class Installation {
     const given = redisGiven(this.#config);
     if (given === undefined) {
       await ensureRedis(this.#say);
-      const dir = join(this.#home, 'redis');
+      const dir = this.#redisDir;
+      this.#redisKept = isAsLeft(dir);
       const start = (signal: AbortSignal, port?: number) =>
         startRedis({ dir, signal, log: this.#log, ...(port === undefined ? {} : { port }) });
       const server = await start(this.#signal);
@@ -224,6 +232,7 @@ export class Installation {
       METRICS_PORT: undefined,
       DEMO_FILE: this.#demoPath,
       HOST: this.#host,
+      PRIVATE_REDIS: this.#redis ? (this.#redisKept ? 'kept' : 'unknown') : undefined,
       SHARE_PORT: '1',
       // Nothing takes these fronts out of service first, and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
@@ -296,6 +305,7 @@ export class Installation {
     }
     for (const role of roleNames) await Promise.all(this.#roles[role].map((kept) => kept.stop(hurry)));
     await Promise.all([this.#redis?.stop(), this.#postgres?.stop()]);
+    if (this.#redis) noteLeft(this.#redisDir);
     await this.#releasePort?.();
     this.#unlock?.();
   }

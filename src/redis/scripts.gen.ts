@@ -491,6 +491,23 @@ export interface Scripts {
       | { status: 'behind'; highest: number }
       | { status: 'moved' };
   };
+  /** Closes a partition before its Redis is stopped in order: changes are refused until it is opened again. */
+  'partition/seal': {
+    keys: { meta: string };
+    args: { seal: string };
+    result:
+      | { status: 'ok' }
+      | { status: 'stale_run' };
+  };
+  /** Opens a sealed partition under the incarnation that it had. */
+  'partition/unseal': {
+    keys: { meta: string };
+    args: { expected: string; seal: string; high_water: number | string };
+    result:
+      | { status: 'ok' }
+      | { status: 'moved' }
+      | { status: 'unsealed' };
+  };
   /** Puts a post that was read back from Postgres where it was missed. */
   'posts/fill': {
     keys: { meta: string; post: string; ticket: string };

@@ -45,6 +45,7 @@ export interface Backends {
   readonly history: History;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
+  readonly recovery: Recovery;
   readonly keys: Keys;
   readonly hints: Hints;
   readonly secrets: Secrets;
@@ -207,6 +208,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
     runner: () => runner,
+    trustSeals: config.PRIVATE_REDIS === 'kept',
     onRaised: histories.raised,
   });
   const runner: ScriptRunner = createRunner({
@@ -270,6 +272,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     history,
     connection,
     runner,
+    recovery,
     keys,
     hints,
     secrets,

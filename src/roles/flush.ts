@@ -6,6 +6,16 @@ import { startEnds } from './ends.js';
 import { startNoter } from './push.js';
 import type { Role } from './role.js';
 
+/** The roles that change something have stopped before this one, and Redis is stopped after it. */
+async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
+  const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
+  await recovery
+    .seal(all)
+    .catch((error: Error) =>
+      log.warn({ reason: error.message }, 'Redis was not sealed: the next start skips ids'),
+    );
+}
+
 export function startFlush(backends: Backends): Role {
   const { config, log, connection, runner, pool, history, keys, store, files, figures, node } = backends;
   const noter = startNoter(backends);
@@ -86,6 +96,7 @@ export function startFlush(backends: Backends): Role {
       clearInterval(sweep);
       await Promise.all([sweeping, ends.stop(), flusher.stop({ drain: true })]);
       await noter.stop();
+      if (config.PRIVATE_REDIS !== undefined) await sealAll(backends);
     },
   };
 }

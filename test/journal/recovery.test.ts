@@ -59,8 +59,8 @@ async function restartFrom(from: string): Promise<void> {
   await eventually('reconnected', () => node.connection.runId() !== null && runId() !== before);
 }
 
-async function copyOfData(): Promise<string> {
-  const copy = join(redis.dir, 'copy');
+async function copyOfData(name = 'copy'): Promise<string> {
+  const copy = join(redis.dir, name);
   rmSync(copy, { recursive: true, force: true });
   cpSync(join(redis.dir, 'appendonlydir'), copy, { recursive: true });
   return copy;
@@ -118,6 +118,84 @@ describe('recovery', () => {
       'kept 3',
       ...[4, 5, 6, 7, 8, 9].map((i) => `again ${i}`),
     ]);
+  });
+
+  describe('a Redis that was sealed and stopped in order', () => {
+    let trusting: Node;
+    const all = [0, 1, 2, 3];
+
+    beforeEach(async () => {
+      trusting = await openNode(redis.url, url, 4, true);
+      await trusting.recovery.openAll(all, runId());
+    });
+    afterEach(() => trusting.close());
+
+    /** Stops it in order and starts it again. */
+    async function restart(): Promise<void> {
+      const before = runId();
+      await redis.stop('SIGTERM');
+      await redis.start();
+      for (const each of [node, trusting])
+        await eventually('reconnected', () => (each.connection.runId() ?? before) !== before);
+    }
+
+    it('goes on under the same incarnation, once', async () => {
+      const version = await putMessage(trusting, chat, 1, 'kept');
+      await trusting.recovery.seal(all);
+      await restart();
+      await Promise.all([trusting.recovery.openAll(all, runId()), trusting.recovery.openAll(all, runId())]);
+      expect(await putMessage(trusting, chat, 2, 'next')).toBe(version + 1);
+      expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([1, 1, 1, 1]);
+      await restart();
+      await trusting.recovery.openAll(all, runId());
+      expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
+    });
+
+    it('is closed for changes, and a raise by another node voids the seal', async () => {
+      await trusting.recovery.seal(all);
+      expect((await meta()).run).toBe('sealed');
+      await node.recovery.recover(partition(), runId());
+      expect(incarnationOf(Number((await meta()).ver))).toBe(2);
+      await restart();
+      await trusting.recovery.openAll([partition()], runId());
+      expect(incarnationOf(Number((await meta()).ver))).toBe(3);
+    });
+
+    it('is raised where its data may be an older copy', async () => {
+      await trusting.recovery.seal(all);
+      await restart();
+      await node.recovery.openAll(all, runId());
+      expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([2, 2, 2, 2]);
+    });
+
+    it('is raised when sealed data is started a second time, or older data comes back', async () => {
+      const unsealed = await copyOfData();
+      await trusting.recovery.seal(all);
+      const sealed = await copyOfData('sealed');
+      await restart();
+      await trusting.recovery.openAll(all, runId());
+      let expected = 1;
+      for (const copy of [sealed, unsealed]) {
+        await restartFrom(copy);
+        await eventually('reconnected', () => trusting.connection.runId() === runId());
+        await trusting.recovery.openAll(all, runId());
+        expect((await registered()).map(({ incarnation }) => incarnation)).toEqual(
+          all.map(() => expected + 1),
+        );
+        expected++;
+      }
+    });
+
+    it('is raised when the incarnation was raised elsewhere meanwhile', async () => {
+      await trusting.recovery.seal(all);
+      const sealed = await copyOfData('sealed');
+      await trusting.connection.client.flushall();
+      await trusting.recovery.openAll(all, runId());
+      await restartFrom(sealed);
+      await eventually('reconnected', () => trusting.connection.runId() === runId());
+      await trusting.recovery.openAll(all, runId());
+      expect((await registered()).map(({ incarnation }) => incarnation)).toEqual([3, 3, 3, 3]);
+    });
   });
 
   it('an old Redis, twice brought back, is raised each time', async () => {

@@ -146,12 +146,17 @@ export interface Node {
   close(): Promise<void>;
 }
 
-export async function openNode(redisUrl: string, postgresUrl: string, partitions = 4): Promise<Node> {
+export async function openNode(
+  redisUrl: string,
+  postgresUrl: string,
+  partitions = 4,
+  trustSeals = false,
+): Promise<Node> {
   const keys = makeKeys(partitions);
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
   let runner: ScriptRunner;
-  const recovery = createRecovery({ pool, keys, connection, highWater, runner: () => runner });
+  const recovery = createRecovery({ pool, keys, connection, highWater, runner: () => runner, trustSeals });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(5_000);
   const flushers: Flusher[] = [];

@@ -80,7 +80,34 @@ const forget = (what: string, more: More, args = {}): Case => ({
 });
 const something = [seeds.text(keys.message(direct, 1), 'old'), seeds.chat(direct)];
 
+const seal = (what: string, more: More): Case => ({
+  ...{ script: 'partition/seal', what, keys: at, args: { seal: 'sealed text' } },
+  ...more,
+});
+const sealed = seeds.open(home, { run: 'sealed', seal: 'sealed text' });
+const unseal = (what: string, more: More, args = {}): Case => ({
+  ...{
+    script: 'partition/unseal',
+    what,
+    keys: at,
+    args: { expected: run, seal: 'sealed text', high_water: '100', ...args },
+  },
+  ...more,
+});
+
 export const journalCases: Case[] = [
+  seal('an open partition', { seeds: [open], answer: ['ok'], changes: ['meta'] }),
+  seal('one of another run', { seeds: [before], answer: ['stale_run'] }),
+  unseal('its own seal', {
+    seeds: [sealed],
+    answer: ['ok'],
+    changes: ['meta'],
+    after: async (client) => expect(await client.hmget(at.meta, 'run', 'seal')).toEqual([run, null]),
+  }),
+  unseal('an open partition', { seeds: [open], answer: ['ok'], changes: [] }),
+  unseal('another seal', { seeds: [sealed], answer: ['unsealed'] }, { seal: 'another' }),
+  unseal('no seal', { seeds: [before], answer: ['unsealed'] }),
+  unseal('the connection reaches another Redis', { seeds: [sealed], answer: ['moved'] }, { run: 'third' }),
   forget('a closed partition', {
     seeds: [before, ...something],
     answer: ['ok'],
