@@ -100,7 +100,7 @@ test('a message of a person in a group with two polling echo bots ends with two 
   };
   const echoes = [echo(a, 'stop'), echo(b, 'stop')];
   await say('hello');
-  await expect.poll(texts).toEqual(['hello', 're hello', 're hello']);
+  await expect.poll(texts, { timeout: 10_000 }).toEqual(['hello', 're hello', 're hello']);
   await say('stop');
   for (const shown of echoes) expect(await shown).toEqual(['hello', 'stop']);
   expect(await texts()).toEqual(['hello', 're hello', 're hello', 'stop']);
@@ -212,16 +212,19 @@ test('calls in an answer run for what a person caused, and not for what a bot ca
   const { message_id } = await say('a word of a person', channel);
   const answers = ['re a word of a person', 're a word of a person'];
   await expect.poll(() => texts(channel), { timeout: 10_000 }).toHaveLength(3);
-  await calm();
   // Each bot was pushed the other's answer, and its answer to that was not run.
+  for (const bot of [a, b])
+    await expect.poll(() => pushedTo(bot), { timeout: 10_000 }).toEqual(['a word of a person', answers[0]]);
+  await calm();
   expect((await texts(channel)).slice(1)).toEqual(answers);
-  for (const bot of [a, b]) expect(pushedTo(bot)).toEqual(['a word of a person', answers[0]]);
 
   // Service messages that a bot caused go to all bots, also to itself.
   await call(a, 'pinChatMessage', { chat_id: channel, message_id });
-  await expect.poll(() => [pushedTo(a).at(-1), pushedTo(b).at(-1)]).toEqual(['a pin', 'a pin']);
+  await expect
+    .poll(() => [pushedTo(a).at(-1), pushedTo(b).at(-1)], { timeout: 10_000 })
+    .toEqual(['a pin', 'a pin']);
   await call(a, 'editMessageText', { chat_id: channel, message_id, text: 'reworded by a bot' });
-  await expect.poll(() => pushedTo(b).at(-1)).toBe('reworded by a bot');
+  await expect.poll(() => pushedTo(b).at(-1), { timeout: 10_000 }).toBe('reworded by a bot');
   await calm();
   expect(await texts(channel)).toHaveLength(4);
 
