@@ -40,6 +40,11 @@ export const settings = {
     .describe(
       'Addresses of the Sentinels that name the Redis to use; REDIS_URL then has the name of their master for a host',
     ),
+  REDIS_MEMORY_MAX: whole(1, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe(
+      'Bytes that a Redis without `maxmemory` may use: above 85 % of either, sends and uploads answer 429 and all else goes on',
+    ),
   DATABASE_URL: url(['postgres:', 'postgresql:'])
     .optional()
     .describe('PostgreSQL to use; `dev` starts a private one without it'),

@@ -282,6 +282,8 @@ export const limits = {
   /** before what failed is read again */
   journal_retry_ms_min: 50,
   journal_retry_ms_max: 2_000,
+  /** Deletions and deliveries go on until the journal is this many times its high-water mark. */
+  journal_reserve: 2,
   journal_lease_ms: 3_000,
   flush_idle_ms_max: 1_000,
   flush_idle_cluster_ms_max: 250,
@@ -333,6 +335,13 @@ export const limits = {
   redis_wait_background_ms_max: 5_000,
   /** a connection on which nothing came for so long is replaced */
   redis_command_timeout_ms: 5_000,
+  /** Above this share of its memory, Redis takes only what deletes, revokes, acknowledges or delivers. */
+  redis_full_percent: 85,
+  /** Below this share it takes everything again. */
+  redis_roomy_percent: 83,
+  redis_memory_look_ms: 1_000,
+  /** How long what is read back stays in a Redis that is full. */
+  redis_full_ttl_ms: 10_000,
   postgres_statement_timeout_ms: 10_000,
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,
@@ -358,6 +367,14 @@ assert(
 assert(
   limits.fill_ticket_ttl_ms < limits.hot_ttl_ms_min,
   'a ticket must end before what was flushed can be evicted',
+);
+assert(
+  limits.fill_ticket_ttl_ms < limits.redis_full_ttl_ms,
+  'a ticket must end before what was read back under it can be evicted',
+);
+assert(
+  limits.redis_roomy_percent < limits.redis_full_percent && limits.redis_full_percent < 100,
+  'deletions and deliveries need room that nothing else may take',
 );
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(

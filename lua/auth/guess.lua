@@ -3,6 +3,7 @@
 @why     One address may try on every node at the same instant.
 @repeatable A guess that was sent again counts twice, which nobody notices.
 @include clock
+@flag    allow-oom
 @key     guesses  {NN}:guesses:<address>  STRING  when (ms) all that was taken is made good
 @arg     burst        int   guesses that are taken at once
 @arg     interval_ms  int   in which one is made good

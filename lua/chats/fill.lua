@@ -5,6 +5,7 @@
 @why     Where only the copies were missed it leaves the sequence alone: Redis may be ahead of Postgres.
 @include partition
 @include changes
+@flag    allow-oom
 @key     meta    {NN}:meta                 HASH
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING

@@ -4,6 +4,7 @@
 @include partition
 @include chat
 @include message
+@flag    allow-oom
 @key     meta    {NN}:meta                 HASH
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING

@@ -4,6 +4,7 @@
 @include partition
 @include message
 @include control
+@flag    allow-oom
 @key     meta           {NN}:meta                           HASH
 @key     chat           {NN}:chat:<chat>                    HASH
 @key     ticket         {NN}:chat:<chat>:ticket             STRING

@@ -1,6 +1,7 @@
 --[[
 @summary Refreshes the control copy in a chat's record after a committed change of its profile or its bots.
 @repeatable A version is written once.
+@flag    allow-oom
 @key     chat    {NN}:chat:<chat>          HASH
 @key     ticket  {NN}:chat:<chat>:ticket   STRING
 @key     channel {NN}:on_chat:<chat>       CHANNEL

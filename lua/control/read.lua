@@ -4,6 +4,7 @@
 @include partition
 @include control
 @include message
+@flag    allow-oom
 @key     meta    {NN}:meta              HASH
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING

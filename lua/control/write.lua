@@ -4,6 +4,7 @@
 @repeatable A version is written once, and a ticket is used once.
 @include partition
 @include control
+@flag    allow-oom
 @key     meta    {NN}:meta              HASH
 @key     record  {NN}:<subject>:<id>    STRING
 @key     ticket  {NN}:<subject>:<id>:ticket STRING

@@ -3,6 +3,7 @@
 @why     Of two calls with one key on two nodes only one may run.
 @repeatable The same holder claims what it holds again and finds it its own.
 @include clock
+@flag    allow-oom
 @key     claim  {NN}:idempotency:<caller>:<digest>  HASH  f fingerprint, s seed, h holder, u held until (ms), a answer
 @key     live   {NN}:idempotency_live:<caller>      ZSET  digest -> ends at (ms)
 @arg     digest       text   the last part of the claim's key

@@ -2,6 +2,7 @@
 @summary Notes the answer of a call under its idempotency key, or gives the key back for another run.
 @why     Of two runs the first answer stays; a run that lost its hold must not take another's away.
 @repeatable An answer that is there stays, and what was given back is not held.
+@flag    allow-oom
 @key     claim   {NN}:idempotency:<caller>:<digest>  HASH
 @arg     holder  text
 @arg     answer  bytes  sealed; nothing to give the key back

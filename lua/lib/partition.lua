@@ -7,11 +7,12 @@ local function incarnation_of(version)
 end
 
 -- The name of what forbids a change now, or nil; and the present incarnation. A run id that differs means that this
--- Redis restarted or is another one: versions must not be handed out before the incarnation was raised.
-local function closed(meta, journal, run)
+-- Redis restarted or is another one: versions must not be handed out before the incarnation was raised. Steps that delete or
+-- deliver pass `reserve`: they go on up to so many times the bound.
+local function closed(meta, journal, run, reserve)
   local m = redis.call('HMGET', meta, 'run', 'hw', 'ver')
   if m[1] ~= run then return 'stale_run' end
-  if redis.call('XLEN', journal) >= tonumber(m[2]) then return 'journal_full', incarnation_of(m[3]) end
+  if redis.call('XLEN', journal) >= tonumber(m[2]) * (reserve or 1) then return 'journal_full', incarnation_of(m[3]) end
   return nil, incarnation_of(m[3])
 end
 

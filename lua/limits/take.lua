@@ -2,6 +2,7 @@
 @summary Takes one call out of a token bucket, or tells how long it is until there is one in it.
 @why     Calls of one caller come on every node at the same instant, and all of them count.
 @repeatable A take that was sent again counts twice: the caller waits a little longer.
+@flag    allow-oom
 @key     bucket       {NN}:rate:<kind>:<id>  STRING  when (µs) the bucket is full again
 @arg     calls        int   that a full bucket holds
 @arg     interval_us  int   in which one comes back

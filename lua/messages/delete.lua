@@ -11,6 +11,7 @@
 @include pin
 @include post
 @include removal
+@flag    allow-oom
 @key     meta            {NN}:meta                               HASH
 @key     journal         {NN}:journal                            STREAM
 @key     chat            {NN}:chat:<chat>                        HASH
@@ -39,7 +40,7 @@
 @err     not_found
 @err     cant_be_deleted
 ]]
-local why, inc = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end

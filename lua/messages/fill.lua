@@ -2,6 +2,7 @@
 @summary Puts a message that was read back from Postgres where it was missed.
 @why     A fill needs its ticket and an absent key, so that it never brings back the past (architecture, Journal).
 @repeatable A ticket is used once.
+@flag    allow-oom
 @key     message  {NN}:msg:<chat>:<message_id>           STRING
 @key     ticket   {NN}:msg:<chat>:<message_id>:ticket    STRING
 @arg     token    text

@@ -5,6 +5,7 @@
 @include message
 @include chat
 @include control
+@flag    allow-oom
 @key     meta           {NN}:meta                         HASH
 @key     chat           {NN}:chat:<chat>                  HASH
 @key     ticket         {NN}:chat:<chat>:ticket           STRING

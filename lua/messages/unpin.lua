@@ -8,6 +8,7 @@
 @include changes
 @include control
 @include pin
+@flag    allow-oom
 @key     meta            {NN}:meta                         HASH
 @key     journal         {NN}:journal                      STREAM
 @key     chat            {NN}:chat:<chat>                  HASH
@@ -31,7 +32,7 @@
 @err     not_allowed
 @err     not_found
 ]]
-local why, inc = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end

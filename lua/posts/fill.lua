@@ -3,6 +3,7 @@
 @why     A fill needs its ticket and an absent key, so that it never brings back the past (architecture, Journal).
 @repeatable A ticket is used once.
 @include partition
+@flag    allow-oom
 @key     meta    {NN}:meta                  HASH
 @key     post    {NN}:post:<post>           HASH
 @key     ticket  {NN}:post:<post>:ticket    STRING

@@ -6,6 +6,7 @@
 @include chat
 @include control
 @include post
+@flag    allow-oom
 @key     meta          {NN}:meta                          HASH
 @key     post          {NN}:post:<post>                   HASH
 @key     post_ticket   {NN}:post:<post>:ticket            STRING

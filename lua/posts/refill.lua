@@ -4,6 +4,7 @@
 @repeatable Who is in the list already is not added again.
 @include message
 @include post
+@flag    allow-oom
 @key     post    {NN}:post:<post>                 HASH
 @key     ticket  {NN}:post:<post>:refill:ticket   STRING
 @derived acted   {NN}:acted:<post>:<generation>   HASH

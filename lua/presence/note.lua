@@ -2,6 +2,7 @@
 @summary Notes that people have windows open on a node, or have none any more.
 @why     Nodes that hold windows of one person note them side by side, and a reader must see none where all are gone.
 @repeatable A second run notes the same.
+@flag    allow-oom
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
 @arg     node    text
 @arg     ttl_ms  int    how long this holds; 0 where the windows are gone

@@ -6,6 +6,7 @@
 @include clock
 @include stream
 @include queue
+@flag    allow-oom
 @key     meta     {NN}:meta                HASH
 @key     journal  {NN}:journal             STREAM
 @key     state    {NN}:queue_state:<bot>   HASH
@@ -23,7 +24,7 @@
 @err     journal_full
 @err     queue_missing
 ]]
-local why = closed(meta_key, journal_key, run)
+local why = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why then return refuse(why) end
 local q = read_queue(state_key)
 if not q then return refuse('queue_missing') end

@@ -4,6 +4,7 @@
 @include partition
 @include request
 @include changes
+@flag    allow-oom
 @key     meta     {NN}:meta                  HASH
 @key     query    {NN}:callback_query:<id>   STRING
 @key     request  {NN}:req:<id>              STRING

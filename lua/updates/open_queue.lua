@@ -2,6 +2,7 @@
 @summary Opens the queue of a bot that has none.
 @repeatable A queue is opened once.
 @include partition
+@flag    allow-oom
 @key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH
 @arg     start   int   the update id before the first, random

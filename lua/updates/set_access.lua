@@ -3,6 +3,7 @@
 @why     Whatever is sent once this has run is judged by this version or a later one.
 @repeatable A version is written once.
 @include partition
+@flag    allow-oom
 @key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH
 @derived chat    {NN}:chat:<bot>.<user>  HASH   the caller passes the prefix up to the last part

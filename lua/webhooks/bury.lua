@@ -7,6 +7,7 @@
 @include stream
 @include queue
 @include delivery
+@flag    allow-oom
 @key     meta      {NN}:meta               HASH
 @key     journal   {NN}:journal            STREAM
 @key     state     {NN}:queue_state:<bot>  HASH
@@ -24,7 +25,7 @@
 @err     journal_full
 @err     fenced
 ]]
-local why, inc = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run, LIMITS.journal_reserve)
 if why then return refuse(why) end
 if redis.call('HGET', state_key, 'fence') ~= fence or incarnation_of(fence) ~= inc then return refuse('fenced') end
 local _, ms = now()

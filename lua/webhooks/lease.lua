@@ -6,6 +6,7 @@
 @include stream
 @include queue
 @include delivery
+@flag    allow-oom
 @key     meta      {NN}:meta               HASH
 @key     state     {NN}:queue_state:<bot>  HASH
 @key     queue     {NN}:queue:<bot>        STREAM

@@ -14,7 +14,15 @@ import { chatOfUser } from './compose.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, type PushService, replied } from './endpoint.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
-import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
+import {
+  changesState,
+  Described,
+  growsState,
+  type Method,
+  Prepared,
+  parseWith,
+  type Receivers,
+} from './method.js';
 import type { Operations } from './operations.js';
 import { noFiles, parseParams, parseQuery } from './params.js';
 import { endpoints } from './registry.js';
@@ -176,7 +184,8 @@ export function createDispatch({
 
   /** A call with an `Idempotency-Key`. */
   async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
-    const keyed = { store, request, caller: { kind: 'bot', id: bot.id }, method: method.name } as const;
+    const caller = { kind: 'bot', id: bot.id } as const;
+    const keyed = { store, request, caller, method: method.name, grows: growsState(method) };
     const { status, body, retryAfter } = await answerOnce(keyed, async (on) => {
       try {
         return { status: 200, body: envelope(await run(request, method, bot, on)) };
@@ -293,10 +302,11 @@ export function createDispatch({
     const caller =
       user === null ? ({ kind: 'admin', id: 0 } as const) : ({ kind: 'user', id: user.id } as const);
     const method = `${endpoint.verb} ${endpoint.path}`;
+    const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
     const own = holdReply(request);
     let sent = false;
     const outcome = await answerOnce(
-      { store, request, caller, method, segments, raw: endpoint.rawBody },
+      { store, request, caller, method, segments, raw: endpoint.rawBody, grows },
       async (on) => {
         try {
           const result = await runEndpoint(own.request, call, on);

@@ -31,6 +31,8 @@ export interface KeyedCall {
   readonly segments?: Readonly<Record<string, string>>;
   /** The body is no parameters, whatever its type says. */
   readonly raw?: true | undefined;
+  /** The call makes something that stays: it is refused while Redis is full. */
+  readonly grows: boolean;
 }
 
 const sorted = (_: string, value: unknown) =>
@@ -72,7 +74,7 @@ const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
 /** The answer of the one run of a call, or of an earlier one. Errors: `parameter_wrong`, `idempotency_key_reused`,
  * `too_many_requests`. */
 export async function answerOnce(
-  { store, request, caller, method, segments, raw }: KeyedCall,
+  { store, request, caller, method, segments, raw, grows }: KeyedCall,
   run: (store: Store) => Promise<Outcome>,
 ): Promise<Outcome> {
   const key = request.idempotencyKey;
@@ -82,7 +84,7 @@ export async function answerOnce(
       what: `up to ${limits.idempotency_key_length_max} characters without control characters`,
     });
   }
-  const call = { caller, method, key, parameters: parametersText(request, segments, raw) };
+  const call = { caller, method, key, parameters: parametersText(request, segments, raw), grows };
   const deadline = performance.now() + limits.idempotency_wait_ms_max;
   for (;;) {
     const claim = await store.idempotency.claim(call);

@@ -43,6 +43,10 @@ export interface Method {
 /** Whether a call may change anything: by the custom of bot interfaces, what only tells is called get… */
 export const changesState = (method: Method): boolean => !method.name.startsWith('get');
 
+/** Whether a call makes messages or larger ones: these are refused first while Redis is full. */
+export const growsState = (method: Method): boolean =>
+  /^(send|copy|forward|edit|pin|create)/.test(method.name);
+
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
   readonly result: unknown;

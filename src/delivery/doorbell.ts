@@ -13,6 +13,8 @@ export interface Doorbell {
   ring(bot: number): void;
   /** Calls `look` for each ring, at most `concurrency` at a time a queue. */
   listen(look: (bot: number) => Promise<void>, concurrency: number): DoorbellListener;
+  /** False while Redis refuses rings, for instance because its memory is full. */
+  readonly works: boolean;
   readonly stats: { readonly rung: number; readonly dropped: number };
   close(): Promise<void>;
 }
@@ -38,6 +40,8 @@ const gatherMs = 2;
 const lockMs = 3_000;
 const stalledLookMs = 2_000;
 const stallsMax = 1_000_000;
+/** How soon a worker asks again after Redis was away. */
+const retryMs = 1_000;
 const eventsKept = 10;
 const closeMsMax = 1_000;
 
@@ -55,6 +59,7 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
   let count = 0;
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
+  let works = true;
   /** Rings on their way. */
   const sending = new Set<Promise<unknown>>();
   const stats = { rung: 0, dropped: 0 };
@@ -83,7 +88,15 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
       const rings = [...bots].map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));
       const sent: Promise<unknown> = queueOf(shard)
         .addBulk(rings)
-        .catch(onError)
+        .then(
+          () => {
+            works = true;
+          },
+          (error) => {
+            works = false;
+            onError(error);
+          },
+        )
         .finally(() => sending.delete(sent));
       sending.add(sent);
     }
@@ -112,6 +125,7 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
           lockDuration: lockMs,
           stalledInterval: stalledLookMs,
           maxStalledCount: stallsMax,
+          runRetryDelay: retryMs,
           removeOnComplete: { count: 0 },
           removeOnFail: { count: 0 },
         });
@@ -126,6 +140,9 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
       };
     },
     stats,
+    get works() {
+      return works;
+    },
     async close() {
       if (timer !== undefined) {
         clearTimeout(timer);

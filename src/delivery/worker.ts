@@ -119,7 +119,7 @@ export function createDeliveryWorker({
       ]);
   }
 
-  function lookUnheard(bot: number): void {
+  function lookHere(bot: number): void {
     const looked: Promise<void> = look(bot, 'sweep')
       .catch(onError)
       .finally(() => looks.delete(looked));
@@ -130,9 +130,11 @@ export function createDeliveryWorker({
     for (let more = true; more; ) {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
-      for (const bot of due.bots) doorbell.ring(bot);
-      for (const bot of due.unheard)
-        if (looks.size < unheardMax) lookUnheard(bot);
+      const { works } = doorbell;
+      // While Redis refuses rings, one is tried at each sweep to learn when it takes them again.
+      for (const bot of works ? due.bots : due.bots.slice(0, 1)) doorbell.ring(bot);
+      for (const bot of works ? due.unheard : [...due.bots, ...due.unheard])
+        if (looks.size < unheardMax) lookHere(bot);
         else doorbell.ring(bot);
     }
   }

@@ -54,6 +54,8 @@ export interface FilesOptions {
   readonly pepper: string;
   /** Setting MEDIA_DAYS is on: a file that is named may be gone. */
   readonly expiring?: boolean;
+  /** Whether uploads are refused now: the messages that would show them could not be stored. */
+  readonly refusing?: () => boolean;
   /** Hears why the storage failed. */
   readonly onError: (error: unknown) => void;
 }
@@ -97,7 +99,14 @@ function describe(type: MediaType, upload: Upload, found: Measured, said: Descri
   };
 }
 
-export function createFiles({ blobs, measurer, pepper, expiring = false, onError }: FilesOptions): Files {
+export function createFiles({
+  blobs,
+  measurer,
+  pepper,
+  expiring = false,
+  refusing,
+  onError,
+}: FilesOptions): Files {
   async function reach<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -111,6 +120,7 @@ export function createFiles({ blobs, measurer, pepper, expiring = false, onError
     ...createFileIds(pepper),
     async keep(type, upload, said = {}) {
       if (upload.bytes.length === 0) fail('file_empty');
+      if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(upload.bytes);
       // It may well be a picture: nobody has looked, and that is no fault of who sent it.
       if (type === 'photo' && found.late) fail('too_many_requests', { retry_after: retry_after_s });

@@ -1,4 +1,5 @@
 /** The step after a commit: what Postgres has leaves the journal, and may leave Redis once nobody touches it. */
+import { limits } from '../limits.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { JournalPrefix } from './batch.js';
@@ -69,7 +70,7 @@ export async function settlePrefixes(
       },
       {
         after: `${last + 1}-0`,
-        hot_ms: hotTtlMs,
+        hot_ms: runner.isFull(partition) ? limits.hot_ttl_ms_min : hotTtlMs,
         records: record.entities.length,
         versions: [...record.versions, ...state.versions],
       },

@@ -7,6 +7,7 @@ import { ApiError } from '../errors.js';
 import { Counts, type Distribution, Distributions } from '../obs/distribution.js';
 import type { Redirected, RedisConnection, RedisServers } from './connection.js';
 import { readScripts, type Script } from './contract.js';
+import type { MemoryWatch } from './memory.js';
 import { createPauses, type Pauses } from './pauses.js';
 import { partitionsWith } from './present.js';
 import { AskingCommand, type ScriptArg, ScriptCommand } from './script_command.js';
@@ -31,6 +32,8 @@ export interface ScriptRunner {
   ): Promise<Result<N>>;
   /** See `present.ts`. */
   partitionsWith(count: number, keysOf: (partition: number) => readonly string[]): Promise<readonly number[]>;
+  /** Whether the server of a partition is nearly out of memory: what grows is refused, and reads leave no copies. */
+  isFull(partition: number): boolean;
   /** How long calls took that Redis answered at once, by script, and those that took the longer way or failed. */
   readonly times: Distributions;
   readonly troubles: Counts;
@@ -46,10 +49,14 @@ export interface RunnerOptions {
   readonly reconnectMsMax?: number;
   /** Hears of slots that are being moved. */
   readonly pauses?: Pauses;
+  /** Says which servers are nearly out of memory; none if absent. */
+  readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
 }
 
 interface Loaded {
   readonly script: Script;
+  /** Takes memory: refused while a server is nearly full. */
+  readonly grows: boolean;
   readonly keyNames: readonly string[];
   readonly listKey: string | undefined;
   readonly argNames: readonly string[];
@@ -87,6 +94,7 @@ function prepare(script: Script, times: Distributions): Loaded {
     specs.find((s) => s.form === 'list')?.name;
   return {
     script,
+    grows: script.flags.length === 0,
     keyNames: one(script.keys),
     listKey: list(script.keys),
     argNames: one(script.args),
@@ -131,6 +139,7 @@ export function createRunner({
   onCall,
   reconnectMsMax = 5_000,
   pauses = createPauses(),
+  memory,
 }: RunnerOptions): ScriptRunner {
   const times = new Distributions();
   const troubles = new Counts();
@@ -267,6 +276,10 @@ export function createRunner({
       troubles.add(name, 'away');
       return persist(loaded, partition, keys, args, lost);
     }
+    if (loaded.grows && memory?.isFull(node)) {
+      troubles.add(name, 'full');
+      return Promise.reject(new ApiError('too_many_requests', { retry_after: 1 }));
+    }
     return node.send(new ScriptCommand('evalsha', flat(loaded, runId, keys, args))).then(
       (raw) => {
         const reply = decodeReply(loaded.script, raw);
@@ -289,9 +302,15 @@ export function createRunner({
     );
   }
 
+  function isFull(partition: number): boolean {
+    const node = connection.at(partition);
+    return node !== null && memory?.isFull(node) === true;
+  }
+
   return {
     call: call as ScriptRunner['call'],
     partitionsWith: (count, keysOf) => partitionsWith(connection, count, keysOf),
+    isFull,
     times,
     troubles,
   };

@@ -21,9 +21,11 @@ import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
 import { connectRedis, type RedisServers, reconnectDelay } from '../redis/connection.js';
 import { createHints, type Hints } from '../redis/hints.js';
+import { createMemoryWatch } from '../redis/memory.js';
 import { createPauses } from '../redis/pauses.js';
 import { connectQueueClient } from '../redis/queue_client.js';
 import { createRunner, type ScriptRunner } from '../redis/scripts.js';
+import { shownUrl } from '../redis/slots.js';
 import { isCluster, type RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/core/keys.js';
 import type { Secrets } from '../store/core/secrets.js';
@@ -152,6 +154,12 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
+function tellMemory(log: Logger, full: boolean, server: string): void {
+  if (full)
+    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, all else goes on');
+  else log.info({ server }, 'Redis has room again: sends and uploads are accepted');
+}
+
 /** The built-in bot is there before anybody can look for it. */
 async function openManagementBot(store: Store, username: string): Promise<number> {
   try {
@@ -211,10 +219,16 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     trustSeals: config.PRIVATE_REDIS === 'kept',
     onRaised: histories.raised,
   });
+  const memory = createMemoryWatch({
+    connection,
+    bytesMax: config.REDIS_MEMORY_MAX,
+    onChange: (full, { url }) => tellMemory(log, full, shownUrl(url)),
+  });
   const runner: ScriptRunner = createRunner({
     connection,
     recover: recovery.recover,
     pauses,
+    memory,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
@@ -247,6 +261,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     measurer: createMeasurer(),
     pepper: secrets.root,
     expiring: config.MEDIA_DAYS !== undefined,
+    refusing: memory.anyFull,
     onError: onError('files'),
   });
 
@@ -256,6 +271,8 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     if (first) await checkPartitions(first.client, keys);
     await openPartitions(connection, recovery, config.PARTITIONS);
   });
+  await memory.look();
+  memory.start();
   const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
@@ -285,6 +302,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     traces,
     async close() {
       unwatch();
+      memory.stop();
       await traces?.stop();
       await ring.leave();
       await files.close();

@@ -141,7 +141,7 @@ export async function startWorld(): Promise<World> {
       onError: (error) => errors.push(error),
     });
     endings.unshift(() => (clients[0]?.status === 'end' ? Promise.resolve() : made.close()));
-    return { ...made, clients };
+    return Object.assign(made, { clients });
   }
 
   async function node(): Promise<{ readonly node: TestNode; readonly bell: ReturnType<typeof doorbell> }> {

@@ -25,9 +25,9 @@ const tail = (text: string) =>
   packMessageTail({ sender: user, kind: 1, flags: 0, content: { text }, markup: null, origin: {} });
 const tails = ['a', 'b', 'c'].map(tail);
 const open = (chat: ChatRef, fields = {}) => seeds.open(partitionOf(chat), fields);
-const full = (chat: ChatRef): Seed[] => [
+const full = (chat: ChatRef, entries = 1): Seed[] => [
   open(chat, { hw: 1 }),
-  seeds.stream(keys.journal(partitionOf(chat)), 1),
+  seeds.stream(keys.journal(partitionOf(chat)), entries),
 ];
 const deleted = { kind: messageKinds.deleted };
 const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
@@ -324,8 +324,8 @@ const removals: Case[] = [
     { ids: ['5', '6', '7'] },
   ),
   remove(group, 'another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
-  remove(group, 'a full journal', {
-    seeds: [...groupReady, ...messages(group), ...full(group)],
+  remove(group, 'a journal whose reserve is used up', {
+    seeds: [...groupReady, ...messages(group), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
   remove(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),

@@ -1,5 +1,6 @@
 /** Calls of the script that deletes a message, and every status it can end in. */
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
@@ -90,8 +91,8 @@ const removals: Case[] = [
     changes: [],
   }),
   remove(group, 'another run', { seeds: groupMessage(), answer: ['stale_run'] }, { run: 'other' }),
-  remove(group, 'a full journal', {
-    seeds: [...groupMessage({ sender: user }), ...full(group)],
+  remove(group, 'a journal whose reserve is used up', {
+    seeds: [...groupMessage({ sender: user }), ...full(group, limits.journal_reserve)],
     answer: ['journal_full'],
   }),
   remove(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
@@ -199,8 +200,8 @@ const erasures: Case[] = [
     { items: ['8', ''] },
   ),
   erase(group, 'another run', { seeds: [open(group)], answer: ['stale_run'] }, { run: 'other' }),
-  erase(group, 'a full journal', {
-    seeds: [...full(group), seeds.chat(group), seeds.message(group, id)],
+  erase(group, 'a journal whose reserve is used up', {
+    seeds: [...full(group, limits.journal_reserve), seeds.chat(group), seeds.message(group, id)],
     answer: ['journal_full'],
   }),
   erase(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),

@@ -35,9 +35,9 @@ export const tail = packMessageTail({
   origin: {},
 });
 export const open = (chat: ChatRef, fields = {}) => seeds.open(partitionOf(chat), fields);
-export const full = (chat: ChatRef): Seed[] => [
+export const full = (chat: ChatRef, entries = 1): Seed[] => [
   open(chat, { hw: 1 }),
-  seeds.stream(keys.journal(partitionOf(chat)), 1),
+  seeds.stream(keys.journal(partitionOf(chat)), entries),
 ];
 export const old = seconds() - limits.edit_age_ms_max / 1000 - 1;
 export const deleted = { kind: messageKinds.deleted };

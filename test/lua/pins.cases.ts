@@ -42,9 +42,9 @@ const unpin = (chat: ChatRef, what: string, more: Partial<Case> & Pick<Case, 'an
 });
 
 const open = (chat: ChatRef, fields = {}) => seeds.open(partitionOf(chat), fields);
-const full = (chat: ChatRef): Seed[] => [
+const full = (chat: ChatRef, entries = 1): Seed[] => [
   open(chat, { hw: 1 }),
-  seeds.stream(keys.journal(partitionOf(chat)), 1),
+  seeds.stream(keys.journal(partitionOf(chat)), entries),
 ];
 const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
 const changesOf = (chat: ChatRef) => {
@@ -244,7 +244,10 @@ const unpins: Case[] = [
     changes: [],
   }),
   unpin(group, 'another run', { seeds: withPin, answer: ['stale_run'] }, { run: 'other' }),
-  unpin(group, 'a full journal', { seeds: [...withPin, ...full(group)], answer: ['journal_full'] }),
+  unpin(group, 'a journal whose reserve is used up', {
+    seeds: [...withPin, ...full(group, limits.journal_reserve)],
+    answer: ['journal_full'],
+  }),
   unpin(group, 'a cold chat', { seeds: [open(group)], answer: ['chat_missing', 'T'] }),
   unpin(group, 'a cold member', {
     seeds: [open(group), seeds.chat(group, { pin: id })],

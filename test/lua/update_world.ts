@@ -4,9 +4,9 @@ import { bot, direct, keys, partitionOf, type Seed, seeds } from './world.js';
 
 export const home = partitionOf(direct);
 export const open = (partition = home, fields = {}) => seeds.open(partition, fields);
-export const full = (partition = home): Seed[] => [
+export const full = (partition = home, entries = 1): Seed[] => [
   open(partition, { hw: 1 }),
-  seeds.stream(keys.journal(partition), 1),
+  seeds.stream(keys.journal(partition), entries),
 ];
 export const queue = {
   ...{

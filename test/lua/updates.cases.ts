@@ -50,7 +50,10 @@ const accepts: Case[] = [
     { seeds: [open(), seeds.queue()], answer: ['stale_run'] },
     { run: 'other' },
   ),
-  accept('a full journal', update(base + 1), { seeds: [...full(), seeds.queue()], answer: ['journal_full'] }),
+  accept('a journal whose reserve is used up', update(base + 1), {
+    seeds: [...full(home, limits.journal_reserve), seeds.queue()],
+    answer: ['journal_full'],
+  }),
   accept('no queue', update(base + 1), { seeds: [open()], answer: ['queue_missing'] }),
   accept('a webhook is set: its doorbell is to be rung', update(base + 1), {
     seeds: [open(), seeds.queue({ hook: 7 })],

@@ -104,8 +104,13 @@ const burials: Case[] = [
   }),
   bury('again', { seeds: [...three, mine()], answer: ['ok', 0], changes: [] }, { ids: ['12'] }),
   bury('another run', { seeds: [...three, mine()], answer: ['stale_run'] }, { run: 'other' }),
-  bury('a full journal', {
-    seeds: [...three, seeds.open(home, { hw: 1 }), seeds.stream(keys.journal(home), 1), mine()],
+  bury('a journal whose reserve is used up', {
+    seeds: [
+      ...three,
+      seeds.open(home, { hw: 1 }),
+      seeds.stream(keys.journal(home), limits.journal_reserve),
+      mine(),
+    ],
     answer: ['journal_full'],
   }),
   bury(

@@ -4,6 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createMemoryWatch } from '../../src/redis/memory.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { directChat, makeKeys } from '../../src/store/core/keys.js';
@@ -110,8 +111,9 @@ const tail = packMessageTail({
   markup: null,
   origin: {},
 });
-const send = (request: string) =>
-  runner.call(
+const send = (request: string) => sendBy(runner, request);
+const sendBy = (through: ScriptRunner, request: string) =>
+  through.call(
     'messages/send_direct',
     partition,
     {
@@ -210,6 +212,32 @@ test('a Redis that does not answer ends in unavailable after the command timeout
   await expect(send('r2')).rejects.toMatchObject(unavailable);
   // Silence is looked for each half second; then a call that may be repeated waits 1.5 s for a connection.
   expect(performance.now() - began).toBeLessThan(limits.redis_command_timeout_ms + 500 + 1_500 + 500);
+});
+
+test('a server that is nearly full refuses what grows before Redis does, until it has room again', async () => {
+  const memory = createMemoryWatch({ connection: straight });
+  const watched = createRunner({ connection: straight, recover: async () => undefined, memory });
+  await send('r1');
+  const used = Number(/^used_memory:(\d+)/m.exec(await straight.client.info('memory'))?.[1]);
+  const setTo = async (percent: number) => {
+    await straight.client.config('SET', 'maxmemory', `${Math.round((used * 100) / percent)}`);
+    await memory.look();
+  };
+  await setTo(limits.redis_full_percent - 5);
+  expect(watched.isFull(partition)).toBe(false);
+  await setTo(limits.redis_full_percent + 3);
+  expect(watched.isFull(partition)).toBe(true);
+  await expect(sendBy(watched, 'r2')).rejects.toMatchObject(tooMany);
+  expect(await straight.client.exists(keys.request(partition, 'r2'))).toBe(0);
+  await setTo(limits.redis_roomy_percent - 5);
+  expect(await sendBy(watched, 'r2')).toMatchObject({ status: 'ok', message_id: 2 });
+  // Without `maxmemory` a setting says how much is too much.
+  await straight.client.config('SET', 'maxmemory', '0');
+  await memory.look();
+  expect(watched.isFull(partition)).toBe(false);
+  const bounded = createMemoryWatch({ connection: straight, bytesMax: used });
+  await bounded.look();
+  expect(bounded.anyFull()).toBe(true);
 });
 
 test('a full memory answers 429 and applies nothing; scripts that free memory still run', async () => {

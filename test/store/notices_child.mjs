@@ -16,6 +16,7 @@ const store = createStore({
   db: asDatabase(createPool({ url: postgresUrl, max: 4, name: 'child' })),
   scripts: {
     counts: runner.counts,
+    isFull: runner.isFull,
     async call(name, ...rest) {
       const result = await runner.call(name, ...rest);
       if (name === 'messages/send_direct' && result.status === 'ok') process.kill(process.pid, 'SIGKILL');

@@ -1,6 +1,7 @@
 /** Law 7 under forced orders of events: after the call that revoked a token returned, no node accepts it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 import { eventually, gate } from '../journal/support.js';
 import {
@@ -28,6 +29,11 @@ const fromMemory = (node: TestNode, token: string) => {
   answer.catch(() => undefined);
   return null;
 };
+
+/** Before the commit a revocation asks whether Redis takes it. */
+const beforeCommit = ['auth/pending', 'control/forget'];
+const dyingAfterCommit: TestNode['hooks']['call'] = (name, run) =>
+  beforeCommit.includes(name) ? run() : Promise.reject(new Error('the process died'));
 
 beforeEach(async () => {
   cluster = await startCluster(2);
@@ -122,10 +128,7 @@ describe('while Redis is well', () => {
 
   test('a process that dies between commit and refresh leaves its revocation to the sweep', async () => {
     await a.store.auth.bot(bot.token);
-    b.hooks.call = async (name, run) => {
-      if (name.startsWith('control/')) throw new Error('the process died');
-      return run();
-    };
+    b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
     expect(await a.store.auth.bot(bot.token)).toMatchObject({ id: bot.id });
     a.store.sweep.start();
@@ -137,7 +140,7 @@ describe('while Redis is well', () => {
   });
 
   test('a sweep that dies over its work leaves the row for another', async () => {
-    b.hooks.call = () => Promise.reject(new Error('the process died'));
+    b.hooks.call = dyingAfterCommit;
     await expect(regenerate(b)).rejects.toThrow('died');
     await sleep(1_000);
     b.store.sweep.start();
@@ -145,6 +148,25 @@ describe('while Redis is well', () => {
     await b.store.sweep.stop();
     a.store.sweep.start();
     await eventually('revoked', async () => (await a.store.auth.bot(bot.token)) === null);
+  });
+});
+
+describe('while Redis takes no revocation', () => {
+  const away = () => Promise.reject(new ApiError('unavailable', { retry_after: 1 }));
+
+  test.each(beforeCommit)('a failing %s leaves the token as it was', async (script) => {
+    b.hooks.call = (name, run) => (name === script ? away() : run());
+    await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(await a.store.bots.token(owner.id, bot.id)).toBe(bot.token);
+    expect(await a.store.auth.bot(bot.token)).toMatchObject({ id: bot.id });
+  });
+
+  test('a failure after the commit is answered once every lease has run out', async () => {
+    b.hooks.call = (name, run) => (name === 'auth/revoke' ? away() : run());
+    const began = performance.now();
+    await expect(regenerate(b)).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(performance.now() - began).toBeGreaterThanOrEqual(leaseMs);
+    expect(await a.store.bots.token(owner.id, bot.id)).not.toBe(bot.token);
   });
 });
 

@@ -91,6 +91,7 @@ async function openNode(
       partitionsWith: runner.partitionsWith,
       times: runner.times,
       troubles: runner.troubles,
+      isFull: runner.isFull,
       call: ((name: never, partition: number, at: never, args: never) =>
         hooks.call(name, () => runner.call(name, partition, at, args), partition)) as ScriptRunner['call'],
     },

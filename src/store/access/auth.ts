@@ -10,6 +10,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nowMs } from '../../clock.js';
+import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { moveUserToken } from '../../postgres/rotation.js';
 import type { Hints } from '../../redis/hints.js';
@@ -39,6 +40,12 @@ export interface Auth {
   /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
    * have been written before. Many subjects cost one epoch and one wait. */
   revoke(...subjects: readonly Subject[]): Promise<void>;
+  /**
+   * Runs a change that ends what the tokens of a subject may do, and revokes them. `change` commits in Postgres and refreshes
+   * copies. Nothing is committed while Redis takes no revocation. If Redis fails after the commit, the error is answered once
+   * every lease has run out. Error: `unavailable`.
+   */
+  revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T>;
   /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
   onForgotten(subject: Subject, listener: () => void): () => void;
   /** Takes up the lease; until then nothing is remembered. */
@@ -224,6 +231,18 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     return lookUp(token, kind, parsed.id);
   }
 
+  /** How long a node that cannot renew its lease may still trust what it remembers. */
+  const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
+
+  /** Error: `unavailable` while Redis takes no revocation of this subject. */
+  async function assertRevocable(subject: Subject): Promise<void> {
+    const [kind, id] = subject.split(':') as ['bot' | 'user', string];
+    await Promise.all([
+      scripts.call('auth/pending', 0, { nodes: at.nodes }, { epoch: 0 }),
+      control.forgetMany(kind, [Number(id)]),
+    ]);
+  }
+
   const auth: Auth = {
     bot: (token) => resolve(token, 'bot') as Bot | null | Promise<Bot | null>,
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
@@ -243,7 +262,6 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       if (subjects.length === 0) return;
       const raised = await scripts.call('auth/revoke', 0, at, { subjects: subjects.join(' ') });
       // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
-      const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
       const deadline = performance.now() + leaseMs;
       // A Redis that lost its data lists a node only once the node has renewed; until then nobody's silence is consent.
       if (ageOf(raised.incarnation) < leaseMs) {
@@ -260,6 +278,17 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
         );
         if (pending === 0 || performance.now() >= deadline) return;
         await sleep(10);
+      }
+    },
+    async revoking(subject, change) {
+      await assertRevocable(subject);
+      try {
+        const changed = await change();
+        await auth.revoke(subject);
+        return changed;
+      } catch (error) {
+        if (error instanceof ApiError && error.kind === 'unavailable') await sleep(leaseMs);
+        throw error;
       }
     },
     onForgotten(subject, listener) {

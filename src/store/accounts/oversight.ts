@@ -32,14 +32,16 @@ export function createOversight(
   const { control, auth, webhooks } = parts;
   return {
     async suspendBot(id, suspended) {
-      await rows.suspendBot(db, id, suspended);
-      await Promise.all([control.forget('bot', id), webhooks.refresh(id, 0)]);
-      await auth.revoke(`bot:${id}`);
+      await auth.revoking(`bot:${id}`, async () => {
+        await rows.suspendBot(db, id, suspended);
+        await Promise.all([control.forget('bot', id), webhooks.refresh(id, 0)]);
+      });
     },
     async suspendUser(id, suspended) {
-      await rows.suspendUser(db, id, suspended);
-      await control.forget('user', id);
-      await auth.revoke(`user:${id}`);
+      await auth.revoking(`user:${id}`, async () => {
+        await rows.suspendUser(db, id, suspended);
+        await control.forget('user', id);
+      });
     },
     async reserve(username) {
       await rows.reserveName(db, username);

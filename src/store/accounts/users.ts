@@ -91,14 +91,16 @@ export function createUsers(
     addToken: (id, name = '') => issue(id, name, db),
     tokens: (id) => rows.loadUserTokens(db, id),
     async removeToken(id, which) {
-      if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
-      await control.forget('user', id);
-      await auth.revoke(`user:${id}`);
+      await auth.revoking(`user:${id}`, async () => {
+        if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');
+        await control.forget('user', id);
+      });
     },
     async removeTokens(id) {
-      if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');
-      await control.forget('user', id);
-      await auth.revoke(`user:${id}`);
+      await auth.revoking(`user:${id}`, async () => {
+        if (!(await rows.removeUserTokens(db, id))) fail('user_not_found');
+        await control.forget('user', id);
+      });
     },
   };
 }

@@ -132,7 +132,7 @@ export function createBots(
 
   return {
     ...createTransfers(context, parts),
-    ...createRemoval(context, parts.removal),
+    ...createRemoval(context, parts),
     owned,
     find: async (id) => unlessDeleted(await control.read('bot', id)),
     async profile(id, language) {
@@ -175,11 +175,12 @@ export function createBots(
       await owned(owner, id);
       const token = newToken(id);
       const made = stored(id, token);
-      const row = await rows.replaceBotToken(db, id, owner, made);
-      // Ownership may have changed since it was looked at.
-      if (!row) return fail('not_bot_owner');
-      await control.forget('bot', id);
-      await auth.revoke(`bot:${id}`);
+      const row = await auth.revoking(`bot:${id}`, async () => {
+        // Ownership may have changed since it was looked at.
+        const replaced = (await rows.replaceBotToken(db, id, owner, made)) ?? fail('not_bot_owner');
+        await control.forget('bot', id);
+        return replaced;
+      });
       if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
       // A call that came again answers with what is valid now, to who is the owner now.
       const bot = await owned(owner, id);

@@ -70,9 +70,15 @@ export function createRemovalFollowing(
   };
 }
 
-export const createRemoval = ({ db }: StoreContext, following: RemovalFollowing): Removal => ({
+export const createRemoval = (
+  { db }: StoreContext,
+  parts: { readonly control: ControlCopies; readonly auth: Auth; readonly removal: RemovalFollowing },
+): Removal => ({
   async remove(owner, id) {
-    await deleteBot(db, id, owner, limits.deleted_username_hold_ms);
-    await following.follow(id);
+    await parts.auth.revoking(`bot:${id}`, async () => {
+      await deleteBot(db, id, owner, limits.deleted_username_hold_ms);
+      await parts.control.forget('bot', id);
+    });
+    await parts.removal.follow(id, true);
   },
 });

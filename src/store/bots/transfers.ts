@@ -49,11 +49,12 @@ export function createTransfers(
     };
   }
 
-  /** What follows the committed change; the sweep does the same for a process that died. */
-  async function follow(id: number): Promise<void> {
-    await Promise.all([control.forget('bot', id), access.refresh(id), webhooks.refresh(id, 0)]);
-    await auth.revoke(`bot:${id}`);
-  }
+  /** Commits a change of owner and does what follows; the sweep does the same for a process that died. */
+  const handOver = (id: number, commit: () => Promise<unknown>): Promise<void> =>
+    auth.revoking(`bot:${id}`, async () => {
+      await commit();
+      await Promise.all([control.forget('bot', id), access.refresh(id), webhooks.refresh(id, 0)]);
+    });
 
   return {
     async transfer(owner, id, username) {
@@ -61,13 +62,11 @@ export function createTransfers(
         await rows.offerBot(db, id, owner, username, limits.transfer_offer_ms);
         return false;
       }
-      await rows.transferBot(db, id, owner, username, anew(id));
-      await follow(id);
+      await handOver(id, () => rows.transferBot(db, id, owner, username, anew(id)));
       return true;
     },
     async acceptTransfer(user, id) {
-      await rows.acceptBot(db, id, user, anew(id));
-      await follow(id);
+      await handOver(id, () => rows.acceptBot(db, id, user, anew(id)));
     },
     async withdrawTransfer(user, id) {
       await rows.withdrawOffer(db, id, user);

@@ -3,7 +3,7 @@ import { fail } from '../../errors.js';
 import * as rows from '../../postgres/chats.js';
 import { loadAcquaintances } from '../../postgres/members.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
-import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies, Member } from '../core/control.js';
 import { type ChatRef, directChat, isDirect, sharedChat } from '../core/keys.js';
 import { createNames } from '../core/names.js';
@@ -72,7 +72,7 @@ export const isPresent = (status: string): boolean =>
 export { userProfile };
 
 export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
-  const { db, scripts, keys, hotTtlMs } = context;
+  const { db, scripts, keys } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
   const keysOf = (chat: ChatRef) => {
     const key = keys.chat(chat);
@@ -136,7 +136,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
         profile_version: row.version,
         kind: row.kind,
         bots: row.bots,
-        ttl_ms: hotTtlMs,
+        ttl_ms: readBackTtlMs(context, partitionOf(chat)),
       },
     );
     return true;
@@ -223,7 +223,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
         if (result.status === 'blocked') fail('bot_blocked');
         if (result.status === 'not_member')
           fail(result.kind === 'group' ? 'not_group_member' : 'not_channel_member');
-        if (result.status === 'member_missing') await control.read('member', chat.id, bot);
+        if (result.status === 'member_missing') await control.fill('member', chat.id, bot);
         if (result.status === 'chat_missing' && !(await fill(chat, result.ticket))) {
           fail(
             isDirect(chat) && (await control.read('user', chat.user)) ? 'cant_initiate' : 'chat_not_found',

@@ -1,5 +1,5 @@
 /** Who is in a chat: changes commit in Postgres, then reach the copies, then the bots hear of them. */
-import { fail } from '../../errors.js';
+import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { MemberRow, MemberStatus } from '../../postgres/chats.js';
 import * as invited from '../../postgres/invitations.js';
@@ -128,7 +128,10 @@ export function createMembers(
       chats.refresh(chat),
       isBot ? undefined : control.refresh('chats', id),
     ]);
-    await postEvents(chat);
+    // The change is made. While Redis is full its events wait for the sweep.
+    await postEvents(chat).catch((error) => {
+      if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
+    });
   }
 
   return {

@@ -1,5 +1,6 @@
 /** What every aggregate of the store works with. */
 import { randomBytes } from 'node:crypto';
+import { limits } from '../../limits.js';
 import type { Database } from '../../postgres/sql.js';
 import type { ScriptRunner } from '../../redis/scripts.js';
 import type { Keys } from './keys.js';
@@ -28,6 +29,12 @@ export interface StoreContext {
   /** Whether a former run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
 }
+
+/** How long what is read back stays in Redis, in milliseconds: short while its server is full. */
+export const readBackTtlMs = (
+  { scripts, hotTtlMs }: Pick<StoreContext, 'scripts' | 'hotTtlMs'>,
+  partition: number,
+): number => (scripts.isFull(partition) ? Math.min(hotTtlMs, limits.redis_full_ttl_ms) : hotTtlMs);
 
 let counter = 0;
 const prefix = randomBytes(9).toString('base64url');

@@ -241,8 +241,11 @@ export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 
 export interface ControlCopies {
-  /** Reads a record: from its copy, or else from Postgres, leaving a copy. Null when there is no such thing. */
+  /** Reads a record: from its copy, or else from Postgres, leaving a copy unless Redis is full. Null when there is no such
+   * thing. */
   read<S extends ControlSubject>(subject: S, id: number, other?: number): Promise<Value<S> | null>;
+  /** Leaves the copy that a script missed, even while Redis is full. */
+  fill(subject: ControlSubject, id: number, other?: number): Promise<void>;
   /** Copies the present row over an older copy. */
   refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
   /** The same of many; records that are absent stay so, and are read back when they are missed. */
@@ -333,8 +336,15 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
         const fields = unpack<unknown[]>(found.bytes).slice(headElements);
         return kind.read(fields, id) as never;
       }
-      const row = await write(kind, id, other, found.ticket, false);
+      const row = scripts.isFull(keys.partitions.of(id))
+        ? await kind.load(db, id, other)
+        : await write(kind, id, other, found.ticket, false);
       return (row && kind.read(row.fields, id)) as never;
+    },
+    async fill(subject, id, other = 0) {
+      const kind = kinds[subject] as Kind<unknown>;
+      const found = await readCopy(kind, id, other);
+      if (found.status !== 'ok') await write(kind, id, other, found.ticket, false);
     },
     async refresh(subject, id, other = 0) {
       const kind = kinds[subject] as Kind<unknown>;

@@ -10,6 +10,8 @@ export interface IdempotentCall {
   readonly key: string;
   /** The parameters in one form whatever way they came; kept only as a keyed fingerprint. */
   readonly parameters: string;
+  /** The call makes something that stays: it is refused while Redis is full. */
+  readonly grows: boolean;
 }
 
 export type Claim =
@@ -43,9 +45,11 @@ export function createIdempotency({ scripts, keys, secrets }: StoreContext): Ide
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 
   return {
-    async claim({ caller, method, key, parameters }) {
+    async claim({ caller, method, key, parameters, grows }) {
       const digest = fingerprint('key', callerText(caller), method, key).toString('base64url');
       const partition = keys.partitions.of(caller.id);
+      // Each key takes memory for a day.
+      if (grows && scripts.isFull(partition)) return { state: 'too_many' };
       const claim = keys.idempotency(caller, digest);
       const box = `idempotency:${callerText(caller)}:${digest}` as const;
       const holder = uniqueText();

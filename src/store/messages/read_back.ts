@@ -3,7 +3,7 @@ import { type ErrorName, fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
 import type { Chats } from '../chats/chats.js';
-import { fillAttemptsMax, type StoreContext } from '../core/context.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
@@ -41,7 +41,7 @@ export function createReadBack(
     readonly access: WriteAccessCopies;
   },
 ): ReadBack {
-  const { db, scripts, keys, hotTtlMs } = context;
+  const { db, scripts, keys } = context;
   const { chats, control, queues, access } = parts;
 
   async function fillChat({ chat, who }: Place, ticket: string): Promise<void> {
@@ -54,11 +54,12 @@ export function createReadBack(
     const [row] = await loadMessages(db, chat.id, chat.user, [messageId]);
     if (!row?.record) return false;
     const message = keys.message(chat, messageId);
+    const partition = keys.partitions.of(chat.id);
     await scripts.call(
       'messages/fill',
-      keys.partitions.of(chat.id),
+      partition,
       { message, ticket: keys.ticket(message) },
-      { token: ticket, record: row.record, ttl_ms: hotTtlMs },
+      { token: ticket, record: row.record, ttl_ms: readBackTtlMs(context, partition) },
     );
     return true;
   }
@@ -74,8 +75,7 @@ export function createReadBack(
         await fillChat(place, ticket);
         return true;
       case 'member_missing':
-        // Reading through the control copies leaves the copy that the script missed.
-        await control.read('member', chat.id, who.id);
+        await control.fill('member', chat.id, who.id);
         return true;
       case 'queue_missing':
         // That of a deleted bot is not opened again.

@@ -4,7 +4,7 @@ import { limits } from '../../limits.js';
 import * as rows from '../../postgres/posts.js';
 import type { Chats } from '../chats/chats.js';
 import { emojiColumn, unpack } from '../core/codec.js';
-import { type StoreContext, uniqueText } from '../core/context.js';
+import { readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import { partitionOfPost, postNumber, sharedChat } from '../core/keys.js';
 import type { PostReaction } from '../core/post_record.js';
@@ -37,7 +37,7 @@ export function createPostReadBack(
   context: StoreContext,
   { chats, control }: { readonly chats: Chats; readonly control: ControlCopies },
 ): PostReadBack {
-  const { db, scripts, keys, hotTtlMs, reactorsListed } = context;
+  const { db, scripts, keys, reactorsListed } = context;
   const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
 
   /** Fills the record of a post that was missed. */
@@ -70,7 +70,7 @@ export function createPostReadBack(
       { meta: keys.meta(partition), post: keys.post(post), ticket: keys.ticket(keys.post(post)) },
       {
         token: ticket,
-        ttl_ms: hotTtlMs,
+        ttl_ms: readBackTtlMs(context, partition),
         fields: [
           ...fields,
           ...used.flatMap(([emoji, count, first]) => [
@@ -90,7 +90,7 @@ export function createPostReadBack(
   async function bring(post: number, who: number, missing: MissingOfPost): Promise<void> {
     if (missing.status === 'post_missing') return fill(post, missing.ticket);
     const chat = missing.chat as number;
-    if (missing.status === 'member_missing') await control.read('member', chat, who);
+    if (missing.status === 'member_missing') await control.fill('member', chat, who);
     else if (!(await chats.fill(sharedChat(chat), missing.ticket))) fail('post_not_found');
   }
 

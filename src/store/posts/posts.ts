@@ -6,7 +6,7 @@ import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/posts.js';
 import type { Chats } from '../chats/chats.js';
 import { emojiColumn, pack, unpack } from '../core/codec.js';
-import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
+import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies, User } from '../core/control.js';
 import { type ChatRef, partitionOfPost, postNumber } from '../core/keys.js';
 import { type PostReaction, readReactions, uuidText } from '../core/post_record.js';
@@ -81,7 +81,7 @@ export function createPosts(
   watches: PostWatches,
   repeats: Repeats,
 ): Posts {
-  const { db, scripts, keys, hotTtlMs, reactorsListed, requestId } = context;
+  const { db, scripts, keys, reactorsListed, requestId } = context;
   const cold = createPostReadBack(context, parts);
 
   function stateOf(post: number, raw: unknown, own: string): PostState {
@@ -93,8 +93,10 @@ export function createPosts(
     who: { readonly id: number; readonly isBot: boolean },
   ): Promise<PostState> {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
-      const args = { token: uniqueText(), who: String(who.id), ttl_ms: hotTtlMs };
-      const found = await scripts.call('posts/read', partitionOfPost(post), postKeys(keys, post), args);
+      const partition = partitionOfPost(post);
+      const ttl_ms = readBackTtlMs(context, partition);
+      const args = { token: uniqueText(), who: String(who.id), ttl_ms };
+      const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {
         // What is not here is in Postgres: every change that came after this look would be later than the call.

@@ -1,0 +1,78 @@
+/**
+ * Watches how full the Redis servers are. A server above `limits.redis_full_percent` of its memory is full: the runner then
+ * refuses every script that lacks `allow-oom`, which leaves the rest for what deletes, revokes, acknowledges and delivers.
+ * Calls read a flag in this process; Redis is asked once a second.
+ */
+import { limits } from '../limits.js';
+import type { RedisConnection, RedisServers } from './connection.js';
+
+export interface MemoryWatch {
+  isFull(server: RedisConnection): boolean;
+  /** Whether any server is. */
+  anyFull(): boolean;
+  /** Asks every server now. */
+  look(): Promise<void>;
+  start(): void;
+  stop(): void;
+}
+
+export interface MemoryWatchOptions {
+  readonly connection: Pick<RedisServers, 'nodes'>;
+  /** Setting REDIS_MEMORY_MAX: bytes that a server without `maxmemory` may use; no bound if absent. */
+  readonly bytesMax?: number | undefined;
+  /** Hears when a server became full, and when it no longer is. */
+  readonly onChange?: (full: boolean, server: RedisConnection) => void;
+}
+
+const numberIn = (info: string, name: string): number =>
+  Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+
+export function createMemoryWatch({ connection, bytesMax = 0, onChange }: MemoryWatchOptions): MemoryWatch {
+  let full: ReadonlySet<RedisConnection> = new Set();
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
+
+  /** A server that cannot be asked keeps what was known of it. */
+  async function isFullNow(server: RedisConnection): Promise<boolean> {
+    const was = full.has(server);
+    if (server.runId() === null) return was;
+    try {
+      const info = await server.client.info('memory');
+      const max = numberIn(info, 'maxmemory') || bytesMax;
+      const percent = was ? limits.redis_roomy_percent : limits.redis_full_percent;
+      return max > 0 && numberIn(info, 'used_memory') * 100 >= max * percent;
+    } catch {
+      return was;
+    }
+  }
+
+  async function lookNow(): Promise<void> {
+    const servers = connection.nodes();
+    const found = await Promise.all(servers.map(isFullNow));
+    const before = full;
+    full = new Set(servers.filter((_, i) => found[i]));
+    for (const server of servers)
+      if (before.has(server) !== full.has(server)) onChange?.(full.has(server), server);
+  }
+
+  function look(): Promise<void> {
+    looking ??= lookNow().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  }
+
+  return {
+    isFull: (server) => full.size > 0 && full.has(server),
+    anyFull: () => full.size > 0,
+    look,
+    start() {
+      timer ??= setInterval(() => void look(), limits.redis_memory_look_ms);
+      timer.unref();
+    },
+    stop() {
+      clearInterval(timer);
+      timer = undefined;
+    },
+  };
+}

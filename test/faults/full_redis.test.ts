@@ -1,0 +1,184 @@
+/** Redis is out of memory: what grows is refused, and everything that reads, revokes, deletes, acknowledges or delivers works. */
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
+import { makeKeys } from '../../src/store/core/keys.js';
+import { type Books, keepBooks } from '../delivery/world.js';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const partitions = 8;
+const keys = makeKeys(partitions);
+const patient = { timeout: 30_000, interval: 100 };
+const tooMany = { status: 429, headers: { 'retry-after': '1' } };
+
+let service: Service;
+let redis: Redis;
+let owner: TestUser;
+let ann: TestUser;
+
+beforeAll(async () => {
+  const extraEnv = { PARTITIONS: `${partitions}`, WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' };
+  service = await startService({ extraEnv });
+  redis = new Redis(service.redis.url);
+  [owner, ann] = await Promise.all([service.newUser('olga'), service.newUser('ann')]);
+});
+afterEach(async () => {
+  await redis.config('SET', 'maxmemory', '0');
+  // Fronts learn within a second that there is room again.
+  await expect.poll(async () => (await startedBot('roomy').catch(() => null)) !== null, patient).toBe(true);
+});
+afterAll(async () => {
+  redis?.disconnect();
+  await service?.stop();
+});
+
+/** Sets the bound so that Redis uses `percent` of it. */
+async function fill(percent: number): Promise<void> {
+  const used = Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
+  await redis.config('SET', 'maxmemory', `${Math.round((used * 100) / percent)}`);
+  if (percent >= 100) await expect(redis.set('any', 'thing')).rejects.toThrow(/OOM/);
+}
+
+const say = (bot: TestBot, text: string) =>
+  service.app(ann, 'POST', `/api/chats/${bot.id}/messages`, { text });
+
+/** A bot that Ann has started, and its Message to her. */
+async function startedBot(name: string): Promise<{ readonly bot: TestBot; readonly sent: number }> {
+  const bot = await service.newBot(owner, name);
+  await service.openChat(ann, bot);
+  const { message_id: sent } = await resultOf(send(bot, 'hello'));
+  return { bot, sent };
+}
+
+const send = (bot: TestBot, text: string) => service.bot(bot, 'sendMessage', { chat_id: ann.id, text });
+
+/** Everything is in Postgres. */
+async function flushed(): Promise<void> {
+  const lengths = () =>
+    Promise.all(Array.from({ length: partitions }, (_, partition) => redis.xlen(keys.journal(partition))));
+  await expect.poll(async () => (await lengths()).every((length) => length === 0), patient).toBe(true);
+}
+
+test('a full Redis revokes the tokens of bots and people before the call is answered', async () => {
+  const { bot } = await startedBot('revoked');
+  const guest = await service.newUser('guest');
+  expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 200 });
+  await fill(200);
+  const path = `/api/me/bots/${bot.id}/regenerate_token`;
+  const { token } = await resultOf(service.app(owner, 'POST', path));
+  expect(await service.bot(bot, 'getMe')).toMatchObject({ status: 401 });
+  expect(await service.bot(token, 'getMe')).toMatchObject({ status: 200 });
+  const operator = { token: service.adminToken };
+  expect(await service.app(operator, 'DELETE', `/api/admin/users/${guest.id}/tokens`)).toMatchObject({
+    status: 200,
+  });
+  expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 401 });
+});
+
+test('a full Redis delivers what waits to a healthy receiver', async () => {
+  const { bot } = await startedBot('pushed');
+  let healthy = false;
+  const books: Books = await keepBooks(() => (healthy ? 200 : 503));
+  try {
+    const { url, certificate } = books;
+    await resultOf(service.bot(bot, 'setWebhook', { url, certificate, max_connections: 4 }));
+    const said = 20;
+    for (let n = 0; n < said; n++) await resultOf(say(bot, `${n}`));
+    await fill(200);
+    healthy = true;
+    // With the one that started the bot.
+    await books.tookIn(said + 1, 30_000);
+    await expect
+      .poll(async () => (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count, patient)
+      .toBe(0);
+  } finally {
+    await books.close();
+  }
+});
+
+test('a full Redis answers polls, confirms, deletes and unpins', async () => {
+  const { bot, sent } = await startedBot('polled');
+  const more = await resultOf(send(bot, 'one more'));
+  await resultOf(service.bot(bot, 'pinChatMessage', { chat_id: ann.id, message_id: sent }));
+  await resultOf(say(bot, 'heard'));
+  await fill(200);
+  const updates = await resultOf(service.bot(bot, 'getUpdates'));
+  expect(updates.at(-1).message.text).toBe('heard');
+  const offset = updates.at(-1).update_id + 1;
+  expect(await resultOf(service.bot(bot, 'getUpdates', { offset }))).toEqual([]);
+  expect(await resultOf(service.bot(bot, 'getWebhookInfo'))).toMatchObject({ pending_update_count: 0 });
+  expect(await resultOf(service.bot(bot, 'unpinChatMessage', { chat_id: ann.id }))).toBe(true);
+  const message_ids = [more.message_id];
+  expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
+  expect(await resultOf(service.bot(bot, 'deleteMessages', { chat_id: ann.id, message_ids }))).toBe(true);
+  const { items } = await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).then((result) =>
+    Array.isArray(result) ? { items: result } : result,
+  );
+  const ids = items.map(({ message_id }: { message_id: number }) => message_id);
+  expect(ids).not.toContain(sent);
+  expect(ids).not.toContain(more.message_id);
+});
+
+test('a full Redis deletes a message that is in Postgres alone', async () => {
+  const { bot, sent } = await startedBot('cold');
+  await flushed();
+  const chat = { id: bot.id, user: ann.id };
+  await redis.del(keys.chat(chat), keys.message(chat, sent));
+  await fill(200);
+  expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
+});
+
+test('a full Redis answers reads, hot and cold, and refuses what grows', async () => {
+  const { bot } = await startedBot('read');
+  await flushed();
+  await fill(200);
+  await expect.poll(() => send(bot, 'no'), patient).toMatchObject(tooMany);
+  expect(await say(bot, 'no')).toMatchObject(tooMany);
+  const chat = { id: bot.id, user: ann.id };
+  const copies = [keys.bot(bot.id), keys.user(ann.id), keys.chat(chat)];
+  const read = async () => {
+    expect(await service.bot(bot, 'getMe')).toMatchObject({ status: 200 });
+    expect(await service.app(ann, 'GET', '/api/me')).toMatchObject({ status: 200 });
+    expect(await service.bot(bot, 'getChat', { chat_id: ann.id })).toMatchObject({ status: 200 });
+    expect(await service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).toMatchObject({ status: 200 });
+  };
+  await read();
+  // Control records leave no copy behind, and the chat's leaves soon. Each process learns by itself that Redis is full.
+  const readCold = async () => {
+    await redis.del(...copies);
+    await read();
+    return redis.exists(keys.bot(bot.id), keys.user(ann.id));
+  };
+  await expect.poll(readCold, patient).toBe(0);
+  expect(await redis.pttl(keys.chat(chat))).toBeLessThanOrEqual(limits.redis_full_ttl_ms);
+  await redis.config('SET', 'maxmemory', '0');
+  await expect.poll(async () => (await send(bot, 'again')).status, patient).toBe(200);
+});
+
+test('above 85 % of its memory Redis is spared what grows, uploads too', async () => {
+  const { bot, sent } = await startedBot('spared');
+  await flushed();
+  await fill(88);
+  await expect.poll(() => send(bot, 'no'), patient).toMatchObject(tooMany);
+  const before = await redis.dbsize();
+  const form = new FormData();
+  form.set('chat_id', `${ann.id}`);
+  form.set('document', new Blob(['some bytes']), 'file.txt');
+  const upload = await fetch(`${service.fronts[0].url}/bot${bot.token}/sendDocument`, {
+    method: 'POST',
+    body: form,
+  });
+  expect(upload.status).toBe(429);
+  expect(await upload.json()).toMatchObject({ parameters: { retry_after: 1 } });
+  // A call with a key leaves no key behind either.
+  const keyed = await fetch(`${service.fronts[0].url}/bot${bot.token}/sendMessage`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': 'one' },
+    body: JSON.stringify({ chat_id: ann.id, text: 'no' }),
+  });
+  expect(keyed.status).toBe(429);
+  expect(await redis.keys('*:idempotency*')).toEqual([]);
+  expect(await redis.dbsize()).toBeLessThanOrEqual(before + 1);
+  expect(await service.bot(bot, 'getMe')).toMatchObject({ status: 200 });
+  expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
+});
