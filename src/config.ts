@@ -13,6 +13,7 @@ import {
   keyRing,
   peppers,
   rate,
+  rateText,
   servers,
   url,
   vapidKey,
@@ -88,11 +89,18 @@ export const settings = {
   BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
     'How many bots a person may have, transferred ones included',
   ),
-  RATE_PER_BOT: rate.optional().describe('Calls of a bot, `getUpdates` apart'),
+  RATE_PER_BOT: rate
+    .default({ calls: 2_000, seconds: 2 })
+    .describe('Calls of a bot, `getUpdates` apart; a batch of messages counts as many (`dev`: 0)'),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
+  RATE_PER_PERSON: rate
+    .default({ calls: 30, seconds: 1 })
+    .describe('Calls of a person to the application API (`dev`: 0)'),
   RATE_PER_CHAT: rate
-    .optional()
-    .describe('Calls of bots that change something in one chat, and as many of each person there'),
+    .default({ calls: 60, seconds: 1 })
+    .describe(
+      'Changes that bots make in one chat, each message of a batch counted, and as many of each person there (`dev`: 0)',
+    ),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
   DEMO_FILE: z
     .string()
@@ -241,6 +249,14 @@ export const settings = {
     .describe('Least severe log line that is written'),
 } as const;
 
+export const rateSettings = [
+  'RATE_PER_BOT',
+  'RATE_PER_PERSON',
+  'RATE_PER_OWNER',
+  'RATE_PER_CHAT',
+  'RATE_PER_ADDRESS',
+] as const;
+
 const schema = z.object(settings);
 export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
 
@@ -324,6 +340,20 @@ export function providerOf(config: Config) {
     createUsers: config.JWT_CREATE_USERS,
   };
 }
+
+/** The fair-use rates that hold, by setting; those that are off are left out. */
+export function ratesOf(config: Config): Readonly<Record<string, string>> {
+  const rates = rateSettings.map((name) => [name, config[name]] as const);
+  return Object.fromEntries(
+    rates.flatMap(([name, rate]) => (rate === undefined || rate.calls === 0 ? [] : [[name, rateText(rate)]])),
+  );
+}
+
+/** In one line, for people. */
+export const ratesText = (rates: Readonly<Record<string, string>>): string =>
+  Object.entries(rates)
+    .map(([name, rate]) => `${name}=${rate}`)
+    .join(', ') || 'none: every RATE_PER_ setting is off';
 
 /** What notifications are signed with; undefined where nobody is notified. Throws a ConfigError where the operator is not named. */
 export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {

@@ -99,6 +99,7 @@ export const catalogue = {
   caption_too_long: bad('message caption is too long'),
   parse_mode_unsupported: bad('unsupported parse_mode'),
   entities_unparsable: bad("can't parse entities: {reason}"),
+  entities_too_long: bad('ENTITIES_TOO_LONG'),
   keyboard_unparsable: bad("can't parse reply keyboard markup JSON object"),
   button_data_invalid: bad('BUTTON_DATA_INVALID'),
   button_text_empty: bad('inline keyboard button text is empty'),

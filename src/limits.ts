@@ -8,7 +8,10 @@ export const limits = {
   markup_length_max: 256 * 1024,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
-  keyboard_bytes_max: 64 * 1024,
+  /** Of a stored message: its parts below and room for what never changes. */
+  record_bytes_max: 48 * 1024,
+  content_bytes_max: 30 * 1024,
+  keyboard_bytes_max: 16 * 1024,
   code_language_length_max: 64,
   entities_max: 100,
   callback_answer_length_max: 200,
@@ -31,6 +34,8 @@ export const limits = {
   edit_interval_ms_min: 1_000,
   delete_age_ms_max: 48 * 3_600_000,
   messages_batch_max: 100,
+  /** Of the records that one step makes: each is written to state and journal, and in groups to the outbox. */
+  messages_batch_bytes_max: 1024 * 1024,
 
   reactions_per_user_max: 20,
   reactors_listed_max: 100,
@@ -382,6 +387,15 @@ assert(
     limits.redis_wait_ms_max < limits.redis_command_timeout_ms,
   'a caller must be answered before a silent connection is replaced',
 );
+assert(
+  limits.content_bytes_max + limits.keyboard_bytes_max + 2 * 1024 <= limits.record_bytes_max,
+  'the parts of a message must fit its record',
+);
+assert(
+  limits.album_items_max * limits.record_bytes_max <= limits.messages_batch_bytes_max,
+  'the largest album must fit a batch',
+);
+assert(limits.text_length_max * 4 <= limits.content_bytes_max / 1.5, 'the longest text must be storable');
 assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
 assert(limits.picture_bytes_max <= limits.upload_bytes_max, 'a picture is an upload');

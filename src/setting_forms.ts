@@ -97,14 +97,19 @@ export const cidrs = z.string().transform((text, ctx) => {
   return ranges as string[];
 });
 
-/** `30/1`: up to 30 at once, which come back within a second. */
+/** `30/1`: up to 30 at once, which come back within a second. `0`: no bound, told as 0 calls. */
 export const rate = z.string().transform((text, ctx) => {
+  if (text === '0') return { calls: 0, seconds: 1 };
   const [, calls = 0, seconds = 0] = (/^([1-9]\d{0,6})\/([1-9]\d{0,4})$/.exec(text) ?? []).map(Number);
   if (calls >= 1 && calls <= limits.rate_calls_max && seconds <= limits.rate_seconds_max)
     return { calls, seconds };
-  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day' });
+  ctx.addIssue({ code: 'custom', message: 'calls/seconds like 30/1, of up to a day, or 0 for no bound' });
   return z.NEVER;
 });
+
+/** As a setting would give it. */
+export const rateText = ({ calls, seconds }: z.output<typeof rate>): string =>
+  calls === 0 ? '0' : `${calls}/${seconds}`;
 
 /** Whether 32 bytes are a private key of P-256, as nearly all are. */
 function isPrivateKey(text: string): boolean {

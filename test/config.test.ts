@@ -57,7 +57,18 @@ describe('RATE_PER_BOT', () => {
     },
   );
 
-  test('absent means no bound', () => expect(readConfig({}).RATE_PER_BOT).toBeUndefined());
+  test('0 means no bound', () =>
+    expect(readConfig({ RATE_PER_BOT: '0' }).RATE_PER_BOT).toEqual({ calls: 0, seconds: 1 }));
+
+  test('bots, people and chats have bounds unless a setting says otherwise', () => {
+    const { RATE_PER_BOT, RATE_PER_PERSON, RATE_PER_CHAT, RATE_PER_OWNER, RATE_PER_ADDRESS } = readConfig({});
+    expect([RATE_PER_BOT, RATE_PER_PERSON, RATE_PER_CHAT]).toEqual([
+      { calls: 2_000, seconds: 2 },
+      { calls: 30, seconds: 1 },
+      { calls: 60, seconds: 1 },
+    ]);
+    expect([RATE_PER_OWNER, RATE_PER_ADDRESS]).toEqual([undefined, undefined]);
+  });
 });
 
 describe('the identity provider', () => {

@@ -8,7 +8,14 @@ import { directChat, sharedChat } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
 import { namesChat, withChatIds } from './chat_names.js';
-import { changesState, type Method, type MethodContext, parseWith, type Receivers } from './method.js';
+import {
+  changesState,
+  growsState,
+  type Method,
+  type MethodContext,
+  parseWith,
+  type Receivers,
+} from './method.js';
 import { noFiles, type Params, parseJson } from './params.js';
 import { methods } from './registry.js';
 
@@ -32,6 +39,18 @@ export function runMethod(
   return withChatIds(context.store, params).then(run);
 }
 
+/** How many messages a call makes: those that it names, or one. */
+export function messagesIn(params: unknown): number {
+  const { message_ids, media } = (params ?? {}) as {
+    readonly message_ids?: unknown;
+    readonly media?: unknown;
+  };
+  return [message_ids, media].reduce<number>(
+    (most, list) => (Array.isArray(list) ? Math.max(most, list.length) : most),
+    1,
+  );
+}
+
 /** Runs a call that counts, where calls are counted (behaviour §14). One poll a bot is open at a time: polls do not count. */
 export function fairly(
   method: Method,
@@ -44,7 +63,8 @@ export function fairly(
   const chat = (params as { readonly chat_id?: unknown } | null)?.chat_id;
   const changed = typeof chat === 'number' && chat !== 0 && changesState(method) ? chat : 0;
   const ref = changed === 0 ? null : changed > 0 ? directChat(bot.id, changed) : sharedChat(changed);
-  return fairUse.call(bot, ref).then(run);
+  const counted = fairUse.call(bot, ref, growsState(method) ? messagesIn(params) : 1);
+  return counted === undefined ? run() : counted.then(run);
 }
 
 /** Nothing hears what these would tell, or they would end the delivery that they answer. */

@@ -7,7 +7,7 @@ import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
 import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
-import { fairly, methodNamed, runMethod } from './bot_calls.js';
+import { fairly, messagesIn, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';
 import { createClientAddress } from './client_address.js';
 import { chatOfUser } from './compose.js';
@@ -95,17 +95,21 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-/** A person's call that changes something in a chat counts there (behaviour §14). Error: `too_many_requests`. */
-function countInChat(
+/** Counts a person's call, and where it changes something in a chat, there too (behaviour §14). Error: `too_many_requests`. */
+function countPerson(
   { fairUse }: Store,
   { verb, uncounted }: Endpoint,
   user: User | null,
   params: unknown,
 ): Promise<void> | undefined {
+  if (fairUse === undefined || user === null) return undefined;
   const chat = (params as { readonly chat_id?: unknown }).chat_id;
-  if (fairUse === undefined || user === null || verb === 'GET' || uncounted || typeof chat !== 'number')
-    return undefined;
-  return fairUse.person(user.id, chatOfUser(user.id, chat));
+  const changed = verb !== 'GET' && !uncounted && typeof chat === 'number';
+  return fairUse.person(
+    user.id,
+    changed ? chatOfUser(user.id, chat) : null,
+    changed ? messagesIn(params) : 1,
+  );
 }
 
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
@@ -292,7 +296,7 @@ export function createDispatch({
       operations,
     };
     const run = () => endpoint.handler(context as never, params as never);
-    const counted = countInChat(on, endpoint, user, params);
+    const counted = countPerson(on, endpoint, user, params);
     return counted === undefined ? run() : counted.then(run);
   }
 
@@ -351,11 +355,11 @@ export function createDispatch({
   function handle(request: ApiRequest): void | Promise<void> {
     const { path } = request;
     const handler = handlerOf(path);
-    if (handler !== undefined)
+    if (handler !== undefined) {
       // What has a body was counted when it was admitted.
-      return count === undefined || request.body.length > 0
-        ? handler(request)
-        : count(clientAddress(request)).then(() => handler(request));
+      const counted = request.body.length > 0 ? undefined : count?.(clientAddress(request));
+      return counted === undefined ? handler(request) : counted.then(() => handler(request));
+    }
     const answer = Object.hasOwn(own, path) ? own[path] : undefined;
     if (answer === undefined) return fail('not_found');
     request.called = path;
@@ -382,9 +386,8 @@ export function createDispatch({
   function admit(request: ApiRequest): boolean | Promise<boolean> {
     const { path } = request;
     if (handlerOf(path) === undefined) return Object.hasOwn(own, path) ? false : fail('not_found');
-    return count === undefined
-      ? admitKnown(request)
-      : count(clientAddress(request)).then(() => admitKnown(request));
+    const counted = count?.(clientAddress(request));
+    return counted === undefined ? admitKnown(request) : counted.then(() => admitKnown(request));
   }
 
   return { handle, admit };

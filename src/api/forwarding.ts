@@ -37,6 +37,7 @@ export const forwardingErrors = [
   'not_group_member',
   'not_channel_member',
   'posting_not_allowed',
+  'entities_too_long',
 ] as const satisfies readonly ErrorName[];
 
 /** What is sent again: by a bot, or by a person. */

@@ -13,6 +13,8 @@ export interface DocumentOptions {
   readonly version: string;
   /** Where clients reach the service; without it, the host that the document came from. */
   readonly baseUrl?: string | undefined;
+  /** The fair-use rates that hold, by setting. */
+  readonly rates?: Readonly<Record<string, string>> | undefined;
 }
 
 type Parts = Readonly<Record<string, Json>>;
@@ -289,7 +291,7 @@ const fixedComponents: Json = {
 };
 
 /** The whole document. Throws when two schemas have one name. */
-export function openApiDocument({ methods, endpoints, version, baseUrl }: DocumentOptions): Json {
+export function openApiDocument({ methods, endpoints, version, baseUrl, rates }: DocumentOptions): Json {
   const components: Components = { Error: errorSchema };
   const paths: Record<string, Json> = {};
   for (const method of methods)
@@ -300,7 +302,7 @@ export function openApiDocument({ methods, endpoints, version, baseUrl }: Docume
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Petrel', version, description: introduction },
+    info: { title: 'Petrel', version, description: introduction, ...(rates && { 'x-rates': rates }) },
     servers: [{ url: baseUrl?.replace(/\/+$/, '') ?? '/' }],
     paths,
     components: { ...fixedComponents, schemas: components },

@@ -23,6 +23,7 @@ export const postContentErrors = [
   'caption_too_long',
   'parse_mode_unsupported',
   'entities_unparsable',
+  'entities_too_long',
   'wrong_file_id',
   'file_type_mismatch',
   'file_empty',

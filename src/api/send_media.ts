@@ -84,6 +84,7 @@ export const mediaErrors = [
   'caption_too_long',
   'parse_mode_unsupported',
   'entities_unparsable',
+  'entities_too_long',
   'keyboard_unparsable',
   'keyboard_too_large',
   'button_data_invalid',

@@ -1,5 +1,6 @@
 /** `petrel bench`: a bounded load at fixed rates on an installation that runs, and a report of its latencies. */
 import { writeFileSync } from 'node:fs';
+import { ratesText } from '../config.js';
 import { version } from '../version.js';
 import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
 import { pageOf } from './page.js';
@@ -22,6 +23,7 @@ export interface RemoteOptions {
   readonly html?: string;
 }
 
+const rates_ms_max = 5_000;
 /** At most, and at most a quarter of a load. */
 const warmup_s_max = 1;
 /** An installation that refuses so many calls is not loaded further. */
@@ -86,6 +88,20 @@ function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): 
   });
 }
 
+/** The fair-use rates that hold there, as its API document tells: a load above them is answered 429. */
+async function ratesAt(url: string): Promise<string> {
+  const timeout = AbortSignal.timeout(rates_ms_max);
+  try {
+    const answer = await fetch(`${url}/openapi.json`, { signal: timeout });
+    const { info } = (await answer.json()) as {
+      readonly info?: { readonly 'x-rates'?: Record<string, string> };
+    };
+    return info?.['x-rates'] === undefined ? 'not told' : ratesText(info['x-rates']);
+  } catch {
+    return 'not told';
+  }
+}
+
 /** Runs every load. Returns whether all went well; what was found is printed and written either way. */
 export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const url = options.url.replace(/\/+$/, '');
@@ -97,6 +113,8 @@ export async function runRemote(options: RemoteOptions): Promise<boolean> {
   const began = performance.now();
   const latencies: LatencyResult[] = [];
   let ended = '';
+  const rates_told = await ratesAt(url);
+  say(`fair-use rates of the installation: ${rates_told}`);
   const stage = await openStage({ url, token, chat, rate: Math.max(...rates) });
   try {
     const wanted = options.only ?? remoteNames;
@@ -130,6 +148,7 @@ export async function runRemote(options: RemoteOptions): Promise<boolean> {
       rates: rates.join(' '),
       connections: options.connections,
       seconds_each: options.seconds,
+      fair_use: rates_told,
     },
     ...{ scenarios: [], latencies, scaling: [], findings: [], soak: [] },
     goals: goalsOf(latencies, options.p99),

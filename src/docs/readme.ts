@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { endpoints, methods } from '../api/registry.js';
 import { settings } from '../config.js';
 import { catalogue } from '../errors.js';
+import { rateText } from '../setting_forms.js';
 
 const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string =>
   [head, head.map(() => '---'), ...rows]
@@ -19,6 +20,12 @@ function allowed(schema: z.ZodType): string {
   return refused.success ? 'text' : (refused.error.issues[0]?.message ?? '');
 }
 
+/** As it would be given: a rate is the only default that is no plain value. */
+const shown = (fallback: unknown): string =>
+  typeof fallback === 'object' && fallback !== null && 'calls' in fallback
+    ? rateText(fallback as Parameters<typeof rateText>[0])
+    : String(fallback);
+
 function settingsTable(): string {
   const rows = Object.entries(settings).map(([name, schema]) => {
     const fallback = schema.safeParse(undefined).data;
@@ -26,7 +33,7 @@ function settingsTable(): string {
       code(name),
       schema.description ?? '',
       allowed(schema),
-      fallback === undefined || String(fallback) === '' ? '' : code(String(fallback)),
+      fallback === undefined || shown(fallback) === '' ? '' : code(shown(fallback)),
     ];
   });
   return table(['setting', 'what it is', 'allowed', 'default'], rows);

@@ -41,10 +41,14 @@ function page(type: string, make: () => Buffer): (request: ApiRequest) => void {
   };
 }
 
-/** What a front serves of the reference, by path. `baseUrl` is the setting BASE_URL. */
-export function referencePages(baseUrl: string | undefined): Pages {
+/** What a front serves of the reference, by path. `baseUrl` is the setting BASE_URL, `rates` the fair-use rates that hold, which
+ * the document tells programs that make load. */
+export function referencePages(
+  baseUrl: string | undefined,
+  rates: Readonly<Record<string, string>> = {},
+): Pages {
   const document = () =>
-    Buffer.from(JSON.stringify(openApiDocument({ methods, endpoints, version, baseUrl })));
+    Buffer.from(JSON.stringify(openApiDocument({ methods, endpoints, version, baseUrl, rates })));
   const pages: Record<string, (request: ApiRequest) => void> = {
     '/openapi.json': page('application/json', document),
   };

@@ -1,4 +1,5 @@
 /** What `dev` tells when it is ready: `dev.json` for programs, a banner for people. */
+import { ratesText } from '../config.js';
 import type { Demo } from './demo.js';
 
 export interface Pids {
@@ -22,7 +23,7 @@ export interface DevInfo extends Demo {
 }
 
 /** The banner, many lines. Besides `dev.json` the only place where tokens are shown. */
-export function banner(info: DevInfo, home: string): string {
+export function banner(info: DevInfo, home: string, rates: Readonly<Record<string, string>> = {}): string {
   const { base_url, bot } = info;
   const [alice, bob] = info.users;
   const row = (who: string, token: string) => `  ${who.padEnd(34)}${token}`;
@@ -45,6 +46,7 @@ export function banner(info: DevInfo, home: string): string {
     "  bot.on('message:text', (ctx) => ctx.reply(ctx.message.text));",
     '  bot.start();',
     '',
+    `Fair-use rates: ${ratesText(rates)}. Roles that are started on their own have bounds by default.`,
     `All of this for programs: ${home}/dev.json. Logs: ${home}/logs. Ctrl-C stops everything and keeps the data.`,
     '',
   ].join('\n');

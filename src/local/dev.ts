@@ -46,7 +46,7 @@ export async function runDev(config: Config, options: { readonly main?: string }
   });
   try {
     await installation.start();
-    process.stdout.write(banner(installation.info, config.PETREL_HOME));
+    process.stdout.write(banner(installation.info, config.PETREL_HOME, installation.rates));
     if (!stop.aborted) {
       // Signal handlers alone do not keep a process alive, and with servers given to us nothing else might.
       const alive = setInterval(() => {}, 2 ** 30);

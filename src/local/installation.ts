@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, demoKeyPath, redisGiven, resolvedEnvironment } from '../config.js';
+import { type Config, demoKeyPath, rateSettings, redisGiven, resolvedEnvironment } from '../config.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import type { DevInfo, Pids } from './announce.js';
 import { type Demo, ensureDemo } from './demo.js';
@@ -44,6 +44,8 @@ export class Installation {
   /** What is given in the environment and in the files that it names. */
   readonly #given: Readonly<Record<string, string | undefined>>;
   readonly #host: string;
+  /** Off unless they are given: load tests run out of the box. */
+  readonly #rates: Readonly<Record<string, string>>;
   readonly #roles: Record<RoleName, Supervised[]> = { front: [], deliver: [], flush: [] };
   #redis: Supervised | undefined;
   #postgres: Supervised | undefined;
@@ -65,6 +67,7 @@ export class Installation {
     this.#signal = options.signal ?? new AbortController().signal;
     // Fronts elsewhere listen everywhere; a start on a person's own machine does only when asked.
     this.#given = resolvedEnvironment();
+    this.#rates = Object.fromEntries(rateSettings.map((name) => [name, this.#given[name] || '0']));
     this.#host = this.#given.HOST ? config.HOST : '127.0.0.1';
   }
 
@@ -222,6 +225,11 @@ export class Installation {
     });
   }
 
+  /** The fair-use rates that hold. */
+  get rates(): Readonly<Record<string, string>> {
+    return Object.fromEntries(Object.entries(this.#rates).filter(([, rate]) => rate !== '0'));
+  }
+
   #environment(): Record<string, string | undefined> {
     return {
       ...this.#given,
@@ -236,6 +244,7 @@ export class Installation {
       SHARE_PORT: '1',
       // Nothing takes these fronts out of service first, and no other front takes over the port.
       DRAIN_MS: this.#given.DRAIN_MS || '0',
+      ...this.#rates,
       PETREL_HOME: this.#home,
       REDIS_URL: this.#config.REDIS_CLUSTER ? undefined : this.#redisUrl,
       DATABASE_URL: this.#databaseUrl,

@@ -220,10 +220,10 @@ export interface Scripts {
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
   };
-  /** Takes one call out of a token bucket, or tells how long it is until there is one in it. */
+  /** Takes calls out of a token bucket that holds at least one, or tells how long it is until there is one in it. */
   'limits/take': {
     keys: { bucket: string };
-    args: { calls: number | string; interval_us: number | string };
+    args: { calls: number | string; interval_us: number | string; count: number | string };
     result:
       | { status: 'ok'; wait: number };
   };

@@ -246,6 +246,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     botsPerOwner: config.BOTS_PER_OWNER,
     rates: {
       bot: config.RATE_PER_BOT,
+      person: config.RATE_PER_PERSON,
       owner: config.RATE_PER_OWNER,
       chat: config.RATE_PER_CHAT,
       address: config.RATE_PER_ADDRESS,

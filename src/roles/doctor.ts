@@ -1,7 +1,7 @@
 /** The task `doctor`: prints what runs, on which versions, how far write-behind has come, and what is not as it should be. */
 
 import { nowMs } from '../clock.js';
-import { redisOf } from '../config.js';
+import { ratesOf, ratesText, redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
 import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
 import { daysAhead } from '../postgres/day_partitions.js';
@@ -136,6 +136,7 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   say(
     `postgres     ${server_version}, schema ${await appliedVersion(config.DATABASE_URL as string)} of ${schemaVersion()}`,
   );
+  say(`rates        ${ratesText(ratesOf(config))}`);
   const waiting = state.reduce((sum, p) => sum + p.length, 0);
   const fullest = state.reduce((a, b) => (b.length > a.length ? b : a));
   const closed = state.filter((p) => p.run !== connection.at(p.partition)?.runId());

@@ -6,7 +6,7 @@ import { createClientAddress, createTrust } from '../api/client_address.js';
 import { createDispatch } from '../api/dispatch.js';
 import { leakReportPath } from '../api/registry.js';
 import type { RequestHandler } from '../api/request.js';
-import { type Config, demoKeyPath, providerOf, pushOf } from '../config.js';
+import { type Config, demoKeyPath, providerOf, pushOf, ratesOf } from '../config.js';
 import { createReceivers } from '../delivery/receivers.js';
 import { referencePages } from '../docs/reference.js';
 import { fail } from '../errors.js';
@@ -110,7 +110,7 @@ export async function startFront(backends: Backends): Promise<Role> {
   const isReady = () =>
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const own = {
-    ...referencePages(config.BASE_URL),
+    ...referencePages(config.BASE_URL, ratesOf(config)),
     ...statusPages(metrics, isReady),
     ...applicationPages(),
     ...demoPages(config.DEMO_FILE, demoKeyPath),

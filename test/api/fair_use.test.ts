@@ -1,4 +1,5 @@
 /** Token buckets of bots, owners, chats and client addresses: exact over nodes (behaviour §14). */
+import { Redis } from 'ioredis';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
@@ -162,4 +163,72 @@ test('behaviour §14: a person has so many bots, those that are handed over incl
   ]);
   expect(await resultOf(service.app(owner, 'GET', '/api/me/bots'))).toHaveLength(3);
   expect((await service.bot(given, 'getMe')).status).toBe(200);
+});
+
+test('behaviour §14: deployed fronts have rates by default, which a calm caller costs Redis nothing', async () => {
+  const { RATE_PER_BOT: _bot, RATE_PER_PERSON: _person, RATE_PER_CHAT: _chat, ...env } = service.env;
+  const port = await freePort();
+  const front = createRole('front', async () => ({ ...env, PORT: String(port) }));
+  await front.start();
+  counting.push(front);
+  const base = `http://127.0.0.1:${port}`;
+  const document = (await (await request(`${base}/openapi.json`)).body.json()) as { info: object };
+  expect(document.info).toMatchObject({
+    'x-rates': { RATE_PER_BOT: '2000/2', RATE_PER_PERSON: '30/1', RATE_PER_CHAT: '60/1' },
+  });
+  const owner = await service.newUser('default');
+  const bot = await service.newBot(owner, 'default');
+  await service.openChat(owner, bot);
+  const redis = new Redis(service.redis.url);
+  const rates = () => redis.keys('*:rate:*');
+  const before = (await rates()).length;
+  const send = async () => {
+    const body = JSON.stringify({ chat_id: owner.id, text: 'x' });
+    const headers = { 'content-type': 'application/json' };
+    const answer = await request(`${base}/bot${bot.token}/sendMessage`, { method: 'POST', headers, body });
+    await answer.body.dump();
+    return answer.statusCode;
+  };
+  expect(await send()).toBe(200);
+  expect(await rates()).toHaveLength(before);
+  // 60 at once, those that this front admits by itself, and what comes back while they arrive.
+  const began = performance.now();
+  const statuses = await Promise.all(Array.from({ length: 400 }, send));
+  const seconds = (performance.now() - began) / 1_000;
+  const sent = statuses.filter((status) => status === 200).length;
+  expect(sent).toBeGreaterThanOrEqual(60);
+  expect(sent).toBeLessThanOrEqual(70 + 70 * seconds);
+  expect(statuses).toContain(429);
+  redis.disconnect();
+});
+
+test('behaviour §14: a person has so many calls to the application', async () => {
+  const port = await freePort();
+  const front = createRole('front', async () => ({
+    ...{ ...service.env, RATE_PER_PERSON: '5/86400' },
+    PORT: String(port),
+  }));
+  await front.start();
+  counting.push(front);
+  const user = await service.newUser('paula');
+  const me = async () => {
+    const headers = { authorization: `Bearer ${user.token}` };
+    const answer = await request(`http://127.0.0.1:${port}/api/me`, { headers });
+    await answer.body.dump();
+    return answer.statusCode;
+  };
+  const statuses = await Promise.all(Array.from({ length: 12 }, me));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(5);
+});
+
+test('behaviour §14: a batch counts as many calls as it makes messages, deletions count once', async () => {
+  const owner = await service.newUser('batch');
+  const bot = await service.newBot(owner, 'batch');
+  await service.openChat(owner, bot);
+  const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'x' }));
+  const message_ids = Array(6).fill(message_id);
+  const p = { chat_id: owner.id, from_chat_id: owner.id, message_ids };
+  // Of five changes in a chat four are left, and what a batch lacks is owed.
+  expect((await service.bot(bot, 'copyMessages', p)).status).toBe(200);
+  expectWait(await service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'y' }), 86_400);
 });

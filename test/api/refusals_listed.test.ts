@@ -33,7 +33,7 @@ const rules: ReadonlyArray<readonly [string, (method: Method) => boolean, readon
   [
     'takes formatted text',
     (method) => takes(method, 'parse_mode'),
-    ['parse_mode_unsupported', 'entities_unparsable'],
+    ['parse_mode_unsupported', 'entities_unparsable', 'entities_too_long'],
   ],
   ['answers a message', (method) => takes(method, 'reply_parameters'), ['reply_not_found']],
 ];

@@ -209,11 +209,11 @@ test('the largest update is pushed, and is less than a quarter of what may be pu
     service.bot(reader, 'setWebhook', { url, certificate, drop_pending_updates: true, max_connections: 1 }),
   );
   const control = (length: number) => `x${'\u0001'.repeat(length - 2)}x`;
-  const link = `https://example.org/${'本'.repeat(2_000)}`;
+  const link = `https://example.org/${'本'.repeat(30)}`;
   const entities = Array.from({ length: limits.entities_max }, (_, offset) => ({
     ...{ type: 'text_link', offset, length: 1, url: `${link}${offset}` },
   }));
-  const button = { text: control(limits.keyboard_bytes_max - 1_000), callback_data: 'd' };
+  const button = { text: control(limits.keyboard_bytes_max - 100), callback_data: 'd' };
   const long = {
     chat_id: channel,
     text: 'x'.repeat(limits.entities_max) + control(limits.text_length_max - limits.entities_max),
@@ -223,7 +223,7 @@ test('the largest update is pushed, and is less than a quarter of what may be pu
   await resultOf(call('sendMessage', { ...long, reply_parameters: { message_id } }));
   await heard.tookIn(2, 20_000);
   const largest = Math.max(...heard.taken.map(({ body }) => body.length));
-  expect(largest).toBeGreaterThan(1_900_000);
+  expect(largest).toBeGreaterThan(250_000);
   expect(largest).toBeLessThan(limits.webhook_body_bytes_max / 4);
   const { channel_post: message } = JSON.parse(String(heard.taken.at(-1)?.body));
   for (const each of [message, message.reply_to_message])

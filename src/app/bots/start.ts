@@ -25,7 +25,7 @@ export const startBot = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const bot = (await store.bots.findByUsername(p.username.replace(/^@/, ''))) ?? fail('bot_not_found');
     const chat = directChat(bot.id, user.id);
-    await store.fairUse?.person(user.id, chat);
+    await store.fairUse?.person(user.id, chat, 1);
     await store.chats.openDirect(bot.id, user.id);
     const sent = await store.messages.send(chat, userSender(user), {
       content: await textContent(

@@ -55,6 +55,7 @@ export const postMessage = defineEndpoint({
     'text_too_long',
     'caption_too_long',
     'entities_unparsable',
+    'entities_too_long',
     'reply_not_found',
     'wrong_file_id',
     'file_type_mismatch',

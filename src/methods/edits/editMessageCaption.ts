@@ -36,6 +36,7 @@ export const editMessageCaption = defineMethod({
     'caption_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
+    'entities_too_long',
     ...keyboardErrors,
   ],
   result: message,

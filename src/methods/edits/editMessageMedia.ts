@@ -32,6 +32,7 @@ export const editMessageMedia = defineMethod({
     'caption_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
+    'entities_too_long',
     ...keyboardErrors,
     'wrong_file_id',
     'file_type_mismatch',

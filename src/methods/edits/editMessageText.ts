@@ -34,6 +34,7 @@ export const editMessageText = defineMethod({
     'text_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
+    'entities_too_long',
     ...keyboardErrors,
   ],
   result: message,

@@ -44,6 +44,7 @@ export const copyMessage = defineMethod({
     'caption_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
+    'entities_too_long',
     'keyboard_unparsable',
     'keyboard_too_large',
     'button_data_invalid',

@@ -47,6 +47,7 @@ export const sendMessage = defineMethod({
     'text_too_long',
     'parse_mode_unsupported',
     'entities_unparsable',
+    'entities_too_long',
     ...keyboardErrors,
     'reply_not_found',
   ],

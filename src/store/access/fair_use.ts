@@ -1,7 +1,8 @@
 /**
  * Token buckets by setting: how many calls a bot, its owner's bots together, a chat or a client address may make in a time, on
  * all nodes together (behaviour §14). A bucket is one text in Redis that expires when it is full. While a caller is to wait, its
- * node knows, and refuses without asking again: nothing that anybody else does can make the wait shorter.
+ * node knows, and refuses without asking again: nothing that anybody else does can make the wait shorter. Of a fast rate each
+ * node admits a tenth by itself, so that n nodes together admit at most 1 + n / 10 times the rate.
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -16,9 +17,10 @@ export interface Rate {
   readonly seconds: number;
 }
 
-/** What is absent has no bound. */
+/** What is absent or allows 0 calls has no bound. */
 export interface Rates {
   readonly bot?: Rate | undefined;
+  readonly person?: Rate | undefined;
   readonly owner?: Rate | undefined;
   readonly chat?: Rate | undefined;
   readonly address?: Rate | undefined;
@@ -27,13 +29,14 @@ export interface Rates {
 export type RateKind = keyof Rates;
 
 export interface FairUse {
-  /** Counts a call of a bot, and against the chat that it changes. Error: `too_many_requests`. */
-  call(bot: Bot, chat: ChatRef | null): Promise<void>;
-  /** Counts what a person changes in a chat. Everybody has a bucket of their own there, so that no person takes from the bots of
-   * the chat, nor a bot from its people. Error: `too_many_requests`. */
-  person(user: number, chat: ChatRef): Promise<void>;
+  /** Counts a call of a bot, and against the chat that it changes; `weight` is how many messages it makes, at least 1. Undefined
+   * when this node admits it without asking Redis. Error: `too_many_requests`. */
+  call(bot: Bot, chat: ChatRef | null, weight: number): Promise<void> | undefined;
+  /** Counts a call of a person, and against the chat that it changes. Everybody has a bucket of their own there, so that no
+   * person takes from the bots of the chat, nor a bot from its people. Error: `too_many_requests`. */
+  person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined;
   /** Counts a request of a client; undefined where addresses have no bound. Error: `too_many_requests`. */
-  readonly request: ((address: string) => Promise<void>) | undefined;
+  readonly request: ((address: string) => Promise<void> | undefined) | undefined;
   /** Calls that this node refused, by whose bucket was empty. */
   readonly refused: Readonly<Record<RateKind, number>>;
 }
@@ -44,13 +47,29 @@ interface Bucket {
   readonly partition: number;
 }
 
+/** What this node admits of a fast rate without asking Redis, as a share of the rate: a calm caller costs no round trip. */
+const ownShare = 10;
+/** Rates below this many calls a second are counted in Redis alone, call by call, and so exactly. */
+const ownRateMin = 10;
+/** What is asked of Redis at once, as a share of the calls of a bucket. */
+const chunkShare = 100;
+/** How long a node keeps what it got and did not need, in ms. */
+const spareMs = 1_000;
+
 /** Undefined where nothing has a bound: calls then pay nothing for it. */
-export function createFairUse({ scripts, keys }: StoreContext, rates: Rates): FairUse | undefined {
-  if (Object.values(rates).every((rate) => rate === undefined)) return undefined;
+export function createFairUse({ scripts, keys }: StoreContext, given: Rates): FairUse | undefined {
+  const rates = Object.fromEntries(
+    Object.entries(given).filter(([, rate]) => rate !== undefined && rate.calls > 0),
+  ) as { readonly [K in RateKind]?: Rate };
+  if (Object.keys(rates).length === 0) return undefined;
   const { partitions } = keys;
-  const refused: Record<RateKind, number> = { bot: 0, owner: 0, chat: 0, address: 0 };
+  const refused: Record<RateKind, number> = { bot: 0, person: 0, owner: 0, chat: 0, address: 0 };
   /** Until when the owner of a bucket is to wait, by the monotonic clock. */
   const waits = new Map<string, number>();
+  /** When the share that this node admits on its own is whole again, by the monotonic clock. */
+  const own = new Map<string, number>();
+  /** Calls that Redis granted beyond those that asked. */
+  const spare = new Map<string, { left: number; until: number }>();
 
   function refuse(kind: RateKind, waitMs: number): never {
     refused[kind]++;
@@ -59,38 +78,71 @@ export function createFairUse({ scripts, keys }: StoreContext, rates: Rates): Fa
 
   const nameOf = ({ kind, id }: Bucket) => `${kind}:${id}`;
 
-  function refuseKnown(bucket: Bucket): void {
-    const name = nameOf(bucket);
+  function refuseKnown({ kind }: Bucket, name: string, now: number): void {
     const until = waits.get(name);
     if (until === undefined) return;
-    const left = until - performance.now();
-    if (left > 0) refuse(bucket.kind, left);
+    if (until > now) refuse(kind, until - now);
     waits.delete(name);
   }
 
-  async function take(bucket: Bucket): Promise<number> {
-    const { calls, seconds } = rates[bucket.kind] as Rate;
+  const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
+
+  function isOwn({ kind }: Bucket, name: string, weight: number, now: number): boolean {
+    const rate = rates[kind] as Rate;
+    const { calls, seconds } = rate;
+    const most = isFast(rate) ? Math.floor(calls / ownShare) : 0;
+    if (most < weight) return false;
+    const interval = (seconds * 1_000 * ownShare) / calls;
+    const whole = Math.max(own.get(name) ?? 0, now) + interval * weight;
+    if (whole - now > most * interval) return false;
+    if (own.size >= limits.rate_memory_max) own.clear();
+    own.set(name, whole);
+    return true;
+  }
+
+  function isSpare(name: string, weight: number, now: number): boolean {
+    const granted = spare.get(name);
+    if (granted === undefined || granted.until < now || granted.left < weight) return false;
+    granted.left -= weight;
+    return true;
+  }
+
+  async function take(bucket: Bucket, name: string, weight: number): Promise<number> {
+    const rate = rates[bucket.kind] as Rate;
+    const { calls, seconds } = rate;
+    const count = isFast(rate) ? Math.max(weight, Math.floor(calls / chunkShare)) : weight;
     const { wait } = await scripts.call(
       'limits/take',
       bucket.partition,
-      { bucket: keys.rate(bucket.partition, nameOf(bucket)) },
-      { calls, interval_us: Math.round((seconds * 1_000_000) / calls) },
+      { bucket: keys.rate(bucket.partition, name) },
+      { calls, interval_us: Math.round((seconds * 1_000_000) / calls), count },
     );
     if (wait > 0) {
       if (waits.size >= limits.rate_memory_max) waits.clear();
-      waits.set(nameOf(bucket), performance.now() + wait);
+      waits.set(name, performance.now() + wait);
+    } else if (count > weight) {
+      if (spare.size >= limits.rate_memory_max) spare.clear();
+      spare.set(name, { left: count - weight, until: performance.now() + spareMs });
     }
     return wait;
   }
 
-  /** A call counts against all of these, also where one refuses it. */
-  async function takeAll(buckets: readonly Bucket[]): Promise<void> {
-    if (buckets.length === 0) return;
-    for (const bucket of buckets) refuseKnown(bucket);
-    const taken = await Promise.all(buckets.map(take));
+  async function ask(buckets: ReadonlyArray<readonly [Bucket, string]>, weight: number): Promise<void> {
+    const taken = await Promise.all(buckets.map(([bucket, name]) => take(bucket, name, weight)));
     const longest = Math.max(0, ...taken);
     const at = taken.indexOf(longest);
-    if (longest > 0) refuse((buckets[at] as Bucket).kind, longest);
+    if (longest > 0) refuse((buckets[at] as readonly [Bucket, string])[0].kind, longest);
+  }
+
+  /** A call counts against all of these, also where one refuses it. */
+  function takeAll(buckets: readonly Bucket[], weight: number): Promise<void> | undefined {
+    const now = performance.now();
+    const named = buckets.map((bucket) => [bucket, nameOf(bucket)] as const);
+    for (const [bucket, name] of named) refuseKnown(bucket, name, now);
+    const asked = named.filter(
+      ([bucket, name]) => !isOwn(bucket, name, weight, now) && !isSpare(name, weight, now),
+    );
+    return asked.length === 0 ? undefined : ask(asked, weight);
   }
 
   const bucketOf = (kind: RateKind, id: string, of: number): Bucket => ({
@@ -99,23 +151,33 @@ export function createFairUse({ scripts, keys }: StoreContext, rates: Rates): Fa
     partition: partitions.of(of),
   });
 
-  async function countRequest(address: string): Promise<void> {
+  function countRequest(address: string): Promise<void> | undefined {
     // One that is not known is nobody's.
-    if (address === '') return;
-    await takeAll([{ kind: 'address', id: address, partition: clusterSlot(address) % partitions.count }]);
+    if (address === '') return undefined;
+    return takeAll([{ kind: 'address', id: address, partition: clusterSlot(address) % partitions.count }], 1);
   }
 
   return {
-    async call(bot, chat) {
+    call(bot, chat, weight) {
+      const others = (): Promise<void> | undefined =>
+        takeAll(
+          [
+            ...(rates.owner ? [bucketOf('owner', String(bot.owner), bot.owner)] : []),
+            ...(rates.chat && chat ? [bucketOf('chat', chatText(chat), chat.id)] : []),
+          ],
+          weight,
+        );
       // What a noisy bot is refused takes nothing from the other bots of its owner, nor from those in its chats.
-      if (rates.bot) await takeAll([bucketOf('bot', String(bot.id), bot.id)]);
-      await takeAll([
-        ...(rates.owner ? [bucketOf('owner', String(bot.owner), bot.owner)] : []),
-        ...(rates.chat && chat ? [bucketOf('chat', chatText(chat), chat.id)] : []),
-      ]);
+      const first = rates.bot && takeAll([bucketOf('bot', String(bot.id), bot.id)], weight);
+      return first === undefined ? others() : first.then(others);
     },
-    async person(user, chat) {
-      if (rates.chat) await takeAll([bucketOf('chat', `${chatText(chat)}|${user}`, chat.id)]);
+    person(user, chat, weight) {
+      const others = (): Promise<void> | undefined =>
+        rates.chat && chat
+          ? takeAll([bucketOf('chat', `${chatText(chat)}|${user}`, chat.id)], weight)
+          : undefined;
+      const first = rates.person && takeAll([bucketOf('person', String(user), user)], 1);
+      return first === undefined ? others() : first.then(others);
     },
     request: rates.address && countRequest,
     refused,

@@ -51,6 +51,7 @@ export function createExports({ db, scripts, keys }: StoreContext): Exports {
         {
           calls: limits.exports_in_interval_max,
           interval_us: (limits.export_interval_ms * 1_000) / limits.exports_in_interval_max,
+          count: 1,
         },
       );
       if (wait > 0) fail('too_many_requests', { retry_after: Math.ceil(wait / 1_000) });

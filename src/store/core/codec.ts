@@ -5,6 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
 
 const packr = new Packr({
   useRecords: false,
@@ -157,9 +159,11 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
-/** Text and media are packed one after the other, so that a script can replace a caption and leave the media. */
+/** Text and media are packed one after the other, so that a script can replace a caption and leave the media. Error:
+ * `entities_too_long`, since only links can make a text of allowed length this large. */
 export function packContent({ media, ...words }: Content): Buffer {
-  return media === undefined ? pack(words) : Buffer.concat([pack(words), pack(media)]);
+  const bytes = media === undefined ? pack(words) : Buffer.concat([pack(words), pack(media)]);
+  return bytes.length > limits.content_bytes_max ? fail('entities_too_long') : bytes;
 }
 
 function unpackContent(bytes: Buffer, kind: number): Content {
@@ -181,9 +185,11 @@ export function packMessageTail(
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
 
-/** An absent keyboard takes no byte. */
+/** An absent keyboard takes no byte. Error: `keyboard_too_large`. */
 export function packMarkup(markup: InlineKeyboard | null): Buffer {
-  return markup === null ? noBytes : pack(markup);
+  if (markup === null) return noBytes;
+  const bytes = pack(markup);
+  return bytes.length > limits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
 }
 
 /** A whole record, as a script would have made it. */

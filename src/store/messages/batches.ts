@@ -15,7 +15,7 @@ import { type Given, isLookUp, type Repeats } from './repeats.js';
 export interface Batches {
   /**
    * Sends 1 to `limits.messages_batch_max` messages in one step: all or none, with ids that follow one another in the
-   * order given. All of them answer what the first one answers. `messages` lacks those that were deleted before a call that
+   * order given, and together at most `limits.messages_batch_bytes_max`. All of them answer what the first one answers. `messages` lacks those that were deleted before a call that
    * came again. Errors: those of `send`.
    */
   sendMany(
@@ -60,12 +60,15 @@ export function createBatches(
     const partition = partitionOf(chat);
     const fixed = messages.map((message) => newRecord(chat, sender, message, replyTo));
     const direct = isDirect(chat);
+    const tails = fixed.map(packMessageTail);
+    const bytes = tails.reduce((sum, tail) => sum + tail.length, 0);
+    if (bytes > limits.messages_batch_bytes_max) fail('too_many_message_ids');
     const args = {
       chat: chatText(chat),
       reply_to: replyTo === 0 ? '' : String(replyTo),
       from: direct && sender.isBot ? nothing : pack(sender.profile),
       token: uniqueText(),
-      tails: fixed.map(packMessageTail),
+      tails,
     };
     const place = { chat, who: sender };
     const result = direct
