@@ -341,6 +341,8 @@ export function providerOf(config: Config) {
   };
 }
 
+export { rateText };
+
 /** The fair-use rates that hold, by setting; those that are off are left out. */
 export function ratesOf(config: Config): Readonly<Record<string, string>> {
   const rates = rateSettings.map((name) => [name, config[name]] as const);

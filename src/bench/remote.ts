@@ -1,6 +1,5 @@
 /** `petrel bench`: a bounded load at fixed rates on an installation that runs, and a report of its latencies. */
 import { writeFileSync } from 'node:fs';
-import { ratesText } from '../config.js';
 import { version } from '../version.js';
 import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
 import { pageOf } from './page.js';
@@ -96,7 +95,13 @@ async function ratesAt(url: string): Promise<string> {
     const { info } = (await answer.json()) as {
       readonly info?: { readonly 'x-rates'?: Record<string, string> };
     };
-    return info?.['x-rates'] === undefined ? 'not told' : ratesText(info['x-rates']);
+    const told = info?.['x-rates'];
+    if (told === undefined) return 'not told';
+    return (
+      Object.entries(told)
+        .map(([name, rate]) => `${name}=${rate}`)
+        .join(', ') || 'none'
+    );
   } catch {
     return 'not told';
   }

@@ -3,9 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { endpoints, methods } from '../api/registry.js';
-import { settings } from '../config.js';
+import { rateText, settings } from '../config.js';
 import { catalogue } from '../errors.js';
-import { rateText } from '../setting_forms.js';
 
 const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string =>
   [head, head.map(() => '---'), ...rows]
