@@ -59,7 +59,10 @@ export const settings = {
     .string()
     .min(16, { error: 'at least 16 characters' })
     .optional()
-    .describe('Bearer token of `/api/admin` (`dev` makes one)'),
+    .describe('Bearer token of `/api/admin` (`dev` makes one), besides those of `petrel admin tokens add`'),
+  ADMIN_ALLOW_CIDRS: cidrs
+    .default([])
+    .describe('Ranges of client addresses from which `/api/admin` may be called; any address by default'),
   TOKEN_PEPPER: peppers
     .optional()
     .describe(
@@ -207,7 +210,9 @@ export const settings = {
     .min(16, { error: 'at least 16 characters' })
     .optional()
     .describe('Opens and closes the file in which `petrel keys` keeps keys and peppers'),
-  AUDIT_DAYS: int(1, 3_650, 365).describe('How long the audit log of bots is kept, in days'),
+  AUDIT_DAYS: int(1, 3_650, 365).describe(
+    'How long the audit logs of bots and of administrators are kept, in days',
+  ),
   START_MS: int(0, 600_000, 30_000).describe(
     'How long a role waits for Redis and Postgres when it starts, before it ends with a reason',
   ),

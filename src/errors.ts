@@ -46,6 +46,7 @@ export const catalogue = {
   too_many_commands: bad('BOT_COMMANDS_TOO_MUCH'),
   too_many_command_scopes: bad('too many command scopes'),
   commands_too_long: bad('bot commands are too long'),
+  address_not_allowed: forbidden('administrators may not call from this address'),
   not_bot_owner: forbidden('not the owner of the bot'),
   token_blocked: forbidden('the token was found in public and is blocked; issue a new one'),
   bot_not_found: { code: 404, text: 'Not Found: bot not found' },

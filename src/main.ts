@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. What a command does is in `commands/`. */
 import { Command } from 'commander';
+import { addAdministrators } from './commands/admin.js';
 import { addBackups, addKeys } from './commands/backups.js';
 import { addBench } from './commands/bench.js';
 import { addSuspensions, addWebhooks } from './commands/oversight.js';
@@ -12,6 +13,7 @@ const program = new Command('petrel').description('A self-hosted bot messaging s
 addRoles(program);
 addWebhooks(program);
 addSuspensions(program);
+addAdministrators(program);
 addBackups(program);
 addKeys(program);
 addTokens(program);

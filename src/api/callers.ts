@@ -1,9 +1,9 @@
-/** Who calls the application API: a person by a token, or the operator by the token of the installation. */
-
+/** Who calls the application API: a person by a token, or an administrator by a token of theirs. */
 import { timingSafeEqual } from 'node:crypto';
 import { nowMs } from '../clock.js';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
+import type { Admins } from '../store/access/admins.js';
 import type { Auth } from '../store/access/auth.js';
 import type { User } from '../store/core/control.js';
 import type { ApiRequest } from './request.js';
@@ -19,9 +19,19 @@ export interface TokenProvider {
   endOf(token: string): number;
 }
 
+/** An administrator, by the token of the call. */
+export interface Operator {
+  /** 0 for ADMIN_TOKEN. */
+  readonly id: number;
+  readonly name: string;
+}
+
+/** Whose token is the setting. No other can have this name. */
+const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
+
 export interface Callers {
-  /** Error: `unauthorized` for every token but the operator's. */
-  operator(request: ApiRequest): null | Promise<never>;
+  /** Error: `unauthorized` for a token that is no administrator's now. */
+  operator(request: ApiRequest): Promise<Operator>;
   /** Error: `unauthorized` for a token that is not valid now. */
   person(request: ApiRequest): User | Promise<User>;
   /** Calls `listener` once when the token of a call is no longer accepted. Returns what ends that. */
@@ -42,8 +52,9 @@ function sameText(a: string, b: string): boolean {
 
 export interface CallersOptions {
   readonly auth: Auth;
-  /** Without one nobody is the operator. */
+  /** Setting ADMIN_TOKEN. */
   readonly adminToken: string | undefined;
+  readonly admins: Pick<Admins, 'find'>;
   readonly provider: TokenProvider | undefined;
   /** Answers a token that is not valid: `unauthorized`, or `too_many_requests` where too many were tried. */
   readonly refuse: (request: ApiRequest, token: string) => Promise<never>;
@@ -51,14 +62,23 @@ export interface CallersOptions {
   readonly check: (request: ApiRequest, token: string) => void;
 }
 
-export function createCallers({ auth, adminToken, provider, refuse, check }: CallersOptions): Callers {
+export function createCallers({
+  auth,
+  adminToken,
+  admins,
+  provider,
+  refuse,
+  check,
+}: CallersOptions): Callers {
   const personOf = (token: string, known = false) =>
     provider?.takes(token) ? provider.person(token, known) : auth.user(token);
 
   return {
-    operator(request) {
+    async operator(request) {
       const token = bearer(request);
-      return adminToken !== undefined && sameText(token, adminToken) ? null : refuse(request, token);
+      if (adminToken !== undefined && sameText(token, adminToken)) return fromSettings;
+      check(request, token);
+      return (await admins.find(token)) ?? refuse(request, token);
     },
     person(request) {
       const token = bearer(request);

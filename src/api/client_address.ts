@@ -43,23 +43,53 @@ export function createTrust(
   };
 }
 
+type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
+
 /**
  * Reads `X-Forwarded-For` from the right as far as each address is one of `trusted`; what stands before the first other one is
- * anybody's invention. Without trusted proxies the peer is the client. IPv6 is counted by /64. '' when it is not known.
+ * anybody's invention. Without trusted proxies the peer is the client. Null when it is not known.
  */
-export function createClientAddress(
-  trusted: readonly string[],
-): (request: Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>) => string {
+function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);
   return ({ remoteAddress, forwardedFor }) => {
     let client = parse(remoteAddress);
-    if (client === null) return '';
+    if (client === null) return null;
     const told = forwardedFor === '' ? [] : forwardedFor.split(',');
     while (told.length > 0 && isTrusted(client)) {
       const next = parse(told.pop() as string);
       if (next === null) break;
       client = next;
     }
-    return counted(client);
+    return client;
+  };
+}
+
+/** The address under which a client is counted: IPv6 by /64. '' when it is not known. */
+export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
+  const clientOf = createClient(trusted);
+  return (request) => {
+    const client = clientOf(request);
+    return client === null ? '' : counted(client);
+  };
+}
+
+export interface AdminClients {
+  /** The whole address of a client; '' when it is not known. */
+  address(request: Peer): string;
+  /** Whether an administrator may call from there. */
+  allows(request: Peer): boolean;
+}
+
+/** Who may call as an administrator: clients in `allowed`, or any client if that is empty (setting ADMIN_ALLOW_CIDRS). */
+export function createAdminClients(trusted: readonly string[], allowed: readonly string[]): AdminClients {
+  const clientOf = createClient(trusted);
+  const isAllowed = rangesOf(allowed);
+  return {
+    address: (request) => clientOf(request)?.toString() ?? '',
+    allows(request) {
+      if (allowed.length === 0) return true;
+      const client = clientOf(request);
+      return client !== null && isAllowed(client);
+    },
   };
 }

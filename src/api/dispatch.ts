@@ -5,11 +5,13 @@
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import { fileAtPath } from '../files/file_path.js';
 import type { Files } from '../files/files.js';
+import { limits } from '../limits.js';
+import { maskTokens } from '../rules/token.js';
 import type { User } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
 import { fairly, messagesIn, methodNamed, runMethod } from './bot_calls.js';
 import { createCallers, type TokenProvider } from './callers.js';
-import { createClientAddress } from './client_address.js';
+import { createAdminClients, createClientAddress } from './client_address.js';
 import { chatOfUser } from './compose.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, type PushService, replied } from './endpoint.js';
@@ -33,8 +35,10 @@ export interface DispatchOptions {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** Bearer token of operators; without one there are no operator endpoints. */
+  /** Setting ADMIN_TOKEN: a token of administrators besides those that were added by name. */
   readonly adminToken: string | undefined;
+  /** Ranges from which administrators may call, setting ADMIN_ALLOW_CIDRS; any if empty. */
+  readonly adminCidrs?: readonly string[];
   /** Whose tokens are taken beside our own; by setting. */
   readonly provider?: TokenProvider | undefined;
   /** Null or absent where reports of leaked tokens are not taken. */
@@ -59,6 +63,15 @@ export interface Dispatch {
    * revoked by then.
    */
   readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
+}
+
+/** The parameters of a request, or none where they cannot be read: the call itself is refused for that. */
+function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
+  try {
+    return parseParams(request).values;
+  } catch {
+    return {};
+  }
 }
 
 function envelope(result: unknown): string {
@@ -118,8 +131,10 @@ const notKept: Outcome = { status: 500, body: '' };
 interface EndpointCall {
   readonly endpoint: Endpoint;
   readonly segments: Readonly<Record<string, string>>;
-  /** Null for operators and partners. */
+  /** Null for administrators and partners. */
   readonly user: User | null;
+  /** Of an administrator's call: whose keys are told apart from those of others. */
+  readonly administrator?: number;
 }
 
 type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
@@ -129,6 +144,7 @@ export function createDispatch({
   files,
   receivers,
   adminToken,
+  adminCidrs = [],
   provider,
   leakKeys = null,
   push = null,
@@ -154,9 +170,11 @@ export function createDispatch({
     if (wait > 0) fail('too_many_requests', { retry_after: wait });
   }
 
+  const { admins } = store;
   const callers = createCallers({
     auth: store.auth,
     adminToken,
+    admins,
     provider,
     refuse: refuseToken,
     check: checkGuesser,
@@ -169,6 +187,7 @@ export function createDispatch({
     if (bot instanceof Promise) return bot.then((found) => found ?? refuseToken(request, token));
     return bot ?? refuseToken(request, token);
   }
+  const adminClients = createAdminClients(trustedProxies, adminCidrs);
 
   function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
     const onGone = (listener: () => void) => request.onAbort(listener);
@@ -234,16 +253,51 @@ export function createDispatch({
     return kind === error.kind ? error : new ApiError(kind);
   }
 
-  /** Who calls, which is nobody for a partner, whose body tells. */
-  function callerOf(request: ApiRequest, { caller }: Endpoint): User | null | Promise<User | null> {
-    if (caller === 'user') return callers.person(request);
-    return caller === 'admin' ? callers.operator(request) : null;
+  /** What the log of administrators names of a call; nothing that looks like a token. */
+  function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
+    const named = Object.values(segments);
+    if (endpoint.target !== undefined) {
+      const given = givenIn(request)[endpoint.target];
+      if (typeof given === 'string') named.push(given);
+    }
+    const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
+    // A cut may leave half a character.
+    return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
+  }
+
+  /** Notes the call in the log of administrators: a change before it is made, and its end before it is answered. */
+  async function callAsAdministrator(request: ApiRequest, match: Match): Promise<void> {
+    const { endpoint } = match;
+    const operator = await callers.operator(request);
+    const action = `${endpoint.verb} ${endpoint.path}`;
+    const address = adminClients.address(request);
+    const call = { token: operator.name, action, target: targetOf(request, match), address };
+    if (!adminClients.allows(request)) {
+      admins.note(call, 403);
+      return fail('address_not_allowed');
+    }
+    const end =
+      endpoint.verb === 'GET' ? (status: number) => admins.note(call, status) : await admins.begin(call);
+    const own = holdReply(request);
+    let outcome: Outcome;
+    try {
+      await callAs(own.request, { ...match, user: null, administrator: operator.id });
+      outcome = own.held() ?? notKept;
+    } catch (error) {
+      await end(error instanceof ApiError ? error.code : 500);
+      throw error;
+    }
+    await end(outcome.status);
+    request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 
   /** As with bots: no promise is made but for what is waited for. */
-  function callEndpoint(request: ApiRequest, { endpoint, segments }: Match): void | Promise<void> {
+  function callEndpoint(request: ApiRequest, match: Match): void | Promise<void> {
+    const { endpoint, segments } = match;
     request.called = endpoint.path;
-    const user = callerOf(request, endpoint);
+    if (endpoint.caller === 'admin') return callAsAdministrator(request, match);
+    // A partner is nobody: the body tells who it is.
+    const user = endpoint.caller === 'user' ? callers.person(request) : null;
     return user instanceof Promise
       ? user.then((found) => callAs(request, { endpoint, segments, user: found }))
       : callAs(request, { endpoint, segments, user });
@@ -302,9 +356,11 @@ export function createDispatch({
 
   /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */
   async function callEndpointOnce(request: ApiRequest, call: EndpointCall): Promise<void> {
-    const { endpoint, segments, user } = call;
+    const { endpoint, segments, user, administrator = 0 } = call;
     const caller =
-      user === null ? ({ kind: 'admin', id: 0 } as const) : ({ kind: 'user', id: user.id } as const);
+      user === null
+        ? ({ kind: 'admin', id: administrator } as const)
+        : ({ kind: 'user', id: user.id } as const);
     const method = `${endpoint.verb} ${endpoint.path}`;
     const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
     const own = holdReply(request);
@@ -372,7 +428,7 @@ export function createDispatch({
       const { endpoint } = matchOf(request);
       request.called = endpoint.path;
       if (endpoint.caller === 'partner') return leakKeys === null ? fail('not_found') : false;
-      const caller = callerOf(request, endpoint);
+      const caller = endpoint.caller === 'admin' ? callers.operator(request) : callers.person(request);
       return caller instanceof Promise ? caller.then(() => true) : true;
     }
     if (path.startsWith('/bot')) checkVerb(request);

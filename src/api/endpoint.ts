@@ -79,7 +79,7 @@ export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a segment that is a parameter. */
   readonly path: string;
-  /** `admin` asks for the operator's token; a `partner` signs the body, which the handler verifies. */
+  /** `admin` asks for a token of an administrator; a `partner` signs the body, which the handler verifies. */
   readonly caller: 'user' | 'admin' | 'partner';
   readonly summary: string;
   readonly params: z.ZodType;
@@ -89,6 +89,8 @@ export interface Endpoint extends Answer {
   readonly given?: z.ZodType;
   /** Changes nothing in the chat that it names, and so does not count there (behaviour §14). */
   readonly uncounted?: true;
+  /** Of an administrator's call: the parameter of the body that the log names as its target. */
+  readonly target?: string;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
 }
@@ -101,6 +103,7 @@ interface Definition<P extends z.ZodType, U> extends Answer {
   readonly rawBody?: true;
   readonly given?: z.ZodType;
   readonly uncounted?: true;
+  readonly target?: string;
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;
 }

@@ -233,6 +233,7 @@ function operationOf(endpoint: Endpoint, components: Components): Json {
         ...withParameters,
         ...(changes ? (['idempotency_key_reused'] as const) : []),
         ...errors.map(kindForPeople),
+        ...(caller === 'admin' ? (['address_not_allowed'] as const) : []),
         ...everywhere,
       ]),
     },
@@ -273,7 +274,11 @@ const fixedComponents: Json = {
   },
   securitySchemes: {
     person: { type: 'http', scheme: 'bearer', description: 'Token of a person' },
-    operator: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN of the installation' },
+    operator: {
+      type: 'http',
+      scheme: 'bearer',
+      description: 'ADMIN_TOKEN, or a token of `petrel admin tokens add`',
+    },
     partnerKey: {
       type: 'apiKey',
       in: 'header',

@@ -179,3 +179,18 @@ export interface Operations {
   /** Bots in the order asked for, at most limits.bots_ranked_max; or the one of this id. */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
 }
+
+export const adminCallPage = pageOf(
+  z
+    .strictObject({
+      id: z.int().positive(),
+      at: z.int().min(0).describe('Unix time in seconds; of the first, where several are one entry'),
+      token: z.string().describe('Name of the token: ADMIN_TOKEN, or as it was added'),
+      action: z.string().describe('Verb and path of the call, or the command'),
+      target: z.string().describe('What the path names, and the username that is given'),
+      address: z.string().describe('Of the client; empty for a command'),
+      status: z.int().optional().describe('Of the answer; absent for a change whose end is not known'),
+      times: z.int().positive().describe('How many calls of an hour this entry stands for'),
+    })
+    .meta({ id: 'AdminCall', description: 'A call of an administrator.' }),
+);

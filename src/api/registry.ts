@@ -1,5 +1,6 @@
 /** Every bot method and every application endpoint. Adding one is its file and one line here. */
 
+import { listAdminCalls } from '../app/admin/audit.js';
 import { botFigures } from '../app/admin/figures.js';
 import { listBotDeadLetters, rankBots, replayDeadLetters, showOverview } from '../app/admin/operations.js';
 import {
@@ -271,6 +272,7 @@ export const endpoints: readonly Endpoint[] = [
   suspendBot,
   unsuspendBot,
   botFigures,
+  listAdminCalls,
   showOverview,
   rankBots,
   listBotDeadLetters,

@@ -96,6 +96,17 @@ const surplusFailures = statement(
 
 const deleteOldDead = aged('purge_dead_updates_by_age', 'dead_updates', 'ctid', 'created_at');
 
+const agedAdminCalls = aged('purge_aged_admin_calls', 'admin_calls', 'id', 'at');
+/** The newest stay. */
+const surplusAdminCalls = statement(
+  'purge_surplus_admin_calls',
+  `delete from admin_calls where id = any(array(
+     select id from admin_calls
+     where id <= (select id from admin_calls order by id desc offset $1::bigint limit 1)
+     order by id limit ${chunkRowsMax} for update skip locked
+   ))`,
+);
+
 const agedAudit = aged('purge_aged_audit', 'bot_audit', 'id', 'at');
 /** Of a bot with too many the newest stay. */
 const surplusAudit = statement(
@@ -178,6 +189,8 @@ export async function purgeTombstones(
     [agedFailures, attemptAgeMs(messageDays)] as const,
     [surplusFailures, limits.delivery_failures_kept] as const,
     [agedAudit, auditDays * 86_400_000] as const,
+    [agedAdminCalls, auditDays * 86_400_000] as const,
+    [surplusAdminCalls, limits.admin_calls_kept] as const,
     [pastOffers, 0] as const,
     [freeNames, 0] as const,
     ...(messageDays === undefined ? [] : [[agedQuarantine, messageAge] as const]),

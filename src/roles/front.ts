@@ -123,6 +123,7 @@ export async function startFront(backends: Backends): Promise<Role> {
     receivers,
     push: pushing ? createPushService(pushing.privateKey, receivers.guard) : null,
     adminToken: config.ADMIN_TOKEN,
+    adminCidrs: config.ADMIN_ALLOW_CIDRS,
     provider:
       provider &&
       createProvider(store, {

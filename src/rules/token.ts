@@ -3,6 +3,9 @@ import { limits } from '../limits.js';
 
 export type TokenKind = 'bot' | 'user';
 
+/** Stands in front of the secret: of a bot, a person (user), an administrator (operator). */
+type Letter = 'A' | 'U' | 'O';
+
 export interface TokenOwner {
   readonly kind: TokenKind;
   readonly id: number;
@@ -37,11 +40,17 @@ function crc32(text: string, length: number): number {
  * Builds a token from at least 28 random bytes; 64 divides 256, so every character is equally likely.
  * The identifier is 1 to `id_max` - 1. Throws a RangeError for anything else: it is a fault of the caller.
  */
-export function makeToken(kind: TokenKind, id: number, random: Uint8Array): string {
+export const makeToken = (kind: TokenKind, id: number, random: Uint8Array): string =>
+  make(kind === 'bot' ? 'A' : 'U', id, random);
+
+/** The same for an administrator. */
+export const makeAdminToken = (id: number, random: Uint8Array): string => make('O', id, random);
+
+function make(letter: Letter, id: number, random: Uint8Array): string {
   if (!Number.isSafeInteger(id) || id < 1 || id >= limits.id_max)
     throw new RangeError('token: bad identifier');
   if (random.length < randomLength) throw new RangeError('token: too few random bytes');
-  let text = `${id}:${kind === 'bot' ? 'A' : 'U'}`;
+  let text = `${id}:${letter}`;
   for (let i = 0; i < randomLength; i++) text += base64url[random[i]! & 63];
   let rest = crc32(text, text.length);
   let checksum = '';
@@ -54,6 +63,18 @@ export function makeToken(kind: TokenKind, id: number, random: Uint8Array): stri
 
 /** Whose token this would be, or null when no such token was ever made. One pass, no allocation until it is good. */
 export function parseToken(text: string): TokenOwner | null {
+  const kind = text[text.length - secretLength];
+  if (kind !== 'A' && kind !== 'U') return null;
+  const id = idOf(text);
+  return id === null ? null : { kind: kind === 'A' ? 'bot' : 'user', id };
+}
+
+/** Whether an administrator may have been given this token. */
+export const isAdminToken = (text: string): boolean =>
+  text[text.length - secretLength] === 'O' && idOf(text) !== null;
+
+/** The id in front of a token of any kind, or null for a text that is none. */
+function idOf(text: string): number | null {
   const colon = text.length - secretLength - 1;
   if (colon < 1 || colon > idDigitsMax || text[colon] !== ':') return null;
   let id = 0;
@@ -67,15 +88,13 @@ export function parseToken(text: string): TokenOwner | null {
     const code = text.charCodeAt(i);
     if (code > 127 || allowed[code] !== 1) return null;
   }
-  const kind = text[colon + 1];
-  if (kind !== 'A' && kind !== 'U') return null;
   const covered = text.length - checksumLength;
   let rest = crc32(text, covered);
   for (let i = text.length - 1; i >= covered; i--) {
     if (text[i] !== base62[rest % 62]) return null;
     rest = Math.floor(rest / 62);
   }
-  return { kind: kind === 'A' ? 'bot' : 'user', id };
+  return id;
 }
 
 /** Longest text of a token, and of one whose colon is written as %3A. */
@@ -103,4 +122,4 @@ export function findTokens(
 
 /** The text with the secret part of everything that looks like a token left out, well-formed or not. */
 export const maskTokens = (text: string): string =>
-  text.replace(/(\d(?::|%3[Aa]))[AU][A-Za-z0-9_-]{34}/g, '$1…');
+  text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');

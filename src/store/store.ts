@@ -3,6 +3,7 @@ import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
 import type { ScriptRunner } from '../redis/scripts.js';
+import { type Admins, createAdmins } from './access/admins.js';
 import { type Audit, createAudit } from './access/audit.js';
 import { type Auth, createAuth } from './access/auth.js';
 import { createFairUse, type FairUse, type Rates } from './access/fair_use.js';
@@ -91,6 +92,7 @@ export interface Store {
   readonly deliveries: Deliveries;
   readonly attempts: Attempts;
   readonly audit: Audit;
+  readonly admins: Admins;
   readonly oversight: Oversight;
   readonly replays: Replays;
   readonly signingSecrets: SigningSecrets;
@@ -225,6 +227,7 @@ export function createStore({
     deliveries: createDeliveries(shared, hints),
     attempts: createAttempts(shared),
     audit: createAudit(shared),
+    admins: createAdmins(shared, onError),
     oversight: createOversight(shared, parts),
     replays,
     signingSecrets: createSigningSecrets(shared, bots, webhooks),

@@ -22,6 +22,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'POST /api/admin/bots/{id}/suspension': ['admin', { id: '{bot}' }],
   'DELETE /api/admin/bots/{id}/suspension': ['admin', { id: '{bot}' }],
   'GET /api/admin/bots/{id}/figures': ['admin', { id: '{bot}' }],
+  'GET /api/admin/audit': ['admin'],
   'GET /api/admin/overview': ['admin'],
   'GET /api/admin/bots': ['admin'],
   'GET /api/admin/bots/{id}/dead_letters': ['admin', { id: '{bot}' }],

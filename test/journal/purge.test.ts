@@ -51,6 +51,20 @@ test('the audit log is kept for its days, and of each bot the newest events', as
   await rest();
 });
 
+test('the log of administrators is kept for its days, and the newest calls of it', async () => {
+  await run(`insert into admin_calls (token, action, target, address, at)
+    select 'ada', 'GET /', '', '', now() - n * interval '1 millisecond'
+      from generate_series(1, ${limits.admin_calls_kept} + 3) n order by n desc`);
+  await run(`insert into admin_calls (token, action, target, address, at)
+    values ('ada', 'old', '', '', now() - interval '31 days'), ('ada', 'young', '', '', now() - interval '29 days')`);
+  expect(await purgeTombstones(pool, 30)).toBe(5);
+  const { rows } = await run(
+    "select count(*) as n, count(*) filter (where action = 'young') as young, count(*) filter (where action = 'old') as old from admin_calls",
+  );
+  expect(rows).toMatchObject([{ n: limits.admin_calls_kept, young: 1, old: 0 }]);
+  await rest();
+});
+
 test('copies of messages are kept no longer than messages, and names that anybody may have not at all', async () => {
   await run(`insert into dead_updates (bot_id, update_id, version, record, created_at)
     select 1, n, 1, 'x', now() - n * interval '1 day' from generate_series(1, 6) n`);

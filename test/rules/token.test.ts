@@ -1,8 +1,15 @@
 /** The form of tokens. */
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { makeToken, parseToken, type TokenKind } from '../../src/rules/token.js';
+import {
+  isAdminToken,
+  makeAdminToken,
+  makeToken,
+  maskTokens,
+  parseToken,
+  type TokenKind,
+} from '../../src/rules/token.js';
 
 const kind = fc.constantFrom<TokenKind>('bot', 'user');
 const id = fc.oneof(fc.integer({ min: 1, max: 1e6 }), fc.integer({ min: 1, max: limits.id_max - 1 }));
@@ -38,6 +45,16 @@ describe('makeToken', () => {
   it('refuses too few random bytes', () => {
     expect(() => makeToken('bot', 1, new Uint8Array(27))).toThrow(RangeError);
   });
+});
+
+test('a token of an administrator is one of nobody else', () => {
+  const token = makeAdminToken(7, new Uint8Array(28));
+  expect(token.slice(0, 3)).toBe('7:O');
+  expect([isAdminToken(token), parseToken(token)]).toEqual([true, null]);
+  for (const kind of ['bot', 'user'] as const)
+    expect(isAdminToken(makeToken(kind, 7, new Uint8Array(28)))).toBe(false);
+  expect(isAdminToken(`${token.slice(0, -1)}~`)).toBe(false);
+  expect(maskTokens(`x ${token} y`)).toBe('x 7:… y');
 });
 
 describe('parseToken', () => {

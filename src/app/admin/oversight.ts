@@ -80,6 +80,7 @@ export const reserveUsername = defineAdminEndpoint({
   verb: 'POST',
   path: names,
   summary: 'Keeps a username from people, bots and chats.',
+  target: 'username',
   params: z.object({ username }),
   errors: ['username_invalid', 'username_taken'],
   result: done,

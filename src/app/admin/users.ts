@@ -11,6 +11,7 @@ export const createUser = defineAdminEndpoint({
   verb: 'POST',
   path: '/api/admin/users',
   summary: 'Creates a person with a first token.',
+  target: 'username',
   params: z.object({
     username,
     first_name: personName,

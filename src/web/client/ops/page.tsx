@@ -53,7 +53,8 @@ function SignIn() {
             onChange={(event) => setSecret(event.target.value)}
           />
           <p className="hint" id="token-hint">
-            The setting ADMIN_TOKEN of the fronts. This tab forgets it when it is closed.
+            The setting ADMIN_TOKEN of the fronts, or a token of <code>petrel admin tokens add</code>. This
+            tab forgets it when it is closed.
           </p>
         </div>
         {failure && (

@@ -1,0 +1,80 @@
+/** The tasks `admin …`: tokens of administrators, and the log of what they called. */
+import { userInfo } from 'node:os';
+import { nowMs } from '../clock.js';
+import { limits } from '../limits.js';
+import { type Backends, StartError } from './backends.js';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const timeOf = (seconds: number) => new Date(seconds * 1_000).toISOString();
+
+/** Runs `work` as an entry of the log. */
+async function noted<T>(
+  { store }: Backends,
+  action: string,
+  target: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const token = `shell of ${userInfo().username}`;
+  const end = await store.admins.begin({ token, action, target, address: '' });
+  const result = await work();
+  await end(200);
+  return result;
+}
+
+/** Prints a new token, this once. Throws a StartError for a name that cannot be used. */
+export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
+  if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
+    throw new StartError('a name has up to 32 small letters, digits, dots, hyphens and underscores');
+  if (days !== null && !(Number.isInteger(days) && days >= 1 && days <= 3_650))
+    throw new StartError('--days must be a whole number from 1 to 3650');
+  const made = await noted(backends, 'petrel admin tokens add', name, async () => {
+    const added = await backends.store.admins.add(name, days);
+    if (added === 'taken') throw new StartError(`there is a token ${name} already: revoke it first`);
+    if (added === 'full')
+      throw new StartError(`there are ${limits.admin_tokens_max} tokens already: revoke one first`);
+    return added;
+  });
+  say(made.token);
+}
+
+export async function listAdmins({ store }: Backends): Promise<void> {
+  const now = nowMs() / 1_000;
+  for (const { name, created_at, expires_at } of await store.admins.list()) {
+    const end =
+      expires_at === null
+        ? 'does not expire'
+        : `${expires_at <= now ? 'expired' : 'expires'} ${timeOf(expires_at)}`;
+    say(`${name}  added ${timeOf(created_at)}  ${end}`);
+  }
+}
+
+/** Returns once no node accepts the token. Throws a StartError when there is none of this name. */
+export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
+  await noted(
+    backends,
+    'petrel admin tokens revoke',
+    name.slice(0, limits.admin_target_length_max),
+    async () => {
+      if (!(await backends.store.admins.revoke(name))) throw new StartError(`there is no token ${name}`);
+    },
+  );
+  say(`${name} is revoked: no node accepts the token any more`);
+}
+
+/** Prints the newest `count` entries of the log. Throws a StartError for a count that is no number. */
+export async function listCalls({ store }: Backends, count: number): Promise<void> {
+  if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
+  let cursor: number | null = null;
+  for (let left = count; left > 0; ) {
+    const { items, next } = await store.admins.calls(cursor, Math.min(left, limits.page_size_max));
+    for (const { at, token, action, target, status, address, times } of items)
+      say(
+        [timeOf(at), token, action, target || '-', status ?? 'end unknown', address || '-', `${times}x`].join(
+          '  ',
+        ),
+      );
+    if (next === null) return;
+    cursor = next;
+    left -= items.length;
+  }
+}
