@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail } from '../errors.js';
+import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
 import type { Caller } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
@@ -115,14 +115,17 @@ async function runOnce(
   try {
     outcome = await run();
   } catch (error) {
-    await settled(claim.release());
+    const released = settled(claim.release());
+    // While Redis is away the client is not kept waiting for this as well.
+    if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }
-  await settled(
+  const noted = settled(
     isKept(outcome)
       ? claim.keep(JSON.stringify({ status: outcome.status, body: outcome.body }))
       : claim.release(),
   );
+  if (outcome.status < 500) await noted;
   return outcome;
 }
 

@@ -2,6 +2,7 @@
 import type { Command, Redis } from 'ioredis';
 import { setClock } from '../clock.js';
 import { limits } from '../limits.js';
+import { ScriptCommand } from './script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 
@@ -33,8 +34,9 @@ export interface RedisConnection extends RedisServers {
   /** where Sentinels name it: with the master's name for a host */
   readonly url: string;
   readonly client: Redis;
-  /** Names the history of the server behind the present connection; null while there is none. It is read on each new
-   * connection before any script is sent over it, so that a script never speaks to a restarted server unawares. */
+  /** Names the history of the server behind the present connection; null while there is none, or while the server is silent. It
+   * is read on each new connection before any script is sent over it, so that a script never speaks to a restarted server
+   * unawares. */
   runId(): string | null;
   /** Reads it again: it may have changed while the connection stood. */
   reread(): Promise<void>;
@@ -56,7 +58,7 @@ export function reconnectDelay(attempt: number): number {
 }
 
 /** How often a silent server is looked for. */
-const watchMs = 500;
+const watchMs = 250;
 
 /** Opens a connection that refuses at once while it is down: whoever calls decides whether to wait. */
 export function connectRedis({ url: server, name, onError, onChange }: ConnectOptions): RedisConnection {
@@ -73,6 +75,7 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     disableClientInfo: true,
   });
   let runId: string | null = null;
+  let silent = false;
   let held = false;
   let clockReadAt = 0;
   const waiting = createWaiting();
@@ -80,6 +83,7 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
   client.on('close', () => {
     const was = runId;
     runId = null;
+    setSilent(false);
     if (was !== null) onChange?.();
   });
 
@@ -131,17 +135,34 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     });
   }
 
+  function setSilent(value: boolean): void {
+    if (silent === value) return;
+    silent = value;
+    // They stay in the queue, so that late answers find their places. Whoever waits is told that the outcome is unknown.
+    if (silent) {
+      for (const { command } of client.commandQueue.toArray())
+        if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));
+    } else waiting.wake();
+    if (runId !== null) onChange?.();
+  }
+
   /**
-   * A server that owes answers and sends nothing for the time of a command is given up, and with the connection all that
-   * waits on it. One look at intervals does for all commands what a timer for each would cost every one of them.
+   * Silence is the time without a single byte from a server that owes answers; how old a command is does not matter. A server
+   * that is slow under load still answers others, and keeps its callers. One that is silent for redis_silence_ms counts as
+   * away until it sends something: callers are answered, and nothing more is sent to it. After redis_command_timeout_ms the
+   * connection is given up as well. Silence is counted in looks: where this process itself stood still, answers may lie
+   * unread in its socket, and one late look counts as one.
    */
-  let silence = { bytes: 0, since: performance.now() };
+  let silence = { bytes: 0, looks: 0 };
   const watch = setInterval(() => {
     const bytes = client.stream?.bytesRead ?? 0;
-    const now = performance.now();
-    if (client.commandQueue.length === 0 || bytes !== silence.bytes) silence = { bytes, since: now };
-    else if (now - silence.since > limits.redis_command_timeout_ms) client.disconnect(true);
-    if (runId !== null && now - clockReadAt > limits.clock_read_ms) void readClock();
+    const owed = client.commandQueue.length > 0 && bytes === silence.bytes;
+    silence = { bytes, looks: owed ? silence.looks + 1 : 0 };
+    setSilent(silence.looks * watchMs >= limits.redis_silence_ms);
+    if (self.runId() !== null && performance.now() - clockReadAt > limits.clock_read_ms) void readClock();
+    if (silence.looks * watchMs < limits.redis_command_timeout_ms) return;
+    silence.looks = 0;
+    client.disconnect(true);
   }, watchMs);
   watch.unref();
   const self: RedisConnection = {
@@ -151,14 +172,14 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     at: () => self,
     nodes: () => [self],
     redirect: () => null,
-    runId: () => runId,
+    runId: () => (silent ? null : runId),
     reread: readId,
     send(command) {
       holdWrites();
       return client.sendCommand(command) as Promise<unknown>;
     },
-    ready: (msMax) => waiting.until(() => runId !== null, msMax),
-    reachable: () => runId !== null,
+    ready: (msMax) => waiting.until(() => self.runId() !== null, msMax),
+    reachable: () => self.runId() !== null,
     async close() {
       clearInterval(watch);
       client.disconnect();

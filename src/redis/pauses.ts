@@ -1,14 +1,16 @@
-/** How long calls on a partition were refused because its slot was being moved, told once it is over. */
+/** How long calls on a partition could not run because its slot was being moved, told once it is over. */
 
 export interface Pause {
   readonly partition: number;
-  /** From the first refusal to the first call that ran again, in milliseconds. */
+  /** From the first call that could not run to the first that ran again, in milliseconds. */
   readonly ms: number;
-  /** Calls that were refused and changed nothing. */
+  /** Calls that waited in vain and changed nothing. */
   readonly refused: number;
 }
 
 export interface Pauses {
+  /** A call could not run: begins a pause, if there is none. */
+  began(partition: number): void;
   /** A call was refused since its slot is on its way. */
   refused(partition: number): void;
   /** A call ran: ends a pause, if there was one. */
@@ -24,11 +26,13 @@ export function createPauses(
   let refused = 0;
   let longest = 0;
   return {
+    began(partition) {
+      if (!open.has(partition)) open.set(partition, { since: now(), refused: 0 });
+    },
     refused(partition) {
       refused++;
       const pause = open.get(partition);
       if (pause) pause.refused++;
-      else open.set(partition, { since: now(), refused: 1 });
     },
     ran(partition) {
       // Nearly always nothing is on its way.

@@ -21,7 +21,7 @@ export interface ScriptRunner {
   /**
    * Runs a script in one round trip. A script that is repeatable by its header is sent again after a lost connection;
    * any other call whose outcome is unknown answers `unavailable`. On a cluster, a call that did not run because its
-   * slot is elsewhere is sent there.
+   * slot is elsewhere is sent there; while the slot is being moved, a repeatable script is sent again until it runs.
    * Errors: `unavailable` while Redis is away, `too_many_requests` while the journal or the memory is full.
    */
   call<N extends ScriptName>(
@@ -45,7 +45,7 @@ export interface RunnerOptions {
   readonly recover: (partition: number, runId: string) => Promise<void>;
   /** Hears of each call that Redis answered, where somebody asks for that. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** How long a call that may be repeated waits for a lost connection. */
+  /** How long a call that may be repeated waits, from its start, for a lost connection or for a slot that is being moved. */
   readonly reconnectMsMax?: number;
   /** Hears of slots that are being moved. */
   readonly pauses?: Pauses;
@@ -72,9 +72,20 @@ interface Answered {
   readonly reply: Reply;
 }
 
-/** What came of an attempt: an answer, another server to ask, or nothing that says whether it ran. */
-type Outcome = Answered | Redirected | typeof lost;
+/** What came of an attempt: an answer, another server to ask, nothing that says whether it ran, or keys that are split between
+ * two servers. */
+type Outcome = Answered | Redirected | typeof lost | typeof moving;
 const lost = 'lost';
+const moving = 'moving';
+
+/**
+ * The slot is being moved and some keys are here, others there. Redis says so before a script runs (TRYAGAIN), or in the midst
+ * of one whose derived keys have gone, or when a slot arrives while its script runs: such a script may have run in part.
+ */
+const isMoving = /^TRYAGAIN|non local key/;
+/** Rest before a call on a slot that is being moved is sent again; it doubles. */
+const movingPauseMs = 10;
+const movingPauseMsMax = 100;
 
 /** How often one call may find its partition closed before it gives up. */
 const recoveriesMax = 3;
@@ -150,16 +161,14 @@ export function createRunner({
   }
 
   /** What a refusal of Redis itself means for the caller. */
-  function refused(node: RedisConnection, script: Script, partition: number, error: Error): Error {
-    if (error.message.startsWith('TRYAGAIN')) pauses.refused(partition);
+  function refused(node: RedisConnection, script: Script, error: Error): Error {
     if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
       return new ApiError('too_many_requests', { retry_after: 1 });
     // A server that was demoted may come back as another: what it is called is read again.
     if (error.message.startsWith('READONLY')) void node.reread();
-    if (/^(LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
+    if (/^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
       return unavailable();
-    // A script that meets the move of its own slot half-way: what it does is repeatable or says so.
-    if (/non local key|cluster is down/.test(error.message)) return unavailable();
+    if (/cluster is down/.test(error.message)) return unavailable();
     return located(script, error);
   }
 
@@ -190,20 +199,35 @@ export function createRunner({
   function failed(
     node: RedisConnection,
     script: Script,
-    partition: number,
     error: unknown,
-  ): Redirected | typeof lost {
+  ): Redirected | typeof lost | typeof moving {
     // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
     if (!isReplyError(error)) return lost;
     const redirected = connection.redirect(node, error.message);
-    if (redirected === null) throw refused(node, script, partition, error);
-    return redirected;
+    if (redirected !== null) return redirected;
+    if (isMoving.test(error.message)) return moving;
+    throw refused(node, script, error);
+  }
+
+  /** Waits before a call on a slot that is being moved is sent again, or refuses it. */
+  async function waitForMove(
+    script: Script,
+    partition: number,
+    attempts: number,
+    left: number,
+  ): Promise<void> {
+    pauses.began(partition);
+    if (!script.repeatable || left <= 0) {
+      pauses.refused(partition);
+      throw unavailable(`the slot of partition ${partition} is being moved`);
+    }
+    const rest = Math.min(movingPauseMsMax, movingPauseMs * 2 ** Math.min(attempts, 10));
+    await sleep(Math.min(left, rest * (0.5 + Math.random() / 2)));
   }
 
   /** One attempt after the first. */
   async function attempt(
     loaded: Loaded,
-    partition: number,
     { to: node, asking }: { readonly to: RedisConnection | null; readonly asking: boolean },
     keys: object,
     args: object,
@@ -214,7 +238,7 @@ export function createRunner({
       const raw = await ask(node, asking, loaded.script, flat(loaded, runId, keys, args));
       return { node, runId, reply: decodeReply(loaded.script, raw) };
     } catch (error) {
-      return failed(node, loaded.script, partition, error);
+      return failed(node, loaded.script, error);
     }
   }
 
@@ -232,10 +256,11 @@ export function createRunner({
     keys: object,
     args: object,
     first: Outcome,
+    began: number,
   ): Promise<Reply> {
-    const deadline = performance.now() + reconnectMsMax;
+    const deadline = began + reconnectMsMax;
     let outcome = first;
-    for (let recovered = 0, redirected = 0; ; ) {
+    for (let recovered = 0, redirected = 0, moves = 0; ; ) {
       const left = deadline - performance.now();
       let to: Redirected | null = null;
       if (outcome === lost) {
@@ -245,6 +270,9 @@ export function createRunner({
         // this process from ever hearing it.
         await sleep(lostPauseMs);
         await connection.ready(left, partition);
+      } else if (outcome === moving) {
+        await waitForMove(loaded.script, partition, moves++, left);
+        redirected = 0;
       } else if ('to' in outcome) {
         to = outcome;
         if (++redirected > redirectionsMax || left <= 0)
@@ -261,7 +289,7 @@ export function createRunner({
         return outcome.reply;
       }
       const next = to ?? { to: connection.at(partition), asking: false };
-      outcome = await attempt(loaded, partition, next, keys, args);
+      outcome = await attempt(loaded, next, keys, args);
     }
   }
 
@@ -274,7 +302,7 @@ export function createRunner({
     const runId = node === null ? null : node.runId();
     if (node === null || runId === null) {
       troubles.add(name, 'away');
-      return persist(loaded, partition, keys, args, lost);
+      return persist(loaded, partition, keys, args, lost, began);
     }
     if (loaded.grows && memory?.isFull(node)) {
       troubles.add(name, 'full');
@@ -289,15 +317,15 @@ export function createRunner({
         pauses.ran(partition);
         if (reply.status !== 'stale_run' && reply.status !== 'journal_full') return reply;
         troubles.add(name, reply.status);
-        return persist(loaded, partition, keys, args, { node, runId, reply });
+        return persist(loaded, partition, keys, args, { node, runId, reply }, began);
       },
       async (error) => {
         const unknown = isReplyError(error) && error.message.startsWith('NOSCRIPT');
         if (!unknown) troubles.add(name, isReplyError(error) ? 'refused' : 'lost');
         const first = unknown
-          ? await attempt(loaded, partition, { to: node, asking: false }, keys, args)
-          : failed(node, loaded.script, partition, error);
-        return persist(loaded, partition, keys, args, first);
+          ? await attempt(loaded, { to: node, asking: false }, keys, args)
+          : failed(node, loaded.script, error);
+        return persist(loaded, partition, keys, args, first, began);
       },
     );
   }

@@ -208,7 +208,10 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     : undefined;
   const histories = tellHistories(log);
   const pauses = createPauses((pause) =>
-    log.warn({ ...pause }, 'calls on a partition were refused while its slot moved: nothing is lost'),
+    log.warn(
+      { ...pause },
+      'calls on a partition waited, or were refused, while its slot moved: nothing is lost',
+    ),
   );
   const recovery = createRecovery({
     pool,
@@ -229,6 +232,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     recover: recovery.recover,
     pauses,
     memory,
+    reconnectMsMax: role === 'front' ? limits.redis_wait_ms_max : limits.redis_wait_background_ms_max,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
   const secrets = await patiently('Postgres', () => openSecrets(db, config));

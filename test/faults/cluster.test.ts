@@ -9,7 +9,7 @@ import { afterEach, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type ClusterNode, type FreshCluster, freshCluster } from '../support/cluster.js';
 import { type Service, startService } from '../support/service.js';
-import { amount, atMost, patienceMs, report } from './report.js';
+import { amount, atMost, nothingLost, patienceMs, report } from './report.js';
 import { createWorld, eventually } from './world.js';
 
 let cluster: FreshCluster | undefined;
@@ -150,6 +150,59 @@ test(
     expect(verdict.acknowledged).toBeGreaterThan(100);
     for (const ms of recoveredMs) expect(ms).toBeLessThan(recoverMsMax);
     expect(logs).toMatch(/no id comes twice/);
+  },
+  patienceMs,
+);
+
+test(
+  'R22: slots are resharded under load, and next to no call is refused',
+  async () => {
+    const three = await freshCluster();
+    cluster = three;
+    const made = await startService({ redis: three, fronts: 2 });
+    service = made;
+    const world = await createWorld(made);
+    world.poll((round) => round % 2);
+    const ended = new AbortController();
+    let acknowledged = 0;
+    const refusals: Record<string, number> = {};
+    const loading = world.load({
+      count: Number.POSITIVE_INFINITY,
+      front: (lane, tries) => (lane + tries) % 2,
+      signal: ended.signal,
+      onAcknowledged: () => acknowledged++,
+      onRefusal: (status) => {
+        refusals[status] = (refusals[status] ?? 0) + 1;
+      },
+    });
+    const slots = [
+      ...new Set(world.bots.map(({ id }) => keys.partitions.slots[keys.partitions.of(id)] as number)),
+    ];
+    for (let round = 0; round < amount(2, 20); round++) {
+      for (const slot of slots) {
+        const from = await three.ownerOf(slot);
+        const to = (from + 1) % 3;
+        const before = acknowledged;
+        await three.beginMove(slot, from, to);
+        while (!(await three.moveKeys(slot, from, to, 100))) await sleep(1);
+        await three.endMove(slot, to);
+        await eventually('calls go on', () => acknowledged > before + 20);
+      }
+    }
+    ended.abort();
+    await loading;
+    const verdict = await world.settled();
+    const refused = Object.values(refusals).reduce((sum, count) => sum + count, 0);
+    const share = refused / (refused + acknowledged);
+    const logs = made.fronts.map((front) => front.log()).join('') + made.deliver.log() + made.flush.log();
+    report('R22', 'slots moved under load', { acknowledged, refusals, slots: slots.length }, [
+      nothingLost(verdict),
+      atMost('share of calls refused', share, 0.001),
+    ]);
+    const { lost, doubled, reordered, reused } = verdict;
+    expect({ lost, doubled, reordered, reused }).toEqual({ lost: 0, doubled: 0, reordered: 0, reused: 0 });
+    expect(logs).not.toContain('Command queue state error');
+    expect(refused).toBeLessThanOrEqual(Math.ceil(acknowledged / 1_000));
   },
   patienceMs,
 );

@@ -175,6 +175,11 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   const slot = slotOfId(bot.id);
   const acked: string[] = [];
   const refused: string[] = [];
+  const warned = (text: string) =>
+    service.fronts
+      .map((front) => front.log())
+      .join('')
+      .includes(text);
   const ids: number[] = [];
   const heard: Heard = { ids: [], texts: [] };
   let busy = true;
@@ -223,8 +228,10 @@ test('a slot moves under traffic: nothing acknowledged is lost, nothing refused 
   const { texts, ids: shown } = await history(bot);
   for (const text of acked) expect(once(texts, text)).toBe(1);
   for (const text of refused) expect(once([...texts, ...heard.texts], text)).toBe(0);
-  expect(refused.length).toBeGreaterThan(0);
-  expect(service.fronts.map((front) => front.log()).join('')).toMatch(/while its slot moved/);
+  // Calls wait while their slot moves, so next to none is refused.
+  expect(refused.length).toBeLessThanOrEqual(Math.ceil((acked.length + refused.length) / 1_000));
+  expect(warned('while its slot moved')).toBe(true);
+  expect(warned('Command queue state error')).toBe(false);
   expect(new Set(ids).size).toBe(ids.length);
   expect(shown).toEqual([...shown].sort((a, b) => a - b));
   expect(heard.ids).toEqual([...new Set(heard.ids)].sort((a, b) => a - b));

@@ -98,11 +98,33 @@ test('TRYAGAIN: a call on several keys of a slot that is being moved is unavaila
   const [slot, from] = [slots[partition] as number, nodeAt(partition)];
   await clientAt(from).hset(keys.meta(partition), 'run', 'r');
   await cluster.beginMove(slot, from, (from + 1) % 3);
+  const began = performance.now();
   await expect(renew(partition)).rejects.toMatchObject({ kind: 'unavailable', retryAfter: 1 });
+  // It may be repeated, so it waited for the move.
+  expect(performance.now() - began).toBeGreaterThan(900);
   await clientAt(from).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
   await clientAt((from + 1) % 3).call('CLUSTER', 'SETSLOT', slot, 'STABLE');
   expect(await clientAt(from).hgetall(keys.meta(partition))).toEqual({ run: 'r' });
   await renew(partition);
+});
+
+test('TRYAGAIN: a call that may be repeated runs at the new master once all keys are there; another slot is not held up', async () => {
+  const partition = 11;
+  const [slot, from] = [slots[partition] as number, nodeAt(partition)];
+  const to = (from + 1) % 3;
+  await clientAt(from).hset(keys.meta(partition), 'run', 'r');
+  await cluster.beginMove(slot, from, to);
+  let ended = false;
+  const waiting = renew(partition).finally(() => {
+    ended = true;
+  });
+  const other = keys.partitions.slots.findIndex((_, p) => p !== partition && nodeAt(p) === from);
+  for (let i = 0; i < 20; i++) await renew(other);
+  expect(ended).toBe(false);
+  while (!(await cluster.moveKeys(slot, from, to, 10))) await Promise.resolve();
+  await cluster.endMove(slot, to);
+  expect(await waiting).toMatchObject({ status: 'ok' });
+  expect(nodeAt(partition)).toBe(to);
 });
 
 test('a start is refused where a master may evict, and where the settings name the wrong kind of Redis', async () => {
