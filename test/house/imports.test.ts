@@ -63,7 +63,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // A client of any installation, also one that runs elsewhere.
   bench: (to) => /^(limits|version)$/.test(folderOf(to)),
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
-  web: (to) => /^(api|errors)$/.test(folderOf(to)),
+  web: (to) => /^(api|rules|errors)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
   http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
   api: (to) => /^(methods|app|rules|view|store|files|errors|limits)$/.test(folderOf(to)),
