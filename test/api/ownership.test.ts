@@ -83,7 +83,7 @@ describe('a bot that was transferred', () => {
       service.app(owner, 'PATCH', path(), { name: { '': 'New name' }, description: { '': 'Said' } }),
     );
     await service.openChat(owner, bot);
-    await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:9/hook', max_connections: 7 }));
+    await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:2/hook', max_connections: 7 }));
     await resultOf(service.app(owner, 'PUT', path('/write_access'), { policy: 'owner' }));
     const secret = await resultOf(service.app(owner, 'GET', path('/webhook/secret')));
     const info = (await resultOf(service.bot(bot, 'getWebhookInfo'))).pending_update_count;
@@ -91,7 +91,7 @@ describe('a bot that was transferred', () => {
     await hand();
     const { token } = await resultOf(service.app(heir, 'GET', path('/token')));
     expect(await resultOf(service.bot(token, 'getWebhookInfo'))).toMatchObject({
-      ...{ url: 'https://127.0.0.1:9/hook', max_connections: 7, pending_update_count: 1 },
+      ...{ url: 'https://127.0.0.1:2/hook', max_connections: 7, pending_update_count: 1 },
     });
     expect(await resultOf(service.app(heir, 'GET', path()))).toMatchObject({
       name: 'New name',
@@ -214,8 +214,8 @@ test('the audit log tells what was done, by whom, a page at a time', async () =>
   await resultOf(service.app(owner, 'GET', path('/token')));
   await resultOf(service.bot(bot, 'setMyName', { name: 'By the bot' }));
   await resultOf(service.app(owner, 'PATCH', path(), { short_description: { ru: 'x' } }));
-  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:9/told' }));
-  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:9/told' }));
+  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:2/told' }));
+  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:2/told' }));
   await resultOf(service.bot(bot, 'deleteWebhook'));
   await resultOf(service.app(owner, 'POST', path('/webhook/secret/rotate')));
   await resultOf(

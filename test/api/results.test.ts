@@ -182,7 +182,7 @@ test('webhooks, for bots and their owners', async () => {
   const ann = await service.newUser('ann');
   const bot = await service.newBot(ann, 'pushed');
   // Nobody listens at port 9, so what is made stays pending, or failed.
-  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:9/', secret_token: 'told' }));
+  await resultOf(service.bot(bot, 'setWebhook', { url: 'https://127.0.0.1:2/', secret_token: 'told' }));
   await service.openChat(ann, bot);
   const call = (verb: string, path: string, params?: object) =>
     resultOf(service.app(ann, verb, `/api/me/bots/${bot.id}/webhook/${path}`, params));
@@ -255,7 +255,7 @@ test('what people set for themselves, and forward', async () => {
   const ann = await service.newUser('ann');
   const app = (verb: string, path: string, body?: object) => resultOf(service.app(ann, verb, path, body));
   await app('PATCH', '/api/me', { language_code: 'ru' });
-  const { subscription } = makeBrowser('https://127.0.0.1:9');
+  const { subscription } = makeBrowser('https://127.0.0.1:2');
   await app('POST', '/api/me/push', subscription);
   await app('GET', '/api/me/push');
   await app('DELETE', '/api/me/push', { endpoint: subscription.endpoint });
@@ -264,6 +264,18 @@ test('what people set for themselves, and forward', async () => {
   await app('DELETE', `/api/chats/${to}/mute`);
   const { message_id } = await app('POST', `/api/chats/${from}/messages`, { text: 'Pass it on' });
   await app('POST', `/api/chats/${to}/forward`, { from_chat_id: from, message_ids: [message_id] });
+});
+
+test('invitations to groups', async () => {
+  const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
+  const app = (verb: string, path: string, body?: object) => resultOf(service.app(eve, verb, path, body));
+  await app('PATCH', '/api/me', { add_to_groups: 'nobody' });
+  for (const answer of ['decline', 'accept']) {
+    const group = await service.newGroup(ann, 'Readers', []);
+    await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${eve.id}`, {}));
+    await app('GET', '/api/me/invitations');
+    await app('POST', `/api/me/invitations/${group}/${answer}`);
+  }
 });
 
 test('bots that change hands, and what operators and partners do', async () => {
@@ -285,7 +297,7 @@ test('bots that change hands, and what operators and partners do', async () => {
     for (const of of [`bots/${bot.id}`, `users/${ann.id}`])
       await app(operator, verb, `/api/admin/${of}/suspension`);
   await app(operator, 'GET', `/api/admin/bots/${bot.id}/figures`);
-  for (const path of ['overview', 'bots', `bots/${bot.id}/dead_letters`])
+  for (const path of ['overview', 'bots', 'audit', `bots/${bot.id}/dead_letters`])
     await app(operator, 'GET', `/api/admin/${path}`);
   await app(operator, 'POST', `/api/admin/bots/${bot.id}/dead_letters/replay`, {});
   await app(operator, 'POST', '/api/admin/reserved_usernames', { username: 'kept_name' });

@@ -45,7 +45,7 @@ beforeAll(async () => {
   bots = await Promise.all(Array.from({ length: 12 }, () => service.newBot(owner, 'rotated')));
   webhookBot = bots.pop() as TestBot;
   await Promise.all(bots.map((bot) => service.openChat(owner, bot)));
-  const settings = { url: 'https://127.0.0.1:9/hook', secret_token: 'of_the_owner' };
+  const settings = { url: 'https://127.0.0.1:2/hook', secret_token: 'of_the_owner' };
   await resultOf(service.bot(webhookBot, 'setWebhook', settings));
   await resultOf(service.app(owner, 'POST', `/api/me/bots/${webhookBot.id}/webhook/secret/rotate`));
 });
