@@ -42,14 +42,15 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Map<string, string>
     const keys = (await redis.keys('*')).filter((key) => !moves.test(key)).sort();
     return Promise.all(keys.map(async (key) => [key, await dumpKey(redis, key)] as const));
   });
-  return new Map((await Promise.all(dumps)).flat());
+  // A key may expire between its name and its value.
+  return new Map((await Promise.all(dumps)).flat().filter(([, value]) => value !== 'gone'));
 }
 
 /** Without the outbox of control operations, which the sweep empties some seconds after a change, the marks of transactions, which
- * sweeps raise too, and the day on which a token was used. */
+ * sweeps raise too, the log of administrators, which has refused calls too, and the day on which a token was used. */
 async function dumpPostgres(client: pg.Client): Promise<Record<string, string>> {
   const { rows: tables } = await client.query(
-    "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('control_outbox', 'control_marks')",
+    "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('admin_calls', 'control_marks', 'control_outbox')",
   );
   const dump: Record<string, string> = {};
   for (const { name } of tables) {

@@ -55,7 +55,7 @@ export interface TestCluster {
   close(): Promise<void>;
 }
 
-const hotTtlMs = 3_600_000;
+export const hotTtlMs = 3_600_000;
 const pepper = randomBytes(24).toString('hex');
 const keyRing = [{ id: 'k1', key: randomBytes(32) }];
 

@@ -43,6 +43,7 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('run hw', again('when the partition is opened')),
       ...all('ver post_inc', rows('partitions.incarnation')),
       post: rows('post_sequences'),
+      seal: lost('proofs that an orderly stop lost nothing'),
     },
   },
   {
