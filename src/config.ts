@@ -105,6 +105,9 @@ export const settings = {
       'Changes that bots make in one chat, each message of a batch counted, and as many of each person there (`dev`: 0)',
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
+    'Bytes that a person and their bots together may upload in a day before uploads answer 429; 0 for no bound',
+  ),
   DEMO_FILE: z
     .string()
     .min(1)

@@ -6,6 +6,7 @@
 @flag    allow-oom
 @key     claim  {NN}:idempotency:<caller>:<digest>  HASH  f fingerprint, s seed, h holder, u held until (ms), a answer
 @key     live   {NN}:idempotency_live:<caller>      ZSET  digest -> ends at (ms)
+@key     bytes  {NN}:idempotency_bytes:<caller>     STRING  kept for the caller's keys
 @arg     digest       text   the last part of the claim's key
 @arg     fingerprint  bytes  of method and parameters
 @arg     seed         text   of the request ids, if the key is new
@@ -28,6 +29,7 @@ if known[1] then
   return ok(known[2], false, 1)
 end
 local at = ('%.0f'):format(ms)
+if tonumber(redis.call('GET', bytes_key) or 0) >= LIMITS.idempotency_bytes_max then return refuse('too_many') end
 if redis.call('ZCOUNT', live_key, '(' .. at, '+inf') >= LIMITS.idempotency_keys_max then return refuse('too_many') end
 
 -- Some at a time: a hundred thousand may have ended since the last call.

@@ -26,7 +26,7 @@ import {
   type Receivers,
 } from './method.js';
 import type { Operations } from './operations.js';
-import { noFiles, parseParams, parseQuery } from './params.js';
+import { noFiles, parseParams, parseQuery, type UploadedFile } from './params.js';
 import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
@@ -125,6 +125,9 @@ function countPerson(
   );
 }
 
+const bytesOf = (uploads: ReadonlyMap<string, UploadedFile>): number =>
+  [...uploads.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
+
 /** Stands for a reply that went out in another form than JSON: the key is given back. */
 const notKept: Outcome = { status: 500, body: '' };
 
@@ -197,7 +200,8 @@ export function createDispatch({
     }
     const { values, files: uploads } = parseParams(request);
     const context = { bot, store: on, files, receivers, uploads, onGone };
-    return runMethod(method as Parameters<typeof runMethod>[0], context, values);
+    const called = () => runMethod(method as Parameters<typeof runMethod>[0], context, values);
+    return uploads.size === 0 ? called() : on.uploads.take(bot.owner, bytesOf(uploads)).then(called);
   }
 
   function finish(request: ApiRequest, result: unknown): void {
@@ -351,7 +355,9 @@ export function createDispatch({
     };
     const run = () => endpoint.handler(context as never, params as never);
     const counted = countPerson(on, endpoint, user, params);
-    return counted === undefined ? run() : counted.then(run);
+    const kept =
+      user === null || uploads.size === 0 ? run : () => on.uploads.take(user.id, bytesOf(uploads)).then(run);
+    return counted === undefined ? kept() : counted.then(kept);
   }
 
   /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */

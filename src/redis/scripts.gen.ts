@@ -154,7 +154,7 @@ export interface Scripts {
   };
   /** Claims an idempotency key for a call that is about to run, or tells what came of the call that has it. */
   'idempotency/claim': {
-    keys: { claim: string; live: string };
+    keys: { claim: string; live: string; bytes: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
     result:
       | { status: 'ok'; seed: string; answer: Buffer | null; again: boolean }
@@ -179,8 +179,8 @@ export interface Scripts {
   };
   /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
   'idempotency/settle': {
-    keys: { claim: string };
-    args: { holder: string; answer: Buffer | string };
+    keys: { claim: string; bytes: string };
+    args: { holder: string; answer: Buffer | string; size: number | string };
     result:
       | { status: 'ok'; noted: boolean };
   };

@@ -255,6 +255,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
       chat: config.RATE_PER_CHAT,
       address: config.RATE_PER_ADDRESS,
     },
+    uploadBytesPerDay: config.UPLOAD_BYTES_PER_DAY,
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
     notingWindows: config.VAPID_PRIVATE_KEY !== undefined,

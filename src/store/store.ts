@@ -9,6 +9,7 @@ import { type Auth, createAuth } from './access/auth.js';
 import { createFairUse, type FairUse, type Rates } from './access/fair_use.js';
 import { createGuesses, type Guesses, type Guessing } from './access/guesses.js';
 import { createLeaks, type Leaks } from './access/leaks.js';
+import { createUploads, type Uploads } from './access/uploads.js';
 import { createWriteAccessCopies } from './access/write_access.js';
 import { type Accounts, createAccounts } from './accounts/accounts.js';
 import { createErase } from './accounts/erasure.js';
@@ -64,6 +65,7 @@ export interface Store {
   readonly identities: Identities;
   /** Undefined where calls are not counted. */
   readonly fairUse: FairUse | undefined;
+  readonly uploads: Uploads;
   readonly pictures: Pictures;
   readonly chats: Chats;
   readonly activity: Activity;
@@ -129,6 +131,8 @@ export interface StoreOptions {
   readonly botsPerOwner?: number | undefined;
   /** Settings RATE_PER_…; what is absent has no bound. */
   readonly rates?: Rates;
+  /** Setting UPLOAD_BYTES_PER_DAY; no bound if absent. */
+  readonly uploadBytesPerDay?: number;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
@@ -145,6 +149,7 @@ export function createStore({
   ring = () => {},
   guessing = { burst: 0, perMinute: 1 },
   rates = {},
+  uploadBytesPerDay = 0,
   notingWindows = false,
   ...context
 }: StoreOptions): Store {
@@ -202,6 +207,7 @@ export function createStore({
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
     fairUse: createFairUse(shared, rates),
+    uploads: createUploads(shared, uploadBytesPerDay),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records, presence),

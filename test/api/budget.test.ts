@@ -59,7 +59,7 @@ async function during(work: () => Promise<void>): Promise<string[]> {
   };
   return seen
     .flatMap(between)
-    .filter((args) => !args.some((arg) => /:(auth_nodes|nodes)$/.test(arg)))
+    .filter((args) => !args.some((arg) => /:(auth_nodes|nodes|rings)$/.test(arg)))
     .filter(([command = '']) => command.toLowerCase() !== 'time')
     .filter(([command = '']) => !/^(cluster|info)$/i.test(command))
     .map(([command = '']) => command.toLowerCase());

@@ -232,3 +232,30 @@ test('behaviour §14: a batch counts as many calls as it makes messages, deletio
   expect((await service.bot(bot, 'copyMessages', p)).status).toBe(200);
   expectWait(await service.bot(bot, 'sendMessage', { chat_id: owner.id, text: 'y' }), 86_400);
 });
+
+test('behaviour §14: a person and their bots upload so many bytes a day', async () => {
+  const port = await freePort();
+  const more = { UPLOAD_BYTES_PER_DAY: String(64 * 1024), PORT: String(port) };
+  const front = createRole('front', async () => ({ ...service.env, ...more }));
+  await front.start();
+  counting.push(front);
+  const [owner, other] = [await service.newUser('uploads'), await service.newUser('others')];
+  const bots = [await service.newBot(owner, 'first'), await service.newBot(owner, 'second')];
+  const calm = await service.newBot(other, 'calm');
+  for (const bot of [...bots, calm]) await service.openChat(owner, bot);
+  const upload = async (bot: TestBot, kib: number) => {
+    const body = new FormData();
+    body.set('chat_id', `${owner.id}`);
+    body.set('document', new Blob([Buffer.alloc(kib * 1024, 'x')]), 'file.txt');
+    const answer = await fetch(`http://127.0.0.1:${port}/bot${bot.token}/sendDocument`, {
+      method: 'POST',
+      body,
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  expect(await upload(bots[0] as TestBot, 40)).toBe(200);
+  expect(await upload(bots[1] as TestBot, 40)).toBe(200);
+  for (const bot of bots) expect(await upload(bot, 1)).toBe(429);
+  expect(await upload(calm, 1)).toBe(200);
+});

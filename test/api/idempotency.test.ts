@@ -215,3 +215,42 @@ test('beyond the bound of live keys a new one waits, and a known one is answered
   await redis.zremrangebyscore(live, end, end);
   await resultOf(send('one more', 'one more'));
 });
+
+describe('what is kept for a key', () => {
+  const claims = () => redis.keys('*:idempotency:*');
+  const answerOf = async (key: string, run: () => Promise<Answer & { readonly text: string }>) => {
+    const before = new Set(await claims());
+    const first = await run();
+    const made = (await claims()).filter((name) => !before.has(name));
+    expect(made, key).toHaveLength(1);
+    return { first, claim: made[0] as string };
+  };
+
+  test('a large answer is made again from what the change left, and is not kept a second time', async () => {
+    const long = 'long '.repeat(800).trim();
+    const { first, claim } = await answerOf('large', () => send('large', long));
+    expect(first.status).toBe(200);
+    expect(await redis.hexists(claim, 'a')).toBe(0);
+    const id = first.body.result.message_id;
+    // Also after it was edited on another front.
+    await resultOf(service.bot(bot, 'editMessageText', { chat_id: user.id, message_id: id, text: 'other' }));
+    for (const front of [0, 1]) expect((await send('large', long, front)).body).toEqual(first.body);
+    expect(await texts(long)).toBe(0);
+    const { first: small, claim: kept } = await answerOf('small', () => send('small', 'small'));
+    expect(await redis.hexists(kept, 'a')).toBe(1);
+    expect((await send('small', 'small', 1)).text).toBe(small.text);
+    expect(await redis.memory('USAGE', claim)).toBeLessThan(1_024);
+  });
+
+  test('the keys of a bot keep so many bytes a day, and one that is known is answered on', async () => {
+    const other = await service.newBot(user, 'bytes');
+    await service.openChat(user, other);
+    const body = JSON.stringify({ chat_id: user.id, text: 'x' });
+    const first = await call(of('sendMessage', other), 'one', body);
+    const bytes = makeKeys(64).idempotencyBytes({ kind: 'bot', id: other.id });
+    expect(Number(await redis.get(bytes))).toBeGreaterThan(100);
+    await redis.set(bytes, limits.idempotency_bytes_max, 'KEEPTTL');
+    expect((await call(of('sendMessage', other), 'two', body)).status).toBe(429);
+    expect((await call(of('sendMessage', other), 'one', body)).text).toBe(first.text);
+  });
+});

@@ -7,8 +7,10 @@ import { bot, keys, type Seed, seeds } from './world.js';
 type More = Partial<Case> & Pick<Case, 'answer'>;
 
 const caller = { kind: 'bot', id: bot } as const;
-const at = { claim: keys.idempotency(caller, 'D'), live: keys.idempotencyLive(caller) };
+const bytes = keys.idempotencyBytes(caller);
+const at = { claim: keys.idempotency(caller, 'D'), live: keys.idempotencyLive(caller), bytes };
 const [claimName, liveName] = [`idempotency:bot.${bot}:D`, `idempotency_live:bot.${bot}`];
+const bytesName = `idempotency_bytes:bot.${bot}`;
 const held = { f: 'print', s: 'seed', h: 'first', u: Date.now() + 3_600_000 };
 const noted = { f: 'print', s: 'seed', a: 'sealed' };
 const known = (fields: Record<string, string | number>) => seeds.hash(at.claim, fields);
@@ -31,8 +33,8 @@ const claim = (what: string, more: More, args = {}): Case => ({
   ...more,
 });
 const settle = (what: string, more: More, args = {}): Case => ({
-  ...{ script: 'idempotency/settle', what, keys: { claim: at.claim } },
-  args: { holder: 'first', answer: 'later sealed', ...args },
+  ...{ script: 'idempotency/settle', what, keys: { claim: at.claim, bytes } },
+  args: { holder: 'first', answer: 'later sealed', size: '100', ...args },
   ...more,
 });
 
@@ -95,6 +97,10 @@ export const idempotencyCases: Case[] = [
     seeds: [live(limits.idempotency_keys_max, 3_600_000)],
     answer: ['too_many'],
   }),
+  claim('bytes of a whole day', {
+    seeds: [seeds.text(bytes, `${limits.idempotency_bytes_max}`)],
+    answer: ['too_many'],
+  }),
   claim('as many keys, of which the time is over', {
     seeds: [live(limits.idempotency_keys_max, -1)],
     answer: ['ok', 'new seed'],
@@ -106,10 +112,26 @@ export const idempotencyCases: Case[] = [
   settle('the answer of the holder', {
     seeds: [known(held)],
     answer: ['ok', 1],
-    changes: [claimName],
-    after: async (client) =>
-      expect(await client.hgetall(at.claim)).toEqual({ f: 'print', s: 'seed', a: 'later sealed' }),
+    changes: [bytesName, claimName],
+    async after(client) {
+      expect(await client.hgetall(at.claim)).toEqual({ f: 'print', s: 'seed', a: 'later sealed' });
+      expect(await client.get(bytes)).toBe('100');
+      expect(limits.idempotency_ttl_ms - (await client.pttl(bytes))).toBeLessThan(60_000);
+    },
   }),
+  settle(
+    'a large answer, which is made again when it is asked for',
+    {
+      seeds: [known(held), seeds.text(bytes, '7')],
+      answer: ['ok', 1],
+      changes: [bytesName, claimName],
+      async after(client) {
+        expect(await client.hmget(at.claim, 'u', 'a')).toEqual(['0', null]);
+        expect(await client.get(bytes)).toBe('9007');
+      },
+    },
+    { answer: '', size: '9000' },
+  ),
   settle('a second answer', { seeds: [known(noted)], answer: ['ok', 0], changes: [] }),
   settle('an answer after the key has ended', { answer: ['ok', 0], changes: [] }),
   settle(
@@ -120,11 +142,11 @@ export const idempotencyCases: Case[] = [
       changes: [claimName],
       after: async (client) => expect(await client.hget(at.claim, 'u')).toBe('0'),
     },
-    { answer: '' },
+    { answer: '', size: '0' },
   ),
   settle(
     'giving back what another holds by now',
     { seeds: [known(held)], answer: ['ok', 0], changes: [] },
-    { answer: '', holder: 'late' },
+    { answer: '', size: '0', holder: 'late' },
   ),
 ];

@@ -1,5 +1,6 @@
 /** Idempotency keys: which call has a key, from what its request ids are made, and what it answered (behaviour §1). */
 import { randomBytes } from 'node:crypto';
+import { limits } from '../../limits.js';
 import { type StoreContext, uniqueText } from './context.js';
 import { type Caller, callerText } from './keys.js';
 
@@ -21,7 +22,10 @@ export type Claim =
       readonly seed: string;
       /** A former run may have changed something. */
       readonly again: boolean;
-      /** Keeps the answer, sealed, for limits.idempotency_ttl_ms; the first of two stays. */
+      /**
+       * Keeps the answer, sealed, for limits.idempotency_ttl_ms; the first of two stays. One over
+       * limits.idempotency_answer_bytes_max is not kept beside the record that the scripts remember: the next run makes it again.
+       */
       keep(answer: string): Promise<void>;
       /** Lets the next call with the key run. */
       release(): Promise<void>;
@@ -53,13 +57,14 @@ export function createIdempotency({ scripts, keys, secrets }: StoreContext): Ide
       const claim = keys.idempotency(caller, digest);
       const box = `idempotency:${callerText(caller)}:${digest}` as const;
       const holder = uniqueText();
-      const settle = async (answer: Buffer) => {
-        await scripts.call('idempotency/settle', partition, { claim }, { holder, answer });
+      const bytes = keys.idempotencyBytes(caller);
+      const settle = async (answer: Buffer, size: number) => {
+        await scripts.call('idempotency/settle', partition, { claim, bytes }, { holder, answer, size });
       };
       const found = await scripts.call(
         'idempotency/claim',
         partition,
-        { claim, live: keys.idempotencyLive(caller) },
+        { claim, live: keys.idempotencyLive(caller), bytes },
         {
           digest,
           fingerprint: fingerprint('parameters', method, parameters),
@@ -73,8 +78,14 @@ export function createIdempotency({ scripts, keys, secrets }: StoreContext): Ide
         state: 'run',
         seed: found.seed,
         again: found.again,
-        keep: (answer) => settle(secrets.seal(answer, box)),
-        release: () => settle(nothing),
+        keep(answer) {
+          const size = Buffer.byteLength(answer);
+          return settle(
+            size > limits.idempotency_answer_bytes_max ? nothing : secrets.seal(answer, box),
+            size,
+          );
+        },
+        release: () => settle(nothing, 0),
       };
     },
   };

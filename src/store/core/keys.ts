@@ -126,6 +126,8 @@ export interface Keys {
   idempotency(caller: Caller, digest: string): string;
   /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
   idempotencyLive(caller: Caller): string;
+  /** STRING, a number: bytes that the keys of a caller keep. Expires after limits.idempotency_ttl_ms. */
+  idempotencyBytes(caller: Caller): string;
   /** STRING: when (µs) a token bucket is full again. Expires then. */
   rate(partition: number, bucket: string): string;
   /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
@@ -207,6 +209,7 @@ export function makeKeys(count: number): Keys {
     callbackQueries: (p) => `${at(p)}:callback_query:`,
     request: (p, id) => `${at(p)}:req:${id}`,
     idempotency: (caller, digest) => `${near(caller.id)}:idempotency:${callerText(caller)}:${digest}`,
+    idempotencyBytes: (caller) => `${near(caller.id)}:idempotency_bytes:${callerText(caller)}`,
     idempotencyLive: (caller) => `${near(caller.id)}:idempotency_live:${callerText(caller)}`,
     rate: (p, bucket) => `${at(p)}:rate:${bucket}`,
     ticket: (entityKey) => `${entityKey}:ticket`,

@@ -142,6 +142,11 @@ export const redisRecords: readonly RedisRecord[] = [
     fields: { '*': lost('answers under idempotency keys') },
   },
   {
+    kind: 'idempotency_bytes',
+    what: 'bytes that idempotency keys keep',
+    fields: whole(lost('answers under idempotency keys')),
+  },
+  {
     kind: 'idempotency_live',
     what: 'live idempotency keys',
     fields: whole(lost('answers under idempotency keys')),
