@@ -39,7 +39,10 @@ async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client
     }
     if (command === 'echo') heard = args;
     // What a front tells of itself every few moments, whatever is called, is no part of a call.
-    ours = front.has(source) && !/^(time|info)$/.test(command) && !/:(auth_nodes|nodes|rings)"/.test(args);
+    ours =
+      front.has(source) &&
+      !/^(time|info)$/.test(command) &&
+      !/:(auth_nodes|nodes|postgres|rings)"/.test(args);
     if (ours) seen.asked.push(command);
   });
   /** Waits until all that was sent before has been heard of. */
