@@ -41,7 +41,8 @@ export function createIdleWait(servers: RedisServers, keys: Keys): IdleWait {
     const late = sleep(msMax + late_ms, 'late', { signal: bound.signal }).catch(() => 'answered');
     const outcome = await Promise.race([answered.catch(() => 'failed'), late]);
     bound.abort();
-    if (outcome === 'late') waiting.disconnect(true);
+    // A client that is asking Sentinels for the master would end for good.
+    if (outcome === 'late' && waiting.status !== 'connecting') waiting.disconnect(true);
     return outcome === null;
   }
 

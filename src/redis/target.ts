@@ -1,5 +1,5 @@
 /** Which Redis to speak to: one server, the one that Sentinels name, or a cluster. */
-import { Redis, type RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
@@ -38,6 +38,17 @@ const credentials = (url: string) => {
 
 type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
+/**
+ * After a connection was lost its detector still listens. A new master that it heard of while this one asks the Sentinels would end
+ * the client for good, so the detector goes first. The next connection has a detector of its own.
+ */
+class MasterConnector extends SentinelConnector {
+  override connect(...args: Parameters<SentinelConnector['connect']>) {
+    this.disconnect();
+    return super.connect(...args);
+  }
+}
+
 function optionsOf(server: Watched): ClientOptions {
   const { username, password } = credentials(server.url);
   const [first = ''] = server.sentinels;
@@ -49,6 +60,7 @@ function optionsOf(server: Watched): ClientOptions {
     })),
     name: masterName(server),
     role: 'master',
+    Connector: MasterConnector as NonNullable<RedisOptions['Connector']>,
     // A master that hangs is left as soon as another one is named.
     failoverDetector: true,
     sentinelCommandTimeout: 1_000,

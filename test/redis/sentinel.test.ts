@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
+import { connectRedis } from '../../src/redis/connection.js';
 import { openClient } from '../../src/redis/target.js';
 import { makeCertificate } from '../support/certificates.js';
 import { startReceiver } from '../support/receivers.js';
@@ -71,13 +72,13 @@ test('a master is killed under traffic: what the replica had is kept, and no id 
   await resultOf(say(pushed, 'pushed before'));
   await eventually('a delivery', () => delivered.includes('pushed before'));
   await watched.caughtUp();
-  const ids: number[] = [];
+  const idsOf: [number[], number[]] = [[], []];
   const refusals = new Set<number>();
   let busy = true;
-  const talk = async (front: number) => {
+  const talk = async (front: 0 | 1) => {
     for (let round = 0; busy; round++) {
       const { status, body } = await say(bot, `talk ${front} ${round}`, front);
-      if (status === 200) ids.push(body.result.message_id);
+      if (status === 200) idsOf[front].push(body.result.message_id);
       else {
         refusals.add(status);
         expect(body.parameters).toEqual({ retry_after: 1 });
@@ -86,15 +87,17 @@ test('a master is killed under traffic: what the replica had is kept, and no id 
     }
   };
   const traffic = Promise.all([talk(0), talk(1)]);
-  await eventually('traffic', () => ids.length > 20);
-  const former = Math.max(...ids);
+  await eventually('traffic', () => idsOf.every((ids) => ids.length > 10));
+  const former = Math.max(...idsOf.flat());
   await watched.nodes[0].kill();
   await watched.replaced(0);
-  await eventually('traffic on the new master', () => ids.some((id) => id > former + 10_000));
+  await eventually('both fronts on the new master', () =>
+    idsOf.every((ids) => ids.some((id) => id > former + 10_000)),
+  );
   busy = false;
   await traffic;
   expect([...refusals].filter((status) => status !== 503)).toEqual([]);
-  expect(new Set(ids).size).toBe(ids.length);
+  expect(new Set(idsOf.flat()).size).toBe(idsOf.flat().length);
   const history = await resultOf(
     service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100&before=21`),
   );
@@ -114,6 +117,30 @@ test('polls are woken and webhooks delivered by the new master', async () => {
   await resultOf(say(pushed, 'pushed after'));
   await eventually('a delivery', () => delivered.includes('pushed after'));
 });
+
+test('connections that look for a master come back when another one is announced meanwhile', async () => {
+  const servers = await freshSentinels();
+  const [stopped = 0] = servers.sentinelPids;
+  const connections = Array.from({ length: 40 }, (_, n) =>
+    connectRedis({ url: { url: servers.masterUrl, sentinels: servers.sentinels }, name: `c${n}` }),
+  );
+  try {
+    await Promise.all(connections.map((connection) => connection.ready(20_000)));
+    const ids = await Promise.all(connections.map(({ client }) => client.client('ID')));
+    // Whoever asks this Sentinel waits for a second, and another one fails over meanwhile.
+    process.kill(stopped, 'SIGSTOP');
+    await openSentinel((sentinel) => sentinel.call('SENTINEL', 'FAILOVER', 'petrel'), servers.sentinels[1]);
+    for (const id of ids) {
+      await sleep(75);
+      await servers.nodes[0].client.call('CLIENT', 'KILL', 'ID', id);
+    }
+    await eventually('every connection again', () => connections.every((each) => each.reachable()));
+  } finally {
+    process.kill(stopped, 'SIGCONT');
+    await Promise.all(connections.map((connection) => connection.close()));
+    await servers.stop();
+  }
+}, 60_000);
 
 /** What `npm run test:cluster` does over and above. */
 const long = process.env.PETREL_TEST_REDIS !== undefined;
@@ -140,7 +167,10 @@ if (long)
     });
   }, 60_000);
 
-async function openSentinel<T>(work: (client: ReturnType<typeof openClient>) => Promise<T>): Promise<T> {
-  const client = openClient(watched.sentinels[0] as string, { protocol: 2 });
+async function openSentinel<T>(
+  work: (client: ReturnType<typeof openClient>) => Promise<T>,
+  url = watched.sentinels[0],
+): Promise<T> {
+  const client = openClient(url as string, { protocol: 2 });
   return work(client).finally(() => client.disconnect());
 }

@@ -29,6 +29,7 @@ export interface WatchedNode {
 
 export interface FreshSentinels extends FreshRedis {
   readonly sentinels: readonly string[];
+  readonly sentinelPids: readonly number[];
   /** What REDIS_URL is to be. */
   readonly masterUrl: string;
   /** The first one was made master. */
@@ -188,6 +189,7 @@ export async function freshSentinels(): Promise<FreshSentinels> {
     port: first.port,
     pid: first.pid,
     sentinels: sentinels.map(({ url }) => url),
+    sentinelPids: sentinels.map(({ pid }) => pid),
     nodes,
     master,
     replaced: (former) =>
