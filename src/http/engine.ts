@@ -83,7 +83,7 @@ interface Binding {
 }
 
 export interface Engine {
-  /** Name of the package behind the alias; the alias itself when its package.json cannot be read. */
+  /** Name of the installed package, or its alias if its package.json cannot be read. */
   readonly name: string;
   /** 'unknown' when its package.json cannot be read. */
   readonly version: string;

@@ -102,7 +102,7 @@ interface InFlight {
 const rests_after_batch = 4;
 /** One batch that is settled, one that is written, and one that is ready. */
 const in_flight_max = 3;
-/** How often a flusher looks whether Postgres went back: in its own memory. */
+/** How often a flusher reads the flag that tells whether Postgres went back. The flag is in memory, so this costs no query. */
 const rewrite_look_ms = 1_000;
 
 /** Makes a flusher; it does nothing before `start`. */

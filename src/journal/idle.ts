@@ -14,7 +14,7 @@ export interface IdleWait {
    * that they are still empty. Never rejects.
    */
   forEntry(partitions: readonly number[], msMax: number): Promise<boolean>;
-  /** Ends a wait that is in progress, and every later one at once. */
+  /** Ends the current wait. Later waits return immediately. */
   close(): void;
 }
 

@@ -97,7 +97,7 @@ function refuseShared(path: string, mayBeSticky: boolean): void {
   if (!isSafe) throw new Error(`others may write to ${path}`);
 }
 
-/** Puts a whole copy in place in one step. Of two starts that race, the second takes the copy of the first. */
+/** Installs a complete copy with one rename. When two starts race, the second uses the first one's copy. */
 function makeCopy(from: Binaries, to: Binaries): void {
   const aside = `${to.root}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {

@@ -137,7 +137,7 @@ async function countAttempts(
   attempts: readonly NewAttempt[],
   counts: ReadonlyMap<number, AttemptCounts>,
 ): Promise<void> {
-  // In one order, so that two workers never wait for each other.
+  // Sorted, so that two workers cannot deadlock.
   const rows = [...counts].sort(([a], [b]) => a - b);
   await sql.query(
     `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)

@@ -14,7 +14,7 @@ export interface SmallDisk {
   close(): void;
 }
 
-/** Null where mounts are not permitted. */
+/** Returns null if this machine does not allow mounts. */
 export function smallDisk(megabytes: number): SmallDisk | null {
   const dir = temporaryFolder();
   const options = `size=${megabytes}m,mode=0711`;

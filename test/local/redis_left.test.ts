@@ -18,18 +18,18 @@ beforeEach(() => {
 
 afterEach(() => rmSync(top, { recursive: true, force: true }));
 
-test('files that nobody touched are as they were left, once', () => {
+test('accepts untouched files of Redis once', () => {
   noteLeft(dir);
   expect(isAsLeft(dir)).toBe(true);
   expect(isAsLeft(dir)).toBe(false);
 });
 
-test('without a note nothing is known', () => {
+test('rejects a folder without a note', () => {
   expect(isAsLeft(dir)).toBe(false);
   expect(isAsLeft(join(top, 'absent'))).toBe(false);
 });
 
-test('a folder that was moved is as it was left', () => {
+test('accepts a folder that was moved', () => {
   noteLeft(dir);
   renameSync(dir, join(top, 'moved'));
   expect(isAsLeft(join(top, 'moved'))).toBe(true);
