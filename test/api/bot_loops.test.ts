@@ -1,4 +1,4 @@
-/** Bots of one chat do not answer each other for ever (behaviour §15). */
+/** Bots of one chat do not answer each other for ever (behaviour §9). */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { makeCertificate } from '../support/certificates.js';
