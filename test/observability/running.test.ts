@@ -255,6 +255,15 @@ test(
 );
 
 test(
+  'Postgres has lost transactions',
+  () =>
+    provoke(['PetrelPostgresWentBack'], () =>
+      pool.query(statement('forget', 'update control_marks set mark = mark - 1 where mark > 0')),
+    ),
+  long,
+);
+
+test(
   'Redis is full, cannot write its file, is slow; a front is held up',
   async () => {
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
