@@ -94,7 +94,9 @@ export const settings = {
   ),
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
-    .describe('Calls of a bot, `getUpdates` apart; a batch of messages counts as many (`dev`: 0)'),
+    .describe(
+      'Calls of a bot, and as many `getUpdates`; a batch of messages counts as many, and so does each person it mentions (`dev`: 0)',
+    ),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
   RATE_PER_PERSON: rate
     .default({ calls: 30, seconds: 1 })

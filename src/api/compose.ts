@@ -57,17 +57,20 @@ export function chatOfUser(user: number, chatId: number): ChatRef {
 /** Who writes, and where. */
 export interface Writer {
   readonly id: number;
+  readonly isBot: boolean;
   /** Null while it is not known: an edited post is found later. */
   readonly chat: ChatRef | null;
 }
 
 /**
  * Gives each mention by id a copy of the profile that it names. Drops mentions of people who share no chat with the writer, as
- * of ids that nobody has: a mention must not tell who a stranger is.
+ * of ids that nobody has: a mention must not tell who a stranger is. Each person counts as a call of the writer, since each is
+ * looked up. Error: `too_many_requests`.
  */
 async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {
   const idOf = (entity: Entity) => (entity.user as { id: number }).id;
-  const mentioned = entities.filter(({ type }) => type === 'text_mention').map(idOf);
+  const mentioned = [...new Set(entities.filter(({ type }) => type === 'text_mention').map(idOf))];
+  await store.fairUse?.mentions(writer, mentioned.length);
   const known = await store.chats.acquaintances(writer.id, writer.chat, mentioned);
   const users = new Map(
     await Promise.all([...known].map(async (id) => [id, await store.users.find(id)] as const)),

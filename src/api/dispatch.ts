@@ -355,8 +355,8 @@ export function createDispatch({
     };
     const run = () => endpoint.handler(context as never, params as never);
     const counted = countPerson(on, endpoint, user, params);
-    const kept =
-      user === null || uploads.size === 0 ? run : () => on.uploads.take(user.id, bytesOf(uploads)).then(run);
+    const bytes = endpoint.rawBody ? request.body.length : bytesOf(uploads);
+    const kept = user === null || bytes === 0 ? run : () => on.uploads.take(user.id, bytes).then(run);
     return counted === undefined ? kept() : counted.then(kept);
   }
 

@@ -51,7 +51,7 @@ export async function withPostContent<T>(
   use: (make: () => Promise<PostContent>) => Promise<T>,
 ): Promise<T> {
   const { bot, store } = context;
-  const writer = { id: bot.id, chat };
+  const writer = { id: bot.id, isBot: true, chat };
   if (p.media !== undefined) {
     const words = await captionContent(store, writer, captionOf(p, p.media));
     return withDescribed(context, p.media, words, (make) =>

@@ -165,7 +165,7 @@ export async function sendMedia(
   const sender = botSender(bot);
   const chat = chatOfBot(bot.id, p.chat_id);
   const markup: InlineKeyboard | null = keyboard(p.reply_markup);
-  const words = await captionContent(store, { id: bot.id, chat }, p);
+  const words = await captionContent(store, { id: bot.id, isBot: true, chat }, p);
   const sent = await withMedia(
     context,
     () => takeMedia(context, type, type, value, p),

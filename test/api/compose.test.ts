@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.js';
 
 /** Only mentions of people use them. */
 const store = {} as Store;
-const writer: Writer = { id: 1, chat: null };
+const writer: Writer = { id: 1, isBot: true, chat: null };
 const marked = (bytes: number) => ({
   parse_mode: 'HTML',
   text: `${'<b></b>'.repeat(Math.floor(bytes / 7))}x`,

@@ -1,6 +1,6 @@
 /** Token buckets of bots, owners, chats and client addresses: exact over nodes (behaviour §14). */
 import { Redis } from 'ioredis';
-import { request } from 'undici';
+import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
@@ -61,6 +61,34 @@ test('behaviour §14: a bot has so many calls on all nodes together, polls apart
   }
   expect((await service.bot(bot, 'nothing')).status).toBe(404);
   expect((await resultOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
+});
+
+test('behaviour §14: a bot has as many polls as other calls, and at least ten a second', async () => {
+  const owner = await service.newUser('poll');
+  const [bot, other] = [await service.newBot(owner, 'hasty'), await service.newBot(owner, 'calm')];
+  const began = performance.now();
+  const answers = await many(400, (front) => service.bot(bot, 'getUpdates', {}, front));
+  const seconds = (performance.now() - began) / 1_000;
+  // Of polls that come at once the newest wins, and all of them count.
+  const counted = answers.filter(({ status }) => status === 200 || status === 409).length;
+  expect(counted).toBeGreaterThanOrEqual(100);
+  expect(counted).toBeLessThanOrEqual(120 + 12 * seconds);
+  for (const answer of answers) if (answer.status === 429) expectWait(answer, 1);
+  expect((await service.bot(bot, 'getMe')).status).toBe(200);
+  expect((await service.bot(other, 'getUpdates')).status).toBe(200);
+});
+
+test('behaviour §14: each person whom a message mentions counts as a call of the bot', async () => {
+  const owner = await service.newUser('mention');
+  const bot = await service.newBot(owner, 'mention');
+  await service.openChat(owner, bot);
+  const entities = Array.from({ length: 20 }, (_, offset) => ({
+    ...{ type: 'text_mention', offset, length: 1 },
+    user: { id: owner.id + offset, is_bot: false, first_name: 'x' },
+  }));
+  const sent = { chat_id: owner.id, text: 'x'.repeat(20), entities };
+  expect((await service.bot(bot, 'sendMessage', sent)).status).toBe(200);
+  expectWait(await service.bot(bot, 'getMe'), 86_400 * 2);
 });
 
 test('behaviour §14: the bots of one owner have so many together', async () => {
@@ -200,6 +228,17 @@ test('behaviour §14: deployed fronts have rates by default, which a calm caller
   expect(sent).toBeLessThanOrEqual(70 + 70 * seconds);
   expect(statuses).toContain(429);
   redis.disconnect();
+
+  const dispatcher = new Agent({ connections: 100 });
+  const look = async () => {
+    const answer = await request(`${base}/bot${bot.token}/getMe`, { dispatcher });
+    await answer.body.dump();
+    return answer.statusCode;
+  };
+  // Of 2,000 at once those above are taken. A hundred calls at a time are as good as one after the other.
+  const looks = await Promise.all(Array.from({ length: 1_500 }, look));
+  expect(looks.filter((status) => status !== 200)).toEqual([]);
+  await dispatcher.close();
 });
 
 test('behaviour §14: a person has so many calls to the application', async () => {
@@ -257,5 +296,12 @@ test('behaviour §14: a person and their bots upload so many bytes a day', async
   expect(await upload(bots[0] as TestBot, 40)).toBe(200);
   expect(await upload(bots[1] as TestBot, 40)).toBe(200);
   for (const bot of bots) expect(await upload(bot, 1)).toBe(429);
+  const picture = await fetch(`http://127.0.0.1:${port}/api/me/bots/${bots[0]?.id}/avatar`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${owner.token}`, 'content-type': 'image/png' },
+    body: Buffer.alloc(1024, 'x'),
+  });
+  await picture.arrayBuffer();
+  expect(picture.status).toBe(429);
   expect(await upload(calm, 1)).toBe(200);
 });

@@ -30,7 +30,7 @@ export const startBot = defineEndpoint({
     const sent = await store.messages.send(chat, userSender(user), {
       content: await textContent(
         store,
-        { id: user.id, chat },
+        { id: user.id, isBot: false, chat },
         { text: p.payload === undefined ? '/start' : `/start ${p.payload}` },
       ),
       markup: null,

@@ -73,7 +73,7 @@ export const postMessage = defineEndpoint({
       allowMissingReply: false,
     };
     const sender = userSender(user);
-    const writer = { id: user.id, chat };
+    const writer = { id: user.id, isBot: false, chat };
     if (p.photo === undefined && !uploads.has('photo')) {
       const content = await textContent(store, writer, { ...p, text: p.text ?? fail('text_empty') });
       const sent = await store.messages.send(chat, sender, { content, ...rest });
@@ -123,7 +123,7 @@ export const editMessage = defineEndpoint({
   result: message,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    const writer = { id: user.id, chat };
+    const writer = { id: user.id, isBot: false, chat };
     const given = p.text === undefined && p.caption !== undefined ? 'caption' : 'text';
     const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
       what: given,

@@ -45,7 +45,7 @@ export const editMessageCaption = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     const edited = await store.messages.edit(chat, editor, p.message_id, {
       what: 'caption',
-      content: await captionContent(store, { id: bot.id, chat }, p),
+      content: await captionContent(store, { id: bot.id, isBot: true, chat }, p),
       markup: keyboard(p.reply_markup),
     });
     return viewMessage(edited, { isBot: true, bot: editor.profile });

@@ -45,7 +45,7 @@ export const editMessageMedia = defineMethod({
     const editor = botSender(bot);
     const chat = chatOfBot(bot.id, p.chat_id);
     const markup = keyboard(p.reply_markup);
-    const words = await captionContent(store, { id: bot.id, chat }, media);
+    const words = await captionContent(store, { id: bot.id, isBot: true, chat }, media);
     const edited = await withDescribed(context, media, words, (make) =>
       store.messages.edit(chat, editor, p.message_id, async () => ({
         what: 'media',

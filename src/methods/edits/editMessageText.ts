@@ -43,7 +43,7 @@ export const editMessageText = defineMethod({
     const chat = chatOfBot(bot.id, p.chat_id);
     const edited = await store.messages.edit(chat, editor, p.message_id, {
       what: 'text',
-      content: await textContent(store, { id: bot.id, chat }, p),
+      content: await textContent(store, { id: bot.id, isBot: true, chat }, p),
       markup: keyboard(p.reply_markup),
     });
     return viewMessage(edited, { isBot: true, bot: editor.profile });

@@ -57,7 +57,9 @@ export const copyMessage = defineMethod({
     const caption = p.caption ?? undefined;
     const chat = chatOfBot(bot.id, p.chat_id);
     const words =
-      caption === undefined ? null : await captionContent(store, { id: bot.id, chat }, { ...p, caption });
+      caption === undefined
+        ? null
+        : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
     const { id } = await store.messages.send(chat, botSender(bot), async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);

@@ -62,7 +62,9 @@ export const sendMediaGroup = defineMethod({
     const sender = botSender(bot);
     const chat = chatOfBot(bot.id, p.chat_id);
     checkAlbum(p.media);
-    const words = await Promise.all(p.media.map((one) => captionContent(store, { id: bot.id, chat }, one)));
+    const words = await Promise.all(
+      p.media.map((one) => captionContent(store, { id: bot.id, isBot: true, chat }, one)),
+    );
     const sending = { ...sendingOf(p), markup: null, origin: { group: newGroup() } };
     const takes = () => p.media.map((one) => takeMedia(context, one.type, 'media', one.media, one));
     const { messages } = await withMedia(

@@ -55,7 +55,7 @@ export const sendMessage = defineMethod({
   handler: async ({ bot, store }, p) => {
     const sender = botSender(bot);
     const chat = chatOfBot(bot.id, p.chat_id);
-    const made = textContent(store, { id: bot.id, chat }, p);
+    const made = textContent(store, { id: bot.id, isBot: true, chat }, p);
     const sent = await store.messages.send(chat, sender, {
       content: made instanceof Promise ? await made : made,
       markup: keyboard(p.reply_markup),

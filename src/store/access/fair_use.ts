@@ -26,15 +26,23 @@ export interface Rates {
   readonly address?: Rate | undefined;
 }
 
-export type RateKind = keyof Rates;
+export type RateKind = keyof Rates | 'poll';
 
 export interface FairUse {
   /** Counts a call of a bot, and against the chat that it changes; `weight` is how many messages it makes, at least 1. Undefined
    * when this node admits it without asking Redis. Error: `too_many_requests`. */
   call(bot: Bot, chat: ChatRef | null, weight: number): Promise<void> | undefined;
+  /** Counts a poll of a bot, of which it may make as many as of all other calls together, and at least `pollsMin`. Error:
+   * `too_many_requests`. */
+  poll(bot: Bot): Promise<void> | undefined;
   /** Counts a call of a person, and against the chat that it changes. Everybody has a bucket of their own there, so that no
    * person takes from the bots of the chat, nor a bot from its people. Error: `too_many_requests`. */
   person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined;
+  /** Counts the people whom a bot or a person mentions as so many of its calls. Error: `too_many_requests`. */
+  mentions(
+    writer: { readonly id: number; readonly isBot: boolean },
+    people: number,
+  ): Promise<void> | undefined;
   /** Counts a request of a client; undefined where addresses have no bound. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
   /** Calls that this node refused, by whose bucket was empty. */
@@ -47,29 +55,41 @@ interface Bucket {
   readonly partition: number;
 }
 
+/** Calls that Redis was asked for beyond the one that asked. */
+interface Grant {
+  left: number;
+  readonly until: number;
+  /** Undefined once Redis has granted them. */
+  answer: Promise<number> | undefined;
+}
+
 /** What this node admits of a fast rate without asking Redis, as a share of the rate: a calm caller costs no round trip. */
 const ownShare = 10;
 /** Rates below this many calls a second are counted in Redis alone, call by call, and so exactly. */
 const ownRateMin = 10;
+/** A bot with a slow rate must still get its updates. */
+const pollsMin: Rate = { calls: 100, seconds: 10 };
 /** What is asked of Redis at once, as a share of the calls of a bucket. */
 const chunkShare = 100;
 /** How long a node keeps what it got and did not need, in ms. */
 const spareMs = 1_000;
 
+const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
+
 /** Undefined where nothing has a bound: calls then pay nothing for it. */
 export function createFairUse({ scripts, keys }: StoreContext, given: Rates): FairUse | undefined {
   const rates = Object.fromEntries(
     Object.entries(given).filter(([, rate]) => rate !== undefined && rate.calls > 0),
-  ) as { readonly [K in RateKind]?: Rate };
+  ) as { [K in RateKind]?: Rate };
   if (Object.keys(rates).length === 0) return undefined;
+  if (rates.bot) rates.poll = isFast(rates.bot) ? rates.bot : pollsMin;
   const { partitions } = keys;
-  const refused: Record<RateKind, number> = { bot: 0, person: 0, owner: 0, chat: 0, address: 0 };
+  const refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
   /** Until when the owner of a bucket is to wait, by the monotonic clock. */
   const waits = new Map<string, number>();
   /** When the share that this node admits on its own is whole again, by the monotonic clock. */
   const own = new Map<string, number>();
-  /** Calls that Redis granted beyond those that asked. */
-  const spare = new Map<string, { left: number; until: number }>();
+  const grants = new Map<string, Grant>();
 
   function refuse(kind: RateKind, waitMs: number): never {
     refused[kind]++;
@@ -85,8 +105,6 @@ export function createFairUse({ scripts, keys }: StoreContext, given: Rates): Fa
     waits.delete(name);
   }
 
-  const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
-
   function isOwn({ kind }: Bucket, name: string, weight: number, now: number): boolean {
     const rate = rates[kind] as Rate;
     const { calls, seconds } = rate;
@@ -100,38 +118,57 @@ export function createFairUse({ scripts, keys }: StoreContext, given: Rates): Fa
     return true;
   }
 
-  function isSpare(name: string, weight: number, now: number): boolean {
-    const granted = spare.get(name);
-    if (granted === undefined || granted.until < now || granted.left < weight) return false;
-    granted.left -= weight;
-    return true;
-  }
-
-  async function take(bucket: Bucket, name: string, weight: number): Promise<number> {
-    const rate = rates[bucket.kind] as Rate;
+  /** Asks Redis for the calls and some more. */
+  function ask({ kind, partition }: Bucket, name: string, weight: number, now: number): Promise<number> {
+    const rate = rates[kind] as Rate;
     const { calls, seconds } = rate;
     const count = isFast(rate) ? Math.max(weight, Math.floor(calls / chunkShare)) : weight;
-    const { wait } = await scripts.call(
-      'limits/take',
-      bucket.partition,
-      { bucket: keys.rate(bucket.partition, name) },
-      { calls, interval_us: Math.round((seconds * 1_000_000) / calls), count },
-    );
-    if (wait > 0) {
-      if (waits.size >= limits.rate_memory_max) waits.clear();
-      waits.set(name, performance.now() + wait);
-    } else if (count > weight) {
-      if (spare.size >= limits.rate_memory_max) spare.clear();
-      spare.set(name, { left: count - weight, until: performance.now() + spareMs });
+    const grant: Grant = { left: count - weight, until: now + spareMs, answer: undefined };
+    grant.answer = scripts
+      .call(
+        'limits/take',
+        partition,
+        { bucket: keys.rate(partition, name) },
+        { calls, interval_us: Math.round((seconds * 1_000_000) / calls), count },
+      )
+      .then(({ wait }) => {
+        grant.answer = undefined;
+        if (wait === 0) return wait;
+        grant.left = 0;
+        if (waits.size >= limits.rate_memory_max) waits.clear();
+        waits.set(name, performance.now() + wait);
+        return wait;
+      })
+      .catch((error) => {
+        grant.left = 0;
+        throw error;
+      });
+    if (grant.left > 0) {
+      if (grants.size >= limits.rate_memory_max) grants.clear();
+      grants.set(name, grant);
     }
-    return wait;
+    return grant.answer;
   }
 
-  async function ask(buckets: ReadonlyArray<readonly [Bucket, string]>, weight: number): Promise<void> {
-    const taken = await Promise.all(buckets.map(([bucket, name]) => take(bucket, name, weight)));
-    const longest = Math.max(0, ...taken);
-    const at = taken.indexOf(longest);
-    if (longest > 0) refuse((buckets[at] as readonly [Bucket, string])[0].kind, longest);
+  /**
+   * How long a call is to wait, in ms; undefined when it need not ask. Calls that arrive together share a question to Redis: if
+   * each took a whole chunk, few of them would empty the bucket.
+   */
+  function take(bucket: Bucket, name: string, weight: number, now: number): Promise<number> | undefined {
+    if (isOwn(bucket, name, weight, now)) return undefined;
+    const grant = grants.get(name);
+    if (grant === undefined || grant.until < now || grant.left < weight)
+      return ask(bucket, name, weight, now);
+    grant.left -= weight;
+    return grant.answer;
+  }
+
+  async function refuseLongest(
+    asked: ReadonlyArray<{ readonly kind: RateKind; readonly answer: Promise<number> }>,
+  ): Promise<void> {
+    const taken = await Promise.all(asked.map(({ answer }) => answer));
+    const longest = Math.max(...taken);
+    if (longest > 0) refuse((asked[taken.indexOf(longest)] as (typeof asked)[number]).kind, longest);
   }
 
   /** A call counts against all of these, also where one refuses it. */
@@ -139,10 +176,11 @@ export function createFairUse({ scripts, keys }: StoreContext, given: Rates): Fa
     const now = performance.now();
     const named = buckets.map((bucket) => [bucket, nameOf(bucket)] as const);
     for (const [bucket, name] of named) refuseKnown(bucket, name, now);
-    const asked = named.filter(
-      ([bucket, name]) => !isOwn(bucket, name, weight, now) && !isSpare(name, weight, now),
-    );
-    return asked.length === 0 ? undefined : ask(asked, weight);
+    const asked = named.flatMap(([bucket, name]) => {
+      const answer = take(bucket, name, weight, now);
+      return answer === undefined ? [] : [{ kind: bucket.kind, answer }];
+    });
+    return asked.length === 0 ? undefined : refuseLongest(asked);
   }
 
   const bucketOf = (kind: RateKind, id: string, of: number): Bucket => ({
@@ -171,6 +209,7 @@ export function createFairUse({ scripts, keys }: StoreContext, given: Rates): Fa
       const first = rates.bot && takeAll([bucketOf('bot', String(bot.id), bot.id)], weight);
       return first === undefined ? others() : first.then(others);
     },
+    poll: (bot) => rates.poll && takeAll([bucketOf('poll', String(bot.id), bot.id)], 1),
     person(user, chat, weight) {
       const others = (): Promise<void> | undefined =>
         rates.chat && chat
@@ -178,6 +217,10 @@ export function createFairUse({ scripts, keys }: StoreContext, given: Rates): Fa
           : undefined;
       const first = rates.person && takeAll([bucketOf('person', String(user), user)], 1);
       return first === undefined ? others() : first.then(others);
+    },
+    mentions({ id, isBot }, people) {
+      const kind = isBot ? 'bot' : 'person';
+      return rates[kind] && takeAll([bucketOf(kind, String(id), id)], people);
     },
     request: rates.address && countRequest,
     refused,
