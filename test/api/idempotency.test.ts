@@ -254,3 +254,22 @@ describe('what is kept for a key', () => {
     expect((await call(of('sendMessage', other), 'one', body)).text).toBe(first.text);
   });
 });
+
+test('of a message that was copied under a key Redis keeps no copy beside it', async () => {
+  const { message_id } = await resultOf(
+    service.bot(bot, 'sendMessage', { chat_id: user.id, text: 'x'.repeat(4_000) }),
+  );
+  const copy = () =>
+    call(
+      of('copyMessage'),
+      'copied once',
+      JSON.stringify({ chat_id: user.id, from_chat_id: user.id, message_id }),
+    );
+  const before = new Set(await redis.keys('*:req:once.*'));
+  const first = await copy();
+  expect(first.status).toBe(200);
+  const added = (await redis.keys('*:req:once.*')).filter((key) => !before.has(key));
+  expect(added).toHaveLength(1);
+  expect(await redis.strlen(added[0] as string)).toBeLessThan(64);
+  expect((await copy()).text).toBe(first.text);
+});

@@ -61,7 +61,8 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
-    const { id } = await store.messages.send(chat, botSender(bot), async () => {
+    // As a batch of one: of a message sent alone Redis keeps a copy for a day under an idempotency key, and only the id is answered.
+    const { ids } = await store.messages.sendMany(chat, botSender(bot), async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');
       const { media } = source.record.content;
@@ -72,8 +73,8 @@ export const copyMessage = defineMethod({
         allowMissingReply:
           p.reply_parameters?.allow_sending_without_reply ?? p.allow_sending_without_reply ?? false,
       };
-      return resend(bot, 'copy', source, p, overrides);
+      return [resend(bot, 'copy', source, p, overrides)];
     });
-    return { message_id: id };
+    return { message_id: ids[0] as number };
   },
 });
