@@ -101,7 +101,9 @@ export class BodyBuffer {
     this.receivedBytes += bytes;
     const share = this.receivedBytes > limits.body_bytes_max ? room.bytesMax / 2 : room.bytesMax;
     const tooLarge = this.receivedBytes > this.bytesMax;
-    if (tooLarge || !room.take(bytes, share, this.address, isStranger)) {
+    // The end of a chunked body is an empty chunk.
+    const isTaken = bytes === 0 || (!tooLarge && room.take(bytes, share, this.address, isStranger));
+    if (tooLarge || !isTaken) {
       this.release();
       return tooLarge ? 'too_large' : 'no_room';
     }

@@ -1,7 +1,7 @@
 /** What request bodies may hold: all together, those of one address, and those of callers without a token. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
-import { bodyRoomBytes } from '../../src/http/body.js';
+import { BodyBuffer, BodyRoom, bodyRoomBytes } from '../../src/http/body.js';
 import { limits } from '../../src/limits.js';
 import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
 
@@ -132,4 +132,16 @@ test('the room is a quarter of the memory, within its bounds', () => {
   const room = bodyRoomBytes();
   expect(room).toBeGreaterThanOrEqual(limits.bodies_bytes_min);
   expect(room).toBeLessThanOrEqual(limits.bodies_bytes_max);
+});
+
+test('addresses whose bodies were empty are forgotten', () => {
+  const room = new BodyRoom(16 * mebibyte);
+  for (const address of ['a', 'b']) {
+    const body = new BodyBuffer(mebibyte, room, () => address);
+    // The end of a chunked body.
+    expect(body.add(new ArrayBuffer(0), true)).toBe('kept');
+    body.release();
+  }
+  const held = [...Object.values(room)].filter((value) => value instanceof Map);
+  expect(held.map(({ size }) => size)).toEqual([0, 0]);
 });
