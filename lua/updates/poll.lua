@@ -22,6 +22,7 @@
 @ok      rows     raw     stream entries, fewer than `limit` where they are large
 @ok      more     flag    there may be more to confirm, and nothing was read: call again with the same offset
 @err     stale_run
+@err     journal_full
 @err     queue_missing
 @err     webhook_active
 @err     terminated
@@ -32,6 +33,8 @@ if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
+  -- Another mask is journaled.
+  if mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)
   set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[5], mask)
   if s[2] and s[2] ~= poll then redis.call('SPUBLISH', channel_key, 'p') end

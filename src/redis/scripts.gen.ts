@@ -635,6 +635,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; rows: unknown; more: boolean }
       | { status: 'stale_run' }
+      | { status: 'journal_full' }
       | { status: 'queue_missing' }
       | { status: 'webhook_active' }
       | { status: 'terminated' }

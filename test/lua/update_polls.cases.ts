@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { limits } from '../../src/limits.js';
 import type { Case } from './cases.js';
-import { home, ids, type More, open, queue, state, stream, three } from './update_world.js';
+import { full, home, ids, type More, open, queue, state, stream, three } from './update_world.js';
 import { base, bot, keys, seeds } from './world.js';
 
 const look = (what: string, more: More, args = {}): Case => ({
@@ -84,6 +84,20 @@ const polls: Case[] = [
     'the mask that it has: nothing goes to Postgres',
     {
       seeds: [...three, seeds.queue({ mask: 5 })],
+      answer: ['ok', expect.anything()],
+      changes: [state],
+    },
+    { mask: '5' },
+  ),
+  look(
+    'a new mask while the journal is full',
+    { seeds: [...full(), ...three.slice(1), seeds.queue({ mask: 4 })], answer: ['journal_full'] },
+    { mask: '5' },
+  ),
+  look(
+    'the mask that it has while the journal is full',
+    {
+      seeds: [...full(), ...three.slice(1), seeds.queue({ mask: 5 })],
       answer: ['ok', expect.anything()],
       changes: [state],
     },
