@@ -82,6 +82,9 @@ export const limits = {
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
   stranger_adds_per_day_max: 10,
+  /** people whom one caller has compared with their chats in Postgres: at once, and after how long another one */
+  stranger_look_ups_max: 100,
+  stranger_look_up_ms: 100,
   /** open ones of a person, and those of them from one inviter */
   invitations_per_user_max: 100,
   invitations_per_inviter_max: 10,

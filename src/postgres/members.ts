@@ -252,16 +252,20 @@ export async function removeEvents(sql: Sql, ids: readonly number[]): Promise<vo
   await sql.query('delete from member_events where id = any($1)', [ids]);
 }
 
-/** Those of these people who share a group with `who`, or a channel that either of the two manages. */
+/**
+ * Those of these people who share a group with `who`, or a channel that either of the two manages. Reads the chats of each person,
+ * which are bounded, and never the members of a chat, which are not: `offset 0` keeps Postgres from turning that round.
+ */
 export async function loadAcquaintances(sql: Sql, who: number, people: readonly number[]): Promise<number[]> {
   const rows = await sql.query<{ id: number }>(
     `select p.id from unnest($2::bigint[]) as p (id)
       where exists (
-        select 1 from chat_members theirs
-          join chat_members own on own.chat_id = theirs.chat_id and own.member_id = $1
-          join chats c on c.id = theirs.chat_id
-         where theirs.member_id = p.id and theirs.${present} and own.${present}
-           and (c.type = 'group' or theirs.status <> 'member' or own.status <> 'member'))`,
+        select 1
+          from (select chat_id, status from chat_members where member_id = p.id and ${present} offset 0) theirs,
+               lateral (select status from chat_members
+                         where chat_id = theirs.chat_id and member_id = $1 and ${present} offset 0) own
+         where theirs.status <> 'member' or own.status <> 'member'
+            or exists (select 1 from chats c where c.id = theirs.chat_id and c.type = 'group'))`,
     [who, people],
   );
   return rows.map(({ id }) => id);

@@ -1,5 +1,6 @@
 /** Nobody learns who a stranger is by trying ids: a stranger looks like an id that nobody has. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 let service: Service;
@@ -174,4 +175,18 @@ test('members of a group see no language but their own', async () => {
   const { items } = await resultOf(service.app(ben, 'GET', `/api/chats/${group}/members`));
   for (const { user } of items) expect(user.language_code).toBeUndefined();
   expect((await resultOf(service.app(ben, 'GET', '/api/me'))).language_code).toBe('ru');
+});
+
+test('nobody has many strangers compared with their chats at once', async () => {
+  const curious = await service.newBot(ann, 'curious');
+  await resultOf(service.app(ann, 'PUT', `/api/chats/${group}/members/${curious.id}`, {}));
+  const look = (who: TestBot) => service.bot(who, 'getChatMember', { chat_id: group, user_id: sam.id });
+  const answers = await Promise.all(Array.from({ length: 300 }, () => look(curious)));
+  const looked = answers.filter(({ status }) => status === 400).length;
+  expect(looked).toBeGreaterThanOrEqual(limits.stranger_look_ups_max);
+  expect(looked).toBeLessThan(limits.stranger_look_ups_max + 100);
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(300 - looked);
+  // Members are not looked for, and others are not held up.
+  await resultOf(service.bot(curious, 'getChatMember', { chat_id: group, user_id: ben.id }));
+  expect((await look(bot)).status).toBe(400);
 });

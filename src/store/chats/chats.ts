@@ -1,5 +1,6 @@
 /** Chats: their records in Redis, who is in them, and how they are opened. */
 import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
 import * as rows from '../../postgres/chats.js';
 import { loadAcquaintances } from '../../postgres/members.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
@@ -55,7 +56,8 @@ export interface Chats extends Members {
   member(chat: ChatRef, who: number): Promise<Member>;
   /**
    * Those of these ids that are people who share a chat with `who`: a direct chat, a group, or a channel that either of the two
-   * manages, since subscribers do not see each other. `who` counts too. `chat` is where to look first.
+   * manages, since subscribers do not see each other. `who` counts too. `chat` is where to look first. Error:
+   * `too_many_requests` beyond limits.stranger_look_ups_max people without a direct chat.
    */
   acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]): Promise<ReadonlySet<number>>;
   /** Chats of a user: direct ones first. */
@@ -74,6 +76,17 @@ export { userProfile };
 export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
   const { db, scripts, keys } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
+  /** One person may be in thousands of chats: such comparisons cost Postgres milliseconds each. */
+  async function takeLookUps(who: number, count: number): Promise<void> {
+    const partition = keys.partitions.of(who);
+    const { wait } = await scripts.call(
+      'limits/take',
+      partition,
+      { bucket: keys.rate(partition, `look_up:${who}`) },
+      { calls: limits.stranger_look_ups_max, interval_us: limits.stranger_look_up_ms * 1_000, count },
+    );
+    if (wait > 0) fail('too_many_requests', { retry_after: Math.ceil(wait / 1_000) });
+  }
   const keysOf = (chat: ChatRef) => {
     const key = keys.chat(chat);
     return { chat: key, ticket: keys.ticket(key) };
@@ -246,6 +259,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
       };
       await Promise.all([...new Set(ids)].map(look));
       if (others.length === 0) return known;
+      await takeLookUps(who, others.length);
       for (const id of await loadAcquaintances(db, who, others)) known.add(id);
       return known;
     },

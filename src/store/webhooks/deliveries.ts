@@ -98,9 +98,9 @@ export interface Deliveries {
   bury(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
   /** Calls `listener` when the bot's queue may have changed, or its webhook; a hint. */
   listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
-  /** Bots of a partition that are due and in nobody's hands: to be rung for, and rung for in vain. */
   /** Partitions where bots may be due. */
   partitionsDue(): Promise<readonly number[]>;
+  /** Bots of a partition that are due and in nobody's hands: to be rung for, and rung for in vain. */
   due(
     partition: number,
     limit: number,

@@ -1,0 +1,66 @@
+/** What it costs Postgres to find out whether people share a chat. */
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadAcquaintances } from '../../src/postgres/members.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { freshDatabase } from '../support/servers.js';
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let client: pg.Client;
+const bot = 900;
+const members = 20_000;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  await migrate(database.url);
+  client = new pg.Client(database.url);
+  await client.connect();
+  await client.query('set session_replication_role = replica');
+  // One large group with the bot, and twenty people with five small groups each.
+  await client.query(
+    "insert into chats (id, type, title, creator_id) select -i, 'group', 'x', 1 from generate_series(1, 101) i",
+  );
+  const add = (rows: string, ...values: unknown[]) =>
+    client.query(
+      `insert into chat_members (chat_id, member_id, status, is_bot, version) select ${rows}`,
+      values,
+    );
+  await add(`-101, 100000 + i, 'member', false, 1 from generate_series(1, ${members}) i`);
+  await add(`-101, ${bot}, 'member', true, 1`);
+  await add(
+    "-(p * 5 + i), 1000 + p, 'creator', false, 1 from generate_series(0, 19) p, generate_series(1, 5) i",
+  );
+  await client.query('analyze');
+});
+afterAll(async () => {
+  await client?.end();
+  await database?.drop();
+});
+
+interface Plan {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly Plan[];
+}
+
+const rowsRead = (plan: Plan): number =>
+  (plan['Relation Name'] === 'chat_members'
+    ? (plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops']
+    : 0) + (plan.Plans ?? []).reduce((sum, each) => sum + rowsRead(each), 0);
+
+test('reads the chats of the people, and not the members of those chats', async () => {
+  const people = Array.from({ length: 20 }, (_, p) => 1_000 + p);
+  let read = 0;
+  const explained = {
+    async query<T>(text: string, params: readonly unknown[] = []): Promise<T[]> {
+      const { rows } = await client.query(`explain (analyze, format json) ${text}`, [...params]);
+      read = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
+      return [];
+    },
+  };
+  await loadAcquaintances(explained, bot, people);
+  expect(read).toBeGreaterThanOrEqual(20 * 5);
+  expect(read).toBeLessThanOrEqual(2 * 20 * 5);
+});
