@@ -12,7 +12,7 @@ export interface Receivers {
    * Reads and vets a URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`,
    * `webhook_host_unresolved`.
    */
-  vet(url: string): Promise<{ readonly address: string }>;
+  vet(url: string): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
   /** The PEM of an uploaded certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
   readCertificate(given: Buffer): string;
 }

@@ -265,6 +265,9 @@ export const chatInfo = chat
     pinned_message: message.optional(),
     permissions: chatPermissions.optional(),
     member_count: z.int().min(0).optional(),
+    accent_color_id: z.int().min(0).max(6).describe('Of the colour of the name, by id'),
+    max_reaction_count: z.int().min(0).describe('Different emoji of one person on one post'),
+    accepted_gift_types: z.record(z.string(), z.literal(false)).describe('None'),
   })
   .meta({ id: 'ChatInfo', description: 'All that a bot is told of a chat.' });
 

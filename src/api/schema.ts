@@ -50,13 +50,21 @@ export const messageText = z
   .string({ error: (issue) => (issue.input === undefined ? answer('text_empty') : 'a string') })
   .describe(`Text, 1 to ${limits.text_length_max} characters after entities are parsed`);
 
-/** Stops counting above the bound. Values are nested no deeper than `parseJson` lets them be. */
+/**
+ * Removes the members of objects that are null: they count as absent. Returns whether more values than the bound are left, and stops
+ * counting there. Values are nested no deeper than `parseJson` lets them be.
+ */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
   const count = (each: unknown): boolean => {
     if (--left < 0) return true;
     if (typeof each !== 'object' || each === null) return false;
-    return (Array.isArray(each) ? each : Object.values(each)).some(count);
+    if (Array.isArray(each)) return each.some(count);
+    for (const [name, member] of Object.entries(each)) {
+      if (member === null) delete (each as Record<string, unknown>)[name];
+      else if (count(member)) return true;
+    }
+    return false;
   };
   return count(value);
 }
@@ -71,9 +79,25 @@ export const json = <T extends z.ZodType>(schema: T, valuesMax: number = limits.
     return holdsTooMuch(value, valuesMax) ? tooMuch : value;
   }, schema);
 
-/** An empty value counts as absent, as libraries send it. */
-export const optional = <T extends z.ZodType>(schema: T) =>
-  z.preprocess((value) => (value === '' || value === null ? undefined : value), schema.optional());
+/**
+ * An empty value and null count as absent, as libraries send them. So does the text `null`, which libraries write for a nil list or
+ * object, but not where any text is allowed: a caption may be that word.
+ */
+export const optional = <T extends z.ZodType>(schema: T) => {
+  const isText = schema instanceof z.ZodString && !schema.def.checks?.length;
+  return z.preprocess(
+    (value) => (value === '' || value === null || (value === 'null' && !isText) ? undefined : value),
+    schema.optional(),
+  );
+};
+
+/** What is no list counts as absent, as in the reference server. Text that begins like a list is refused where it is none. */
+const optionalList = <T extends z.ZodType>(items: T, error: string) =>
+  z.preprocess((given) => {
+    const value = asJson(given);
+    const list = Array.isArray(value) || (typeof value === 'string' && value.trimStart().startsWith('['));
+    return list ? value : undefined;
+  }, json(z.array(items, { error })).optional());
 
 const idMax = limits.id_max - 1;
 
@@ -116,9 +140,12 @@ export const messageIds = json(
     .max(limits.messages_batch_max, { error: answer('too_many_message_ids') }),
 ).describe(`Ids of 1 to ${limits.messages_batch_max} messages of one chat`);
 
-export const parseMode = optional(text).describe(
-  '`HTML`, `MarkdownV2` or `Markdown`; without it the text is plain',
-);
+export const parseMode = z
+  .preprocess(
+    (value) => (value === '' || value === null || value === 'null' ? undefined : value),
+    text.optional(),
+  )
+  .describe('`HTML`, `MarkdownV2` or `Markdown`; without it the text is plain');
 
 export const entityInput = z.object(
   {
@@ -133,7 +160,7 @@ export const entityInput = z.object(
   { error: 'an array of entities' },
 );
 
-export const entities = optional(json(z.array(entityInput, { error: 'an array of entities' }))).describe(
+export const entities = optionalList(entityInput, 'an array of entities').describe(
   `Entities in place of parse_mode, up to ${limits.entities_max}; offsets and lengths in UTF-16 code units`,
 );
 
@@ -169,6 +196,6 @@ export const replyParameters = optional(
   ),
 ).describe('The message that this one answers, in the same chat');
 
-export const allowedUpdates = optional(json(z.array(text, { error: 'an array of strings' }))).describe(
+export const allowedUpdates = optionalList(text, 'an array of strings').describe(
   'Types of updates to make; absent keeps the former list, an empty one means the usual ones',
 );

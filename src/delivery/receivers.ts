@@ -5,7 +5,7 @@ import { readCertificate } from './trust.js';
 
 export interface Receivers {
   readonly guard: Guard;
-  vet(url: string): Promise<{ readonly address: string }>;
+  vet(url: string): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
   readCertificate(given: Buffer): string;
 }
 

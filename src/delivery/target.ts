@@ -5,7 +5,7 @@ import { limits } from '../limits.js';
 
 /** Where a webhook's requests go. */
 export interface Target {
-  /** as given, outer white space removed */
+  /** as given, without outer white space, with a scheme */
   readonly url: string;
   /** `https://host:port`, normalised */
   readonly origin: string;
@@ -18,8 +18,13 @@ export interface Target {
   readonly authorization: string | undefined;
 }
 
+/** With `https://` in front where no scheme is given. What precedes a port is a host: `example.com:8443/hook`. */
+const withScheme = (url: string): string =>
+  /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
+
 /** Whether a URL has a user, a password or an `@` for them before its host. */
-export const namesUser = (url: string): boolean => /^\s*[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(url);
+export const namesUser = (url: string): boolean =>
+  /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
 const isName = (host: string) =>
   host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63);
@@ -39,7 +44,7 @@ function basicAuthorization({ username, password }: URL): string | undefined {
  * `webhook_url_invalid`, `webhook_url_not_https` (interface §8).
  */
 export function readTarget(text: string): Target {
-  const given = text.trim();
+  const given = withScheme(text.trim());
   // A parser drops tabs and line ends inside a URL: what is shown would not be what is dialled.
   if (given.length > limits.webhook_url_length_max || /[\s\u0000-\u001f\u007f]/.test(given))
     fail('webhook_url_invalid');

@@ -64,12 +64,26 @@ describe('chats', () => {
     await seen.refused(call('sendChatAction', { chat_id: user.id }), 400, action);
   });
 
-  test('getChat tells of both kinds', async () => {
+  test('sendChatAction takes the former names of actions', async () => {
+    for (const action of ['record_audio', 'upload_audio'])
+      expect(await resultOf(call('sendChatAction', { chat_id: user.id, action })())).toBe(true);
+  });
+
+  test('getChat returns both kinds of chats, with the fields that typed libraries require', async () => {
     expect(await resultOf(call('getChat', { chat_id: user.id }, 1)())).toEqual({
       id: user.id,
       type: 'private',
       first_name: 'ann',
       username: user.username,
+      accent_color_id: user.id % 7,
+      max_reaction_count: 0,
+      accepted_gift_types: {
+        unlimited_gifts: false,
+        limited_gifts: false,
+        unique_gifts: false,
+        premium_subscription: false,
+        gifts_from_channels: false,
+      },
     });
     const shown = await resultOf(call('getChat', { chat_id: String(group) }, 1)());
     expect(shown).toMatchObject({ id: group, type: 'group', title: 'Team', member_count: 2 });

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { parseWith } from '../../src/api/method.js';
+import { methods } from '../../src/api/registry.js';
 import { allowedUpdates, boolean, entities, integer, messageIds, replyMarkup } from '../../src/api/schema.js';
 
 test.each([true, 'true', 'True', 'TRUE', '1', 1])('behaviour §1: %j is true', (value) =>
@@ -51,4 +52,21 @@ test('as many values as calls have need of are taken', () => {
   expect(parseWith(z.object({ value: entities }), { value: many })).toEqual({ value: many });
   const one = [...many, ...many];
   expect(() => parseWith(z.object({ value: entities }), { value: one })).toThrow('an array of entities');
+});
+
+/** Parameters in which any text is allowed keep the word null. */
+const freeTexts = ['caption', 'text', 'title', 'performer', 'certificate', 'url'];
+freeTexts.push('photo', 'video', 'audio', 'document', 'animation', 'voice', 'media', 'external_id');
+
+const optionalParameters = methods.flatMap((method) => {
+  const shape = method.params instanceof z.ZodObject ? method.params.shape : {};
+  return Object.entries(shape)
+    .filter(([, schema]) => (schema as z.ZodType).safeParse(undefined).success)
+    .map(([name, schema]) => [`${method.name} ${name}`, name, schema as z.ZodType] as const);
+});
+
+test.each(optionalParameters)('%s: null is absent', (_, name, schema) => {
+  const absent = schema.parse(undefined);
+  expect(schema.parse(null) ?? absent).toEqual(absent);
+  if (!freeTexts.includes(name)) expect(schema.parse('null')).toEqual(absent);
 });

@@ -228,19 +228,9 @@ describe('parameters', () => {
     await seen.refused(call('getUpdates', { limit: 'many' }), 400, mustBe('limit', 'an integer'));
     await seen.refused(call('getUpdates', { timeout: [] }), 400, mustBe('timeout', 'an integer'));
     await seen.refused(
-      call('getUpdates', { allowed_updates: 'message' }),
-      400,
-      mustBe('allowed_updates', 'an array of strings'),
-    );
-    await seen.refused(
       call('sendMessage', { ...chat, protect_content: 'yes' }),
       400,
       mustBe('protect_content', 'a boolean'),
-    );
-    await seen.refused(
-      call('sendMessage', { ...chat, entities: '{' }),
-      400,
-      mustBe('entities', 'an array of entities'),
     );
     await seen.refused(
       call('sendMessage', { ...chat, reply_parameters: '7' }),
@@ -273,6 +263,33 @@ describe('parameters', () => {
       400,
       mustBe('scope.type', 'the type of a scope'),
     );
+  });
+
+  test('null and the text null are absent, and so is a list that is no array', async () => {
+    const names = ['parse_mode', 'entities', 'reply_markup', 'reply_parameters', 'reply_to_message_id'];
+    names.push('disable_notification', 'protect_content', 'link_preview_options');
+    const all = (value: unknown) => Object.fromEntries(names.map((name) => [name, value]));
+    const chat = { chat_id: String(user.id), text: 'null' };
+    const form = new URLSearchParams({ ...chat, ...all('null') }).toString();
+    const answers = [
+      send({ ...chat, ...all(null) }),
+      send({ ...chat, ...all('null') }),
+      raw(of('sendMessage'), 'POST', form, { 'content-type': 'application/x-www-form-urlencoded' }),
+      raw(`${of('sendMessage')}?${form}`, 'GET'),
+      send({ ...chat, entities: '{' }),
+      send({ ...chat, entities: { type: 'bold' } }),
+    ];
+    for (const answer of answers)
+      expect(await resultOf(answer)).toEqual({
+        ...{ message_id: expect.any(Number), date: expect.any(Number), text: 'null' },
+        ...{ from: expect.anything(), chat: expect.anything() },
+      });
+    const reply_markup = { inline_keyboard: [[{ text: 'a', callback_data: 'b', url: null, pay: null }]] };
+    const { reply_markup: kept } = await resultOf(send({ ...chat, reply_markup }));
+    expect(kept).toEqual({ inline_keyboard: [[{ text: 'a', callback_data: 'b' }]] });
+    for (const allowed_updates of ['message', null, 'null', { message: true }])
+      await resultOf(service.bot(bot, 'getUpdates', { allowed_updates }));
+    expect((await resultOf(service.bot(bot, 'getWebhookInfo'))).allowed_updates).toBeUndefined();
   });
 
   test('integers and booleans as text, nested values as JSON text', async () => {

@@ -148,6 +148,9 @@ test('a URL that names a user or a password is refused when set', async () => {
     ' https:user@127.0.0.1/',
     'https:\\\\user@127.0.0.1\\x',
     'HTTPS:///user@127.0.0.1/',
+    'user@127.0.0.1',
+    'user:password@127.0.0.1/',
+    'u:1@127.0.0.1/',
   ])
     expect([url, await refusal(guard, url)]).toEqual([url, 'Bad Request: invalid webhook URL specified']);
   for (const url of ['https://127.0.0.1/@user', 'https://127.0.0.1?user@x', 'https://127.0.0.1#user@x'])

@@ -54,6 +54,10 @@ describe('the host is what is meant', () => {
     ['https://example.com@127.0.0.1', '127.0.0.1', 'https://127.0.0.1'],
     ['https://127.0.0.1@example.com', 'example.com', 'https://example.com'],
     ['https://example.com:pass@10.0.0.1#@example.com', '10.0.0.1', 'https://10.0.0.1'],
+    ['example.com/hook', 'example.com', 'https://example.com'],
+    ['example.com:8443', 'example.com', 'https://example.com:8443'],
+    ['localhost:80/x:y', 'localhost', 'https://localhost:80'],
+    ['[::1]:8443/', '::1', 'https://[::1]:8443'],
     ['https://127.0.0.1\\@example.com', '127.0.0.1', 'https://127.0.0.1'],
   ])('%s → %s', (url, host, origin) => expect(readTarget(url)).toMatchObject({ host, origin }));
 });
@@ -85,7 +89,7 @@ describe('not HTTPS', () => {
 
 describe('no URL', () => {
   test.each([
-    'example.com/hook',
+    '/hook',
     'https://',
     'https:///',
     'https://:8443/',

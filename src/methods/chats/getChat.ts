@@ -4,6 +4,7 @@ import { botSender } from '../../api/compose.js';
 import { defineMethod } from '../../api/method.js';
 import { chatInfo } from '../../api/results.js';
 import { chatId } from '../../api/schema.js';
+import { limits } from '../../limits.js';
 import { isDirect } from '../../store/core/keys.js';
 import { viewMessage } from '../../view/messages.js';
 import { viewChat } from '../../view/users.js';
@@ -17,6 +18,18 @@ const permissions = {
   can_delete_messages: false,
 };
 
+/** What typed client libraries require of every chat, and Petrel has no use for. */
+const unused = {
+  accepted_gift_types: {
+    unlimited_gifts: false,
+    limited_gifts: false,
+    unique_gifts: false,
+    premium_subscription: false,
+    gifts_from_channels: false,
+  },
+};
+const accent_colors = 7;
+
 /** A chat that the bot is in (behaviour §4). */
 export const getChat = defineMethod({
   name: 'getChat',
@@ -26,7 +39,13 @@ export const getChat = defineMethod({
   result: chatInfo,
   handler: async ({ bot, store }, p) => {
     const { chat, found } = await botChat(store, bot, p.chat_id);
-    const view: Record<string, unknown> = { ...viewChat(found.profile) };
+    const profile = viewChat(found.profile);
+    const view: Record<string, unknown> = {
+      ...profile,
+      accent_color_id: Math.abs(Number(profile.id)) % accent_colors,
+      max_reaction_count: profile.type === 'channel' ? limits.reactions_per_user_max : 0,
+      ...unused,
+    };
     const pinned = await store.history.pinned(found);
     if (pinned) view.pinned_message = viewMessage(pinned, { isBot: true, bot: botSender(bot).profile });
     if (isDirect(chat)) return view;

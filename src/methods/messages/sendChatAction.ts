@@ -18,11 +18,22 @@ const actions = [
   'upload_video_note',
 ] as const;
 
+/** Names of older versions of the Bot API, which libraries still send. */
+const formerActions: Readonly<Record<string, string>> = {
+  record_audio: 'record_voice',
+  upload_audio: 'upload_voice',
+};
+
+const action = z.preprocess(
+  (given) => (typeof given === 'string' ? (formerActions[given] ?? given) : given),
+  z.enum(actions, { error: answer('chat_action_invalid') }),
+);
+
 /** Shows those who look at the chat that the bot is at work. */
 export const sendChatAction = defineMethod({
   name: 'sendChatAction',
   summary: 'Shows that the bot is typing or at other work.',
-  params: z.object({ chat_id: chatId, action: z.enum(actions, { error: answer('chat_action_invalid') }) }),
+  params: z.object({ chat_id: chatId, action }),
   errors: [...chatErrors, 'bot_blocked', 'chat_action_invalid'],
   result: done,
   handler: async ({ bot, store }, p) => {

@@ -31,7 +31,9 @@ export const setWebhook = defineMethod({
   name: 'setWebhook',
   summary: 'Has updates pushed to a URL instead of waiting for getUpdates.',
   params: z.object({
-    url: z.preprocess((value) => value ?? '', text).describe('HTTPS URL; an empty one deletes the webhook'),
+    url: z
+      .preprocess((value) => value ?? '', text)
+      .describe('HTTPS URL, `https://` when it has no scheme; an empty one deletes the webhook'),
     certificate: optional(text).describe(
       'Uploaded file: the PEM certificate that the receiver shows, or that of its issuer, when no public authority vouches for it',
     ),
@@ -58,11 +60,11 @@ export const setWebhook = defineMethod({
     const drop = p.drop_pending_updates ?? false;
     if (p.url === '') return removeWebhook(store, bot.id, drop);
     const certificate = certificateOf(context, p.certificate);
-    const { address } = await receivers.vet(p.url);
+    const { target, address } = await receivers.vet(p.url);
     const changed = await store.webhooks.set(
       bot.id,
       {
-        url: p.url,
+        url: target.url,
         secretToken: p.secret_token ?? null,
         certificate,
         maxConnections: p.max_connections ?? limits.webhook_connections_default,
