@@ -145,6 +145,9 @@ export const settings = {
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
     'Journal entries of a partition above which mutating calls answer 429',
   ),
+  JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
+    'Bytes of those entries above which they do: what a partition keeps in Redis while Postgres is away or slow',
+  ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
     'Least time from one look of a flusher that found nothing to its next; after a batch that was not full, four times as long',
   ),

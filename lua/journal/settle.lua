@@ -1,6 +1,7 @@
 --[[
 @summary Removes flushed entries from the journal and lets the entities they left in Postgres expire.
 @why     An entity that changed since it was read must stay: version and deadline are one step.
+@key     meta      {NN}:meta      HASH     jw, jt
 @key     journal   {NN}:journal   STREAM
 @keys    entities  {NN}:…         STRING   records of messages, then HASHes with a field v
 @arg     after     text           first id that stays
@@ -36,4 +37,9 @@ for i, key in ipairs(entities_keys) do
   if same then expiring = expiring + redis.call('PEXPIRE', key, hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
+-- The first entry left knows how many bytes were journaled before it, however often a prefix is settled. One of a former release
+-- does not, and says 0.
+local left = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
+local before = left and left[1]:match('%d+$') or redis.call('HGET', meta_key, 'jw')
+if before and before ~= '0' then redis.call('HSET', meta_key, 'jt', before) end
 return ok(redis.call('XLEN', journal_key), expiring)

@@ -14,7 +14,7 @@ end
 -- Keeps where a post stands.
 local function new_post(at, version, number, post, chat, message_id)
   redis.call('HSET', at.post_prefix .. post, 'c', chat, 'm', message_id, 'v', version, 'u', 0)
-  journal_image(at.journal, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, tonumber(message_id)}),
+  journal_image(at, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, tonumber(message_id)}),
     at.post_prefix .. post)
 end
 
@@ -37,7 +37,7 @@ local function append_message(at, c, chat, seconds, tail, version)
     record = record .. cmsgpack.pack(tonumber(post))
   end
   redis.call('SET', at.message_prefix .. id, record)
-  journal_image(at.journal, version, 'msg:' .. chat .. ':' .. id, record)
+  journal_image(at, version, 'msg:' .. chat .. ':' .. id, record)
   if number then new_post(at, post_version, number, post, chat, id) end
   log_change(at.changes, at.channel, version, c.changed, 'n', id)
   c.changed = version

@@ -10,9 +10,12 @@ end
 -- Redis restarted or is another one: versions must not be handed out before the incarnation was raised. Steps that delete or
 -- deliver pass `reserve`: they go on up to so many times the bound.
 local function closed(meta, journal, run, reserve)
-  local m = redis.call('HMGET', meta, 'run', 'hw', 'ver')
+  local m = redis.call('HMGET', meta, 'run', 'hw', 'ver', 'hwb', 'jw', 'jt')
   if m[1] ~= run then return 'stale_run' end
-  if redis.call('XLEN', journal) >= tonumber(m[2]) * (reserve or 1) then return 'journal_full', incarnation_of(m[3]) end
+  local times, bytes = reserve or 1, (m[5] or 0) - (m[6] or 0)
+  if redis.call('XLEN', journal) >= m[2] * times or bytes >= (m[4] or math.huge) * times then
+    return 'journal_full', incarnation_of(m[3])
+  end
   return nil, incarnation_of(m[3])
 end
 
@@ -37,11 +40,14 @@ local function trusted_incarnation(meta, run)
 end
 
 -- Tells Postgres of the whole new image of an entity; an empty image is a tombstone. `state`, if given, names the HASH
--- that may leave Redis once this version, which its field v then has, is in Postgres.
-local function journal_image(journal, version, entity, image, state)
+-- that may leave Redis once this version, which its field v then has, is in Postgres. The second part of an entry's id is how many
+-- bytes were ever journaled before it: a trim finds there what is left, so that no count can drift.
+local function journal_image(at, version, entity, image, state)
+  local size = #entity + #image + #(state or '')
+  local id = ('%s-%.0f'):format(version, redis.call('HINCRBY', at.meta, 'jw', size) - size)
   if state then
-    redis.call('XADD', journal, version .. '-0', 'k', entity, 'i', image, 's', state)
+    redis.call('XADD', at.journal, id, 'k', entity, 'i', image, 's', state)
   else
-    redis.call('XADD', journal, version .. '-0', 'k', entity, 'i', image)
+    redis.call('XADD', at.journal, id, 'k', entity, 'i', image)
   end
 end

@@ -15,10 +15,10 @@ local function may_pin(member, c)
 end
 
 -- Makes a message the pinned one, or with '0' none: field, journal and change log, after the change `c.changed`. `at` names
--- the keys journal, chat, changes and channel; `notify` is what the log says to those who look. The caller validated.
+-- the keys meta, journal, chat, changes and channel; `notify` is what the log says to those who look. The caller validated.
 local function set_pin(at, c, version, chat, message_id, notify)
   local image = message_id == '0' and '' or cmsgpack.pack({tonumber(message_id)})
-  journal_image(at.journal, version, 'pin:' .. chat, image, at.chat)
+  journal_image(at, version, 'pin:' .. chat, image, at.chat)
   log_change(at.changes, at.channel, version, c.changed, 'p', message_id, '', notify)
   c.changed = version
   touch_chat(at.chat, c, version, message_id)

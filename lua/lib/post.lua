@@ -159,6 +159,6 @@ local function end_post(post, at, chat, message_id)
   redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)
-  journal_image(at.journal, version, ('post:%.0f:%.0f'):format(post % LIMITS.partitions_max,
+  journal_image(at, version, ('post:%.0f:%.0f'):format(post % LIMITS.partitions_max,
     math.floor(post / LIMITS.partitions_max)), '', key)
 end

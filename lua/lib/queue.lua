@@ -16,7 +16,7 @@ end
 local function set_mask(at, present, mask)
   if mask == '' or mask == present then return end
   local version = next_version(at.meta)
-  journal_image(at.journal, version, 'mask:' .. at.bot, cmsgpack.pack({tonumber(mask)}))
+  journal_image(at, version, 'mask:' .. at.bot, cmsgpack.pack({tonumber(mask)}))
   redis.call('HSET', at.state, 'mask', mask, 'mv', version)
 end
 
@@ -35,7 +35,7 @@ local function bury(q, at, entry, reason, now_ms)
   -- A replay is dead under the id that receivers know.
   local update_id = fields[20] or entry[1]:match('^%d+')
   for _, told in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = told end
-  journal_image(at.journal, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
+  journal_image(at, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 

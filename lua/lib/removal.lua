@@ -8,7 +8,7 @@ local function bury_message(at, chat, message_id, header, post)
   local key = at.message_prefix .. message_id
   redis.call('SET', key, tombstone(header, version))
   redis.call('DEL', key .. ':ticket')
-  journal_image(at.journal, version, 'msg:' .. chat .. ':' .. message_id, '')
+  journal_image(at, version, 'msg:' .. chat .. ':' .. message_id, '')
   end_post(post, at, chat, message_id)
   return version
 end

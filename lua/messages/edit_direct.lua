@@ -83,7 +83,7 @@ if not edited then return refuse(refusal) end
 
 redis.call('SET', message_key, edited)
 redis.call('DEL', message_ticket_key)
-journal_image(journal_key, version, 'msg:' .. chat .. ':' .. message_id, edited)
+journal_image({meta = meta_key, journal = journal_key}, version, 'msg:' .. chat .. ':' .. message_id, edited)
 touch_chat(chat_key, c, version)
 log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)

@@ -50,6 +50,7 @@ end
 if c.pin == '0' or (message_id ~= '' and message_id ~= c.pin) then return refuse('not_found') end
 if why then return refuse('journal_full') end
 
-set_pin({journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}, c, next_version(meta_key), chat, '0', '')
+local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key}
+set_pin(at, c, next_version(meta_key), chat, '0', '')
 remember(request_key, 1)
 return ok()

@@ -2,22 +2,25 @@
 @summary Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed.
 @why     What must be exceeded is the last version that was given out here. Run id and version change together: a script that finds its own run id may hand out versions at once.
 @include partition
-@key     meta         {NN}:meta     HASH    run, ver, hw
+@key     meta         {NN}:meta     HASH    run, ver, hw, hwb
 @key     journal      {NN}:journal  STREAM
 @arg     run          text          the run id of the Redis the caller speaks to; the runner adds it
 @arg     expected     text          the run id for which the incarnation was registered
 @arg     incarnation  int           registered in Postgres; 0 only asks
 @arg     post         int           number of the last post that Postgres has
 @arg     high_water   int           entries of the journal above which changes are refused
+@arg     bytes_max    int           the same in bytes
 @err     behind       highest int
 @err     moved
 @flag    allow-oom
 ]]
 if run ~= expected then return refuse('moved') end
 
-local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw', 'post')
+local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw', 'post', 'hwb')
 if known[1] == run then
-  if known[3] ~= high_water then redis.call('HSET', meta_key, 'hw', high_water) end
+  if known[3] ~= high_water or known[5] ~= bytes_max then
+    redis.call('HSET', meta_key, 'hw', high_water, 'hwb', bytes_max)
+  end
   return ok()
 end
 
@@ -35,5 +38,5 @@ end
 local raised = tonumber(incarnation)
 if incarnation_of(highest) >= raised then return refuse('behind', ('%.0f'):format(highest)) end
 redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water,
-  'post', ('%.0f'):format(math.max(tonumber(post), tonumber(known[4] or 0))))
+  'hwb', bytes_max, 'post', ('%.0f'):format(math.max(tonumber(post), tonumber(known[4] or 0))))
 return ok()

@@ -81,10 +81,11 @@ local acted, new, place, version = acted_key(p.now), table.concat(rest, ' '), pa
 -- What cmsgpack packs as text the other side would read as such: the id is spelled as bytes.
 local tail = cmsgpack.pack(seconds) .. '\196\16' .. external
 local versions = next_versions(meta_key, 2 * #touched)
+local at = {meta = meta_key, journal = journal_key}
 for i, each in ipairs(touched) do
   version = versions[i]
   local image = set and '\147' .. cmsgpack.pack(each) .. tail or ''
-  journal_image(journal_key, version, ('react:%s:%s:%s'):format(place, user, emoji_column(each)), image, acted)
+  journal_image(at, version, ('react:%s:%s:%s'):format(place, user, emoji_column(each)), image, acted)
 end
 keep_actor(p, acted_prefix, user, own, generation, new, version)
 redis.call('DEL', user_ticket_key, post_ticket_key)
@@ -96,7 +97,7 @@ for i, each in ipairs(touched) do
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
   -- A count of none is kept in Postgres: the newest row of the post's counts says how many users it has.
-  journal_image(journal_key, version, ('tally:%s:%s'):format(place, emoji_column(each)),
+  journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then
     set_field(p, n, tostring(count))

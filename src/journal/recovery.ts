@@ -15,6 +15,8 @@ export interface RecoveryOptions {
   readonly connection: RedisServers;
   /** Setting JOURNAL_HIGH_WATER, in entries. */
   readonly highWater: number;
+  /** Setting JOURNAL_BYTES_MAX. */
+  readonly bytesMax: number;
   /** Asked for with each recovery: the runner itself is made with `recover`. */
   readonly runner: () => ScriptRunner;
   /** Whether a seal proves that Redis lost nothing: only where its data cannot be an older copy. */
@@ -124,6 +126,7 @@ export function createRecovery({
   keys,
   connection,
   highWater,
+  bytesMax,
   runner,
   trustSeals = false,
   onRaised,
@@ -137,7 +140,7 @@ export function createRecovery({
       'partition/recover',
       partition,
       { meta: keys.meta(partition), journal: keys.journal(partition) },
-      { expected: runId, incarnation, post, high_water: highWater },
+      { expected: runId, incarnation, post, high_water: highWater, bytes_max: bytesMax },
     );
     return result.status === 'behind' ? { partition, highest: result.highest } : null;
   }
@@ -215,7 +218,7 @@ export function createRecovery({
     const opened = new Set<number>();
     await Promise.all(
       rows.map(async ({ partition, seal }) => {
-        const args = { expected: runId, seal, high_water: highWater };
+        const args = { expected: runId, seal, high_water: highWater, bytes_max: bytesMax };
         const at = { meta: keys.meta(partition) };
         const { status } = await runner().call('partition/unseal', partition, at, args);
         if (status === 'ok') opened.add(partition);

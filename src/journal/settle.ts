@@ -65,6 +65,7 @@ export async function settlePrefixes(
       'journal/settle',
       partition,
       {
+        meta: keys.meta(partition),
         journal: keys.journal(partition),
         entities: [...record.entities, ...state.entities],
       },

@@ -12,7 +12,7 @@ const empty = Buffer.alloc(0);
 const zero = 48;
 const minus = 45;
 
-/** The version in the id of an entry, `version-0`. */
+/** The version in the id of an entry, `version-bytes`. */
 function versionOf(id: Buffer): number {
   let version = 0;
   for (let i = 0; i < id.length && id[i] !== minus; i++) version = version * 10 + ((id[i] as number) - zero);
@@ -103,7 +103,7 @@ export async function readPrefixes(
   async function readMore(partition: number, count: number): Promise<boolean> {
     const known = found.get(partition) ?? [];
     const last = known.at(-1)?.version ?? after.get(partition);
-    const start = last === undefined ? '-' : `(${last}-0`;
+    const start = last === undefined ? '-' : `${last + 1}-0`;
     const raw = await readFrom(servers, keys, partition, start, count).catch((error: Error) => {
       failure = error;
       return null;

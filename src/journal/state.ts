@@ -13,6 +13,10 @@ export interface PartitionState {
   readonly version: number;
   /** Journal entries above which changes are refused; 0 while the partition was never opened. */
   readonly highWater: number;
+  /** Bytes of the entries. */
+  readonly bytes: number;
+  /** The same bound in bytes. */
+  readonly bytesMax: number;
   /** Run id under which Redis hands out versions. */
   readonly run: string | null;
   /** What Postgres registered last, 0 for none. */
@@ -54,6 +58,8 @@ export async function journalState(options: {
         first: redis.first,
         version: redis.version,
         highWater: redis.high_water,
+        bytes: redis.bytes,
+        bytesMax: redis.bytes_max,
         run: redis.run,
         incarnation: row?.incarnation ?? 0,
         flushedVersion: row?.flushed_version ?? 0,

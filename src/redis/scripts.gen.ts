@@ -208,7 +208,7 @@ export interface Scripts {
   };
   /** Removes flushed entries from the journal and lets the entities they left in Postgres expire. */
   'journal/settle': {
-    keys: { journal: string; entities: readonly string[] };
+    keys: { meta: string; journal: string; entities: readonly string[] };
     args: { after: string; hot_ms: number | string; records: number | string; versions: readonly (number | string)[] };
     result:
       | { status: 'ok'; length: number; expiring: number };
@@ -218,7 +218,7 @@ export interface Scripts {
     keys: { meta: string; journal: string };
     args: {  };
     result:
-      | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number };
+      | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
   /** Takes calls out of a token bucket that holds at least one, or tells how long it is until there is one in it. */
   'limits/take': {
@@ -485,7 +485,7 @@ export interface Scripts {
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
-    args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string };
+    args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string };
     result:
       | { status: 'ok' }
       | { status: 'behind'; highest: number }
@@ -502,7 +502,7 @@ export interface Scripts {
   /** Opens a sealed partition under the incarnation that it had. */
   'partition/unseal': {
     keys: { meta: string };
-    args: { expected: string; seal: string; high_water: number | string };
+    args: { expected: string; seal: string; high_water: number | string; bytes_max: number | string };
     result:
       | { status: 'ok' }
       | { status: 'moved' }

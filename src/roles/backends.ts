@@ -218,6 +218,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     keys,
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
+    bytesMax: config.JOURNAL_BYTES_MAX,
     runner: () => runner,
     trustSeals: config.PRIVATE_REDIS === 'kept',
     onRaised: histories.raised,

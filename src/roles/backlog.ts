@@ -11,6 +11,7 @@ import type { Role } from './role.js';
 export interface Backlog {
   journal: number;
   fullestJournal: number;
+  fullestJournalBytes: number;
   outbox: number;
   webhooksDue: number;
   webhooksOverdue: number;
@@ -39,7 +40,7 @@ function stateOf(info: string): ServerState {
 }
 
 const nothingWaits = (): Backlog => ({
-  ...{ journal: 0, fullestJournal: 0, outbox: 0 },
+  ...{ journal: 0, fullestJournal: 0, fullestJournalBytes: 0, outbox: 0 },
   ...{ webhooksDue: 0, webhooksOverdue: 0, webhookOverdueSeconds: 0 },
 });
 
@@ -54,8 +55,9 @@ export async function readBacklog({
     const client = connection.at(partition)?.client;
     if (!client) return;
     const due = keys.webhooksDue(partition);
-    const [journal, outbox, all, overdue, [, first] = []] = await Promise.all([
+    const [journal, [added, trimmed], outbox, all, overdue, [, first] = []] = await Promise.all([
       client.xlen(keys.journal(partition)),
+      client.hmget(keys.meta(partition), 'jw', 'jt'),
       client.xlen(keys.outbox(partition)),
       client.zcard(due),
       client.zcount(due, '-inf', now),
@@ -63,6 +65,8 @@ export async function readBacklog({
     ]);
     found.journal += journal;
     found.fullestJournal = Math.max(found.fullestJournal, journal);
+    const bytes = Number(added ?? 0) - Number(trimmed ?? 0);
+    found.fullestJournalBytes = Math.max(found.fullestJournalBytes, bytes);
     found.outbox += outbox;
     found.webhooksDue += all;
     found.webhooksOverdue += overdue;
@@ -115,6 +119,11 @@ export function startBacklog({ connection, keys, troubles, figures }: Backends):
       'petrel_journal_fullest',
       'Entries in the fullest journal; changes are refused above petrel_journal_high_water.',
       () => backlog.fullestJournal,
+    ),
+    gauge(
+      'petrel_journal_fullest_bytes',
+      'Bytes of the largest journal; changes are refused above petrel_journal_bytes_max.',
+      () => backlog.fullestJournalBytes,
     ),
     gauge('petrel_outbox_entries', 'Updates that wait to be forwarded to their bots.', () => backlog.outbox),
     gauge(

@@ -17,6 +17,13 @@ import { type Facts, findingsOf, type ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
+const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
+
+/** The share of its bounds that a partition's journal has come to. */
+function fullness({ length, highWater, bytes, bytesMax }: PartitionState): number {
+  return Math.max(highWater > 0 ? length / highWater : 0, bytesMax > 0 ? bytes / bytesMax : 0);
+}
+
 async function factsOf({ client, url }: RedisConnection): Promise<ServerFacts> {
   const info = await client.info();
   const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
@@ -84,7 +91,7 @@ export async function gather(
     servers,
     journal: {
       waiting: state.reduce((sum, { length }) => sum + length, 0),
-      fullest: Math.max(...state.map(({ length, highWater }) => (highWater > 0 ? length / highWater : 0))),
+      fullest: Math.max(...state.map(fullness)),
       flushedAgo: flushed.length > 0 ? nowMs() - Math.max(...flushed) : null,
     },
     quarantined,
@@ -138,13 +145,13 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   );
   say(`rates        ${ratesText(ratesOf(config))}`);
   const waiting = state.reduce((sum, p) => sum + p.length, 0);
-  const fullest = state.reduce((a, b) => (b.length > a.length ? b : a));
+  const fullest = state.reduce((a, b) => (fullness(b) > fullness(a) ? b : a));
   const closed = state.filter((p) => p.run !== connection.at(p.partition)?.runId());
   say(
     `partitions   ${state.length}, ${closed.length === 0 ? 'all open' : `${closed.length} to be opened by the next change`}`,
   );
   say(
-    `journal      ${waiting} entries wait; the fullest partition (${fullest.partition}) has ${fullest.length} of ${fullest.highWater}`,
+    `journal      ${waiting} entries wait; the fullest partition (${fullest.partition}) has ${fullest.length} of ${fullest.highWater}, ${mebibytes(fullest.bytes)} of ${mebibytes(fullest.bytesMax)}`,
   );
   const last = state.reduce<Date | null>(
     (a, p) => (p.flushedAt && (!a || p.flushedAt > a) ? p.flushedAt : a),

@@ -79,6 +79,11 @@ export function tellFigures(
     'Journal entries of a partition above which changes are refused.',
     () => config.JOURNAL_HIGH_WATER,
   );
+  gauge(
+    'petrel_journal_bytes_max',
+    'Bytes of a partition’s journal above which changes are refused.',
+    () => config.JOURNAL_BYTES_MAX,
+  );
   for (const figure of figures) metrics.tell(figure);
 }
 

@@ -12,6 +12,7 @@ import {
   chatOf,
   eventually,
   highWater,
+  bytesMax,
   hotTtlMs,
   messageRows,
   type Node,
@@ -35,7 +36,7 @@ beforeAll(async () => {
   [cluster, postgres] = await Promise.all([freshCluster(), startPostgres()]);
   connection = connectCluster({ seeds: [cluster.url], name: 'test', slots: keys.partitions.slots });
   pool = createPool({ url: await postgres.database('moving_slot'), max: 4, name: 'test' });
-  const recovery = createRecovery({ pool, keys, connection, highWater, runner: () => runner });
+  const recovery = createRecovery({ pool, keys, connection, highWater, bytesMax, runner: () => runner });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(10_000);
   for (const [partition] of keys.partitions.slots.entries())

@@ -9,6 +9,7 @@ import {
   chatOf,
   eventually,
   highWater,
+  bytesMax,
   journalEmpty,
   messageRows,
   type Node,
@@ -73,6 +74,7 @@ describe('recovery', () => {
       run: runId(),
       ver: `${limits.versions_per_incarnation}`,
       hw: `${highWater}`,
+      hwb: `${bytesMax}`,
       post: '0',
     });
     expect(await registered()).toEqual([{ partition: partition(), incarnation: 1, run_id: runId() }]);
@@ -84,7 +86,7 @@ describe('recovery', () => {
     const version = await putMessage(node, chat, 1, 'x');
     await node.connection.client.hset(node.keys.meta(partition()), 'hw', 7);
     await node.recovery.recover(partition(), runId());
-    expect(await meta()).toEqual({ run: runId(), ver: `${version}`, hw: `${highWater}`, post: '0' });
+    expect(await meta()).toEqual({ run: runId(), ver: `${version}`, hw: `${highWater}`, hwb: `${bytesMax}`, post: '0' });
     expect((await registered())[0]?.incarnation).toBe(1);
   });
 
@@ -287,7 +289,7 @@ describe('recovery', () => {
     });
     const before = await meta();
     const at = { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) };
-    const args = { expected: runId(), incarnation: 4, post: 0, high_water: highWater };
+    const args = { expected: runId(), incarnation: 4, post: 0, high_water: highWater, bytes_max: bytesMax };
     expect(await node.runner.call('partition/recover', partition(), at, args)).toEqual({
       status: 'behind',
       highest: 4 * limits.versions_per_incarnation + 5,
@@ -309,6 +311,8 @@ describe('recovery', () => {
         first: null,
         version: limits.versions_per_incarnation,
         highWater,
+        bytes: 0,
+        bytesMax,
         run: runId(),
         incarnation: 1,
         flushedVersion: 0,

@@ -35,7 +35,7 @@ const calls = {
       'partition/recover',
       partition(),
       { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) },
-      { expected, incarnation, post: 0, high_water: 500 },
+      { expected, incarnation, post: 0, high_water: 500, bytes_max: 1_000_000 },
     ),
   heartbeat: (id: string, leaving = false) =>
     node.runner.call(
@@ -57,7 +57,11 @@ const calls = {
     node.runner.call(
       'journal/settle',
       partition(),
-      { journal: node.keys.journal(partition()), entities: [...records, ...states].map(([key]) => key) },
+      {
+        meta: node.keys.meta(partition()),
+        journal: node.keys.journal(partition()),
+        entities: [...records, ...states].map(([key]) => key),
+      },
       {
         after: `${after}-0`,
         hot_ms: hotTtlMs,
@@ -88,6 +92,7 @@ describe('partition/recover', () => {
       run: runId(),
       ver: `${version}`,
       hw: '500',
+      hwb: '1000000',
       post: '0',
     });
   });
@@ -193,6 +198,8 @@ describe('journal/state', () => {
       version: 0,
       run: null,
       high_water: 0,
+      bytes: 0,
+      bytes_max: 0,
     });
     await calls.recover(runId(), 2);
     const first = await putMessage(node, chat, 1, 'x');
@@ -204,6 +211,8 @@ describe('journal/state', () => {
       version,
       run: runId(),
       high_water: 500,
+      bytes: 0,
+      bytes_max: 1_000_000,
     });
   });
 });

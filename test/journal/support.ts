@@ -133,6 +133,7 @@ export async function buildProgram(): Promise<{ folder: string; remove(): void }
 }
 
 export const highWater = 100_000;
+export const bytesMax = 64 * 1024 ** 2;
 export const hotTtlMs = 3_600_000;
 
 /** One node's way to both stores. */
@@ -156,7 +157,7 @@ export async function openNode(
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
   let runner: ScriptRunner;
-  const recovery = createRecovery({ pool, keys, connection, highWater, runner: () => runner, trustSeals });
+  const recovery = createRecovery({ pool, keys, connection, highWater, bytesMax, runner: () => runner, trustSeals });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(5_000);
   const flushers: Flusher[] = [];

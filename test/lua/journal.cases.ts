@@ -33,7 +33,7 @@ const holder = (name: string) => seeds.text(at.lease, name, 3_000);
 const settle: Case = {
   ...{ script: 'journal/settle', what: 'what did not change since may expire', answer: ['ok', 1, 2] },
   keys: {
-    journal: at.journal,
+    ...{ meta: at.meta, journal: at.journal },
     entities: [
       keys.message(direct, 1),
       keys.message(direct, 2),
@@ -63,7 +63,7 @@ const recover = (what: string, more: More, args = {}): Case => ({
     script: 'partition/recover',
     what,
     keys: at,
-    args: { expected: run, incarnation: '96', post: '12', high_water: '100', ...args },
+    args: { expected: run, incarnation: '96', post: '12', high_water: '100', bytes_max: '5000', ...args },
   },
   ...more,
 });
@@ -90,7 +90,7 @@ const unseal = (what: string, more: More, args = {}): Case => ({
     script: 'partition/unseal',
     what,
     keys: at,
-    args: { expected: run, seal: 'sealed text', high_water: '100', ...args },
+    args: { expected: run, seal: 'sealed text', high_water: '100', bytes_max: '5000', ...args },
   },
   ...more,
 });
@@ -185,7 +185,7 @@ export const journalCases: Case[] = [
     keys: at,
     args: {},
     seeds: [open, seeds.stream(at.journal, 2)],
-    answer: ['ok', 2, '1', `${base}`, run, '100'],
+    answer: ['ok', 2, '1', `${base}`, run, '100', '0', '5000'],
     changes: [],
   },
   {
@@ -193,7 +193,7 @@ export const journalCases: Case[] = [
     what: 'one never opened',
     keys: at,
     args: {},
-    answer: ['ok', 0, null, '0', null, '0'],
+    answer: ['ok', 0, null, '0', null, '0', '0', '0'],
     changes: [],
   },
   recover('raises', {
@@ -205,6 +205,7 @@ export const journalCases: Case[] = [
         run,
         ver: `${96 * limits.versions_per_incarnation}`,
         hw: '100',
+        hwb: '5000',
         post: '12',
       }),
   }),

@@ -4,7 +4,19 @@ import { limits } from '../../src/limits.js';
 import { messageKinds, pack, packMessageTail, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
-import { base, bot, direct, group, keys, partitionOf, type Seed, seconds, seeds, user } from './world.js';
+import {
+  base,
+  bot,
+  direct,
+  group,
+  keys,
+  partitionOf,
+  type Seed,
+  seconds,
+  seeds,
+  user,
+  versionIn,
+} from './world.js';
 
 type More = Partial<Case> & Pick<Case, 'answer'>;
 
@@ -71,8 +83,8 @@ const sends: Case[] = [
         [base + 3, 'c'],
       ]);
       const journal = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
-      expect(journal.map(([version, [, name]]) => [version, name])).toEqual(
-        [8, 9, 10].map((id, i) => [`${base + 1 + i}-0`, `msg:${chatText(direct)}:${id}`]),
+      expect(journal.map(([id, [, name]]) => [versionIn(id), name])).toEqual(
+        [8, 9, 10].map((id, i) => [base + 1 + i, `msg:${chatText(direct)}:${id}`]),
       );
       const updates = await client.xrange(keys.queue(bot), '-', '+');
       expect(updates.map(([, fields]) => fields[7])).toEqual(['8', '9', '10']);
@@ -232,8 +244,8 @@ const removals: Case[] = [
       changes: [...moved(direct), ...messagesOf(direct, 5, 6)],
       async after(client) {
         const journal = await client.xrange(keys.journal(partitionOf(direct)), '-', '+');
-        expect(journal.map(([version, fields]) => [version, ...fields])).toEqual(
-          [5, 6].map((id, i) => [`${base + 1 + i}-0`, 'k', `msg:${chatText(direct)}:${id}`, 'i', '']),
+        expect(journal.map(([id, fields]) => [versionIn(id), ...fields])).toEqual(
+          [5, 6].map((id, i) => [base + 1 + i, 'k', `msg:${chatText(direct)}:${id}`, 'i', '']),
         );
         const stored = unpackMessage((await client.getBuffer(keys.message(direct, 6))) as Buffer);
         expect(stored).toMatchObject({ kind: 0, version: base + 2 });
@@ -257,12 +269,12 @@ const removals: Case[] = [
     ],
     async after(client) {
       const journal = await client.xrange(keys.journal(partitionOf(group)), '-', '+');
-      expect(journal.map(([version, [, name, , image]]) => [version, name, image])).toEqual([
-        [`${base + 1}-0`, 'msg:-100777:5', ''],
-        [`${base + 2}-0`, `post:${partitionOf(group)}:42`, ''],
-        [`${base + 3}-0`, 'msg:-100777:6', ''],
-        [`${base + 4}-0`, `post:${partitionOf(group)}:43`, ''],
-        [`${base + 5}-0`, 'pin:-100777', ''],
+      expect(journal.map(([id, [, name, , image]]) => [versionIn(id), name, image])).toEqual([
+        [base + 1, 'msg:-100777:5', ''],
+        [base + 2, `post:${partitionOf(group)}:42`, ''],
+        [base + 3, 'msg:-100777:6', ''],
+        [base + 4, `post:${partitionOf(group)}:43`, ''],
+        [base + 5, 'pin:-100777', ''],
       ]);
       expect(await client.hget(keys.post(posts[1] as number), 'x')).toBe('1');
       expect(await client.exists(acted(0, 9), acted(0, 8), acted(1, 0))).toBe(0);

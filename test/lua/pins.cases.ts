@@ -6,7 +6,7 @@ import { messageKinds, pack, packMessageTail, unpack, unpackMessage } from '../.
 import { type ChatRef, chatText } from '../../src/store/core/keys.js';
 import { directKeys, sharedKeys, withMessage } from '../../src/store/core/script_keys.js';
 import type { Case } from './cases.js';
-import { base, bot, direct, group, keys, partitionOf, type Seed, seeds, user } from './world.js';
+import { base, bot, direct, group, keys, partitionOf, type Seed, seeds, user, versionIn } from './world.js';
 
 const id = 5;
 const profile = pack({ id: user });
@@ -65,7 +65,7 @@ async function expectPin(client: Redis, chat: ChatRef): Promise<void> {
     Buffer,
     Buffer[],
   ][];
-  expect(journal.map(([version]) => String(version))).toEqual([`${base + 1}-0`, `${base + 2}-0`]);
+  expect(journal.map(([id]) => versionIn(id))).toEqual([base + 1, base + 2]);
   const [, entity, , image, , state] = journal[1]?.[1] ?? [];
   expect([String(entity), unpack(image as Buffer), String(state)]).toEqual([
     `pin:${name}`,

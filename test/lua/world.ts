@@ -62,6 +62,8 @@ export const user = 5_000_000_007;
 export const direct = directChat(bot, user);
 export const group = sharedChat(-100_777);
 export const partitionOf = (chat: ChatRef): number => keys.partitions.of(chat.id);
+/** The version in the id of a journal entry. */
+export const versionIn = (id: string | Buffer): number => Number(String(id).split('-')[0]);
 export const seconds = (): number => Math.floor(Date.now() / 1000);
 
 export type Seed = (client: Redis) => Promise<unknown>;
@@ -70,7 +72,7 @@ export const seeds = {
   open:
     (partition: number, fields: Record<string, string | number> = {}): Seed =>
     (client) =>
-      client.hset(keys.meta(partition), { run, ver: base, hw: 100, ...fields }),
+      client.hset(keys.meta(partition), { run, ver: base, hw: 100, hwb: 5_000, ...fields }),
   hash:
     (key: string, fields: Record<string, string | number | Buffer>): Seed =>
     (client) =>

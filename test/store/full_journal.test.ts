@@ -1,5 +1,8 @@
 /** A journal at its high-water mark refuses what grows; deletions and deliveries have a reserve. */
+
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { journalState } from '../../src/journal/state.js';
 import { makeDirect, poll, startCluster, type TestCluster, type TestNode, text } from '../support/store.js';
 
 let cluster: TestCluster;
@@ -33,4 +36,78 @@ test('messages are deleted, unpinned and polled while the journal is full', asyn
   await client.hset(cluster.keys.meta(0), 'hw', Math.floor(length / 2));
   const third = messages.remove(chat, user.sender, first.id + 2);
   await expect(third).rejects.toMatchObject({ kind: 'too_many_requests' });
+  await client.hset(cluster.keys.meta(0), 'hw', 10_000);
+});
+
+const entriesOf = (client: Redis) => client.xrange(cluster.keys.journal(0), '-', '+');
+const sizeOf = (fields: readonly string[]) =>
+  fields.reduce((sum, field, i) => sum + (i % 2 === 1 ? Buffer.byteLength(field, 'latin1') : 0), 0);
+
+/** Bytes of the entries that the journal holds, counted one by one. */
+async function bytesHeld(client: Redis): Promise<number> {
+  const raw = (await client.callBuffer('XRANGE', cluster.keys.journal(0), '-', '+')) as [Buffer, Buffer[]][];
+  return raw.reduce((sum, [, fields]) => sum + sizeOf(fields.map((field) => field.toString('latin1'))), 0);
+}
+const bytesTold = async () => (await journalState(node))[0]?.bytes;
+
+const settle = (after: string) =>
+  node.runner.call(
+    'journal/settle',
+    0,
+    { meta: cluster.keys.meta(0), journal: cluster.keys.journal(0), entities: [] },
+    { after, hot_ms: 3_600_000, records: 0, versions: [] },
+  );
+
+test('a journal at its bound in bytes refuses what grows; deletions have twice as much', async () => {
+  const { bot, chat } = await makeDirect(node);
+  const { messages } = node.store;
+  const { client } = node.connection;
+  const first = await messages.send(chat, bot.sender, text('x'.repeat(4_000)));
+  const bound = await bytesHeld(client);
+  await client.hset(cluster.keys.meta(0), 'hwb', bound);
+  const refused = messages.send(chat, bot.sender, text('no'));
+  await expect(refused).rejects.toMatchObject({ kind: 'too_many_requests', retryAfter: 1 });
+  expect(await bytesHeld(client)).toBe(bound);
+  await messages.remove(chat, bot.sender, first.id);
+  await client.hset(cluster.keys.meta(0), 'hwb', Math.floor((await bytesHeld(client)) / 2));
+  const over = messages.removeMany(chat, bot.sender, [first.id]);
+  await expect(over).rejects.toMatchObject({ kind: 'too_many_requests' });
+  // What is flushed makes room.
+  await settle(`${(await entriesOf(client)).at(-1)?.[0]}`);
+  await messages.send(chat, bot.sender, text('yes'));
+  await client.hset(cluster.keys.meta(0), 'hwb', 64 * 1024 ** 2);
+});
+
+test('the count of bytes never drifts, however often and in whatever order prefixes are settled', async () => {
+  const { user, bot, chat } = await makeDirect(node);
+  const { messages, pins } = node.store;
+  const { client } = node.connection;
+  const meta = cluster.keys.meta(0);
+  for (let round = 0; round < 20; round++) {
+    const sent = await Promise.all(
+      [1, 7, 300, 4_000].map((length) => messages.send(chat, bot.sender, text('y'.repeat(length)))),
+    );
+    await pins.pin(chat, bot.sender, sent[0]?.id as number, false);
+    const edit = { what: 'text', content: { text: `edited ${round}` }, markup: null } as const;
+    await messages.edit(chat, bot.sender, sent[1]?.id as number, edit).catch(() => undefined);
+    await messages.remove(chat, user.sender, sent[2]?.id as number);
+    expect(await bytesTold()).toBe(await bytesHeld(client));
+    const ids = (await entriesOf(client)).map(([id]) => id);
+    const pick = () => ids[Math.floor(Math.random() * ids.length)] as string;
+    // Two flushers on one partition, one of them late.
+    for (const after of [pick(), pick(), ids[0] as string]) {
+      await settle(after);
+      expect(await bytesTold()).toBe(await bytesHeld(client));
+    }
+  }
+  // A count that is wrong for whatever reason is right again once what it counted is settled.
+  await client.hincrby(meta, 'jw', 1_000_000);
+  await client.hset(meta, 'jt', 3);
+  await messages.send(chat, bot.sender, text('after'));
+  await settle((await entriesOf(client)).at(-1)?.[0] as string);
+  expect(await bytesTold()).toBe(await bytesHeld(client));
+  await client.hdel(meta, 'jw', 'jt');
+  await messages.send(chat, bot.sender, text('anew'));
+  await settle((await entriesOf(client)).at(-1)?.[0] as string);
+  expect(await bytesTold()).toBe(await bytesHeld(client));
 });

@@ -40,7 +40,10 @@ export interface Keys {
   readonly partitions: Partitions;
   /** HASH: run, ver, hw, post, post_inc. One a partition, never evicted. */
   meta(partition: number): string;
-  /** STREAM of `version-0`: k entity, i image. Bounded by JOURNAL_HIGH_WATER. */
+  /**
+   * STREAM of `version-bytes`, where bytes is what was journaled before it: k entity, i image, s state. Bounded by
+   * JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
+   */
   journal(partition: number): string;
   /** STREAM of `version-0`: updates for bots of other partitions. Bounded by limits.outbox_length_max. */
   outbox(partition: number): string;

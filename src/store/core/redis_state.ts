@@ -40,7 +40,8 @@ export const redisRecords: readonly RedisRecord[] = [
     kind: 'meta',
     what: 'a partition',
     fields: {
-      ...all('run hw', again('when the partition is opened')),
+      ...all('run hw hwb', again('when the partition is opened')),
+      ...all('jw jt', again('of an empty journal')),
       ...all('ver post_inc', rows('partitions.incarnation')),
       post: rows('post_sequences'),
       seal: lost('proofs that an orderly stop lost nothing'),
