@@ -16,8 +16,8 @@ local function remember(request, answer, record)
   local keyed = is_keyed(request)
   if keyed and record then answer = answer .. '\n' .. record end
   local of_answer = request:find(':req:answer.', 1, true)
-  local ttl = of_answer and LIMITS.answer_request_ttl_ms or LIMITS.request_id_ttl_ms
-  redis.call('SET', request, answer, 'PX', keyed and LIMITS.idempotency_ttl_ms or ttl)
+  local ttl = of_answer and 'LIMITS.answer_request_ttl_ms' or 'LIMITS.request_id_ttl_ms'
+  redis.call('SET', request, answer, 'PX', keyed and 'LIMITS.idempotency_ttl_ms' or ttl)
 end
 
 -- What a request was answered, and the record that stays with it; nil for a new one.

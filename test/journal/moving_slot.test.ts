@@ -9,10 +9,10 @@ import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 import {
+  bytesMax,
   chatOf,
   eventually,
   highWater,
-  bytesMax,
   hotTtlMs,
   messageRows,
   type Node,

@@ -6,10 +6,10 @@ import { journalState } from '../../src/journal/state.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
 import {
+  bytesMax,
   chatOf,
   eventually,
   highWater,
-  bytesMax,
   journalEmpty,
   messageRows,
   type Node,
@@ -86,7 +86,13 @@ describe('recovery', () => {
     const version = await putMessage(node, chat, 1, 'x');
     await node.connection.client.hset(node.keys.meta(partition()), 'hw', 7);
     await node.recovery.recover(partition(), runId());
-    expect(await meta()).toEqual({ run: runId(), ver: `${version}`, hw: `${highWater}`, hwb: `${bytesMax}`, post: '0' });
+    expect(await meta()).toEqual({
+      run: runId(),
+      ver: `${version}`,
+      hw: `${highWater}`,
+      hwb: `${bytesMax}`,
+      post: '0',
+    });
     expect((await registered())[0]?.incarnation).toBe(1);
   });
 

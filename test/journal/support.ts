@@ -157,7 +157,15 @@ export async function openNode(
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
   let runner: ScriptRunner;
-  const recovery = createRecovery({ pool, keys, connection, highWater, bytesMax, runner: () => runner, trustSeals });
+  const recovery = createRecovery({
+    pool,
+    keys,
+    connection,
+    highWater,
+    bytesMax,
+    runner: () => runner,
+    trustSeals,
+  });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(5_000);
   const flushers: Flusher[] = [];

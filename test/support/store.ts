@@ -83,7 +83,14 @@ async function openNode(
   };
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const hints = createHints(redisUrl, 'test', () => undefined);
-  const recovery = createRecovery({ pool, keys, connection, highWater: 10_000, bytesMax: 64 * 1024 ** 2, runner: () => runner });
+  const recovery = createRecovery({
+    pool,
+    keys,
+    connection,
+    highWater: 10_000,
+    bytesMax: 64 * 1024 ** 2,
+    runner: () => runner,
+  });
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
   const store = createStore({
     db,
