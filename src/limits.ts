@@ -71,7 +71,6 @@ export const limits = {
   jwks_refresh_ms: 10 * 60_000,
   jwks_age_ms_max: 24 * 3_600_000,
   writers_per_bot_max: 1_000,
-  transfers_listed_max: 1_000,
   transfer_offer_ms: 7 * 24 * 3_600_000,
   deleted_username_hold_ms: 30 * 24 * 3_600_000,
   audit_events_per_bot_max: 10_000,
@@ -368,6 +367,8 @@ export const limits = {
   backlog_interval_ms: 5_000,
   /** What operators see: how often a process tells of itself, when it counts as silent, and when as gone. */
   ...{ node_tell_ms: 2_000, node_silent_ms: 7_000, node_age_ms_max: 30_000, node_calls_told_max: 40 },
+  /** of nodes whose details are shown: those of some fifty fronts */
+  ...{ nodes_told_bytes_max: 512 * 1024 },
   ...{ nodes_shown_max: 500, operations_look_ms: 1_000, operations_wait_ms_max: 3_000 },
   ...{ bots_ranked_max: 50, bots_looked_at_max: 1_024, dead_updates_counted_max: 100_000 },
 } as const;

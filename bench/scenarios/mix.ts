@@ -115,9 +115,9 @@ export const mix: Scenario = {
           const body = { chat_id: person.id, text };
           const { result } = await ask<{ result: Message }>(target, `${method}/sendMessage`, { body });
           const path = `/api/chats/${pair.bot.id}/messages?limit=1`;
-          const seen = await ask<{ result: Message[] }>(target, path, { token: person.token });
+          const seen = await ask<{ result: { items: Message[] } }>(target, path, { token: person.token });
           expect(
-            seen.result[0]?.message_id === result.message_id && seen.result[0]?.text === text,
+            seen.result.items[0]?.message_id === result.message_id && seen.result.items[0]?.text === text,
             'the newest message of a chat is not the one that was sent',
           );
         },

@@ -8,8 +8,11 @@ export const labels = ['floor', 'service'] as const;
 export const recent = (seconds: number | undefined) => Math.abs(Date.now() / 1000 - (seconds ?? 0)) < 60;
 
 /** The newest messages as the user of the chat sees them, newest first. */
-export const historyOf = (site: Site, { bot, user }: Pair, limit: number): Promise<Message[]> =>
-  call(`${site.front.baseUrl}/api/chats/${bot.id}/messages?limit=${limit}`, { token: user.token });
+export const historyOf = async (site: Site, { bot, user }: Pair, limit: number): Promise<Message[]> => {
+  const path = `/api/chats/${bot.id}/messages?limit=${limit}`;
+  const page = await call<{ items: Message[] }>(`${site.front.baseUrl}${path}`, { token: user.token });
+  return page.items;
+};
 
 /** What of a message does not differ from call to call. */
 export const shapeOf = ({ message_id: _, date: __, edit_date, text: ___, ...rest }: Message) => ({

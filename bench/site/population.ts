@@ -107,14 +107,14 @@ export async function makePosts(
     call(`${front.baseUrl}/api/chats/${channel}/messages`, { token, body: { text } }),
   );
   const posts: Post[] = [];
-  for (let before = 0; posts.length < count; ) {
-    const page = await call<Array<Post & { message_id: number }>>(
-      `${front.baseUrl}/api/chats/${channel}/posts?limit=${limits.page_size_max}${before ? `&before=${before}` : ''}`,
+  for (let cursor: string | undefined = ''; posts.length < count; ) {
+    expect(cursor !== undefined, `the channel shows ${posts.length} of ${count} posts`);
+    const page: { items: Post[]; next_cursor?: string } = await call(
+      `${front.baseUrl}/api/chats/${channel}/posts?limit=${limits.page_size_max}${cursor ? `&cursor=${cursor}` : ''}`,
       { token },
     );
-    expect(page.length > 0, `the channel shows ${posts.length} of ${count} posts`);
-    posts.push(...page.map(({ id, external_id }) => ({ id, external_id })));
-    before = page.at(-1)?.message_id ?? 0;
+    posts.push(...page.items.map(({ id, external_id }) => ({ id, external_id })));
+    cursor = page.next_cursor;
   }
   return { channel, posts: posts.reverse() };
 }

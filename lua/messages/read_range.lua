@@ -9,10 +9,11 @@
 @arg     run      text
 @arg     before   int     exclusive; 0 for the newest
 @arg     limit    int
+@arg     bytes    int     no row is read once those before have so many
 @ok      newest   int     the chat's last message id
 @ok      peer     bytes   profile of the user or the chat
 @ok      first    int     id of the first row; the rows count down from it
-@ok      rows     raw     records; null where Postgres must be asked
+@ok      rows     raw     records, at least one where there are ids; null where Postgres must be asked
 @err     stale_run
 @err     chat_missing
 ]]
@@ -23,7 +24,11 @@ local newest = tonumber(c[1])
 local first = tonumber(before) - 1
 if first < 0 or first > newest then first = newest end
 local rows = {}
+local read = 0
 for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
-  rows[#rows + 1] = redis.call('GET', message_key(id))
+  if read >= tonumber(bytes) then break end
+  local record = redis.call('GET', message_key(id))
+  rows[#rows + 1] = record
+  read = read + (record and #record or 0)
 end
 return ok(newest, c[2], first, rows)

@@ -1,6 +1,6 @@
 /** What people are answered about their own account. */
 import { z } from 'zod';
-import { issuedToken, unixSeconds, user } from './results.js';
+import { issuedToken, pageOf, unixSeconds, user } from './results.js';
 
 export const addPolicies = ['everyone', 'shared_chats', 'nobody'] as const;
 
@@ -16,7 +16,7 @@ export const namedToken = issuedToken
   .extend({ id: z.int().positive(), name: z.string() })
   .meta({ id: 'NamedToken', description: 'A token of a person.' });
 
-export const userTokenList = z.array(
+export const userTokenPage = pageOf(
   z
     .strictObject({
       id: z.int().positive(),

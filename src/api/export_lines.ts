@@ -57,19 +57,34 @@ async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterabl
   }
 }
 
+/** Reads a list to its end, page by page. */
+async function* all<R>(
+  read: (after: number, limit: number) => Promise<readonly R[]>,
+  cursorOf: (row: R) => number,
+  first = 0,
+): AsyncIterable<R> {
+  for (let after = first; ; ) {
+    const rows = await read(after, limits.page_size_max);
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < limits.page_size_max) return;
+    after = cursorOf(last);
+  }
+}
+
+const idOf = ({ id }: { readonly id: number }) => id;
+
 async function* botLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
-  for (const bot of await store.bots.listOf(user.id)) {
+  for await (const bot of all((after, limit) => store.bots.listOf(user.id, after, limit), idOf)) {
     yield { kind: 'bot', bot: await ownBot(store, files, bot, user) };
     for (const [scope, commands] of Object.entries(await store.bots.commands(bot.id)))
       yield { kind: 'commands', bot_id: bot.id, scope, commands };
-    for (let cursor: number | null = null; ; ) {
-      const page = await store.audit.list(bot.id, cursor, limits.page_size_max);
-      for (const event of page.items) yield { kind: 'audit', bot_id: bot.id, event: viewAudit(event) };
-      cursor = page.next;
-      if (cursor === null) break;
-    }
+    const events = (before: number, limit: number) => store.audit.list(bot.id, before, limit);
+    for await (const event of all(events, idOf, limits.id_max))
+      yield { kind: 'audit', bot_id: bot.id, event: viewAudit(event) };
   }
-  for (const offer of await store.bots.transfersOf(user.id))
+  const offers = (after: number, limit: number) => store.bots.transfersOf(user.id, after, limit);
+  for await (const offer of all(offers, ({ bot_id }) => bot_id))
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
@@ -117,7 +132,8 @@ export async function* exportLines(store: Store, files: Files, user: User): Asyn
   yield { kind: 'begin', format, exported_at: nowSeconds() };
   yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at };
   for (const identity of identities) yield { kind: 'identity', ...identity };
-  for (const token of await store.users.tokens(user.id)) yield { kind: 'token', token: viewUserToken(token) };
+  for (const token of await store.users.tokens(user.id, 0, limits.user_tokens_max))
+    yield { kind: 'token', token: viewUserToken(token) };
   for (const { endpoint, created_at: made } of await store.push.subscriptions(user.id))
     yield { kind: 'push_subscription', endpoint, created_at: made };
   yield* botLines(store, files, user);

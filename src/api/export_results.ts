@@ -1,7 +1,7 @@
 /** The lines of an export, as the OpenAPI document shows them. */
 import { z } from 'zod';
-import { userTokenList } from './account_results.js';
-import { auditPage, ownedBotSettings, transferList } from './owner_results.js';
+import { userTokenPage } from './account_results.js';
+import { auditPage, ownedBotSettings, transferPage } from './owner_results.js';
 import { botCommandList, chat, message, unixSeconds, user } from './results.js';
 
 const line = <K extends string, S extends z.ZodRawShape>(kind: K, shape: S) =>
@@ -13,7 +13,7 @@ export const exportLine = z
     line('begin', { format: z.literal(1), exported_at: unixSeconds }).describe('The first line'),
     line('profile', { user, created_at: unixSeconds }),
     line('identity', { issuer: z.string(), subject: z.string() }).describe('Of an identity provider'),
-    line('token', { token: userTokenList.element }).describe('Without its secret'),
+    line('token', { token: userTokenPage.shape.items.element }).describe('Without its secret'),
     line('push_subscription', { endpoint: z.string(), created_at: unixSeconds }).describe(
       'A browser that is notified',
     ),
@@ -23,7 +23,7 @@ export const exportLine = z
       commands: botCommandList,
     }),
     line('audit', { bot_id: z.int().positive(), event: auditPage.shape.items.element }),
-    line('transfer', { transfer: transferList.element }),
+    line('transfer', { transfer: transferPage.shape.items.element }),
     line('notice', { at: unixSeconds, notice: z.looseObject({ kind: z.string() }) }).describe(
       'What the management bot was to tell',
     ),

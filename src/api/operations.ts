@@ -99,7 +99,11 @@ export const overview = z
     findings: z
       .array(z.strictObject({ bad: z.boolean(), what: z.string(), todo: z.string() }))
       .describe('What is not as it should be, as `petrel doctor` has it'),
-    nodes: z.array(node).describe(`At most ${limits.nodes_shown_max}`),
+    nodes: z
+      .array(node)
+      .describe(
+        `At most ${limits.nodes_shown_max}; beyond ${limits.nodes_told_bytes_max / 1024} KiB without details`,
+      ),
     journal: z
       .strictObject({
         waiting: count,
@@ -151,7 +155,7 @@ const rankedBot = z
     dead_letters: count.describe('Kept for a replay now'),
   })
   .meta({ id: 'RankedBot', description: 'A bot with what waits for it and what failed.' });
-export const rankedBots = z.array(rankedBot);
+export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
 /** Without what people wrote: that is for the owner of the bot. */

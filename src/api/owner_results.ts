@@ -24,7 +24,7 @@ export const ownedBotSettings = ownedBot
   })
   .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
 
-export const transferList = z.array(
+export const transferPage = pageOf(
   z
     .strictObject({
       bot_id: z.int().positive(),

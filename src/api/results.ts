@@ -288,6 +288,8 @@ export const pageOf = <T extends z.ZodType>(item: T) =>
     next_cursor: z.string().optional().describe('Absent on the last page'),
   });
 
+export const messagePage = pageOf(message);
+
 export const botCommandList = z.array(
   z
     .strictObject({ command: z.string(), description: z.string() })
@@ -298,7 +300,7 @@ export const ownedBot = z
   .strictObject({ id: z.int().positive(), is_bot: z.literal(true), username: z.string(), name: z.string() })
   .meta({ id: 'OwnedBot', description: 'A bot as its owner sees it.' });
 
-export const ownedBotList = z.array(ownedBot);
+export const ownedBotPage = pageOf(ownedBot);
 
 export const botPage = z
   .strictObject({

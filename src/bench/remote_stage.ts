@@ -116,7 +116,8 @@ function personal(url: string, token: string, bot: number): RemoteScenario[] {
   const newest = `${path}?limit=20`;
   const verify = async () => {
     const sent = await call<Message>(`${url}${path}`, { token, body });
-    const [last] = await call<Message[]>(`${url}${newest}`, { token });
+    const { items } = await call<{ items: Message[] }>(`${url}${newest}`, { token });
+    const [last] = items;
     expect(
       last?.message_id === sent.message_id && last.text === text,
       'the newest message of the chat is another one',

@@ -35,11 +35,12 @@ function inRows(buttons: readonly InlineButton[]): InlineButton[][] {
 
 /** The list of a person's bots, by pages, to choose one for `page`. */
 export async function listScreen(turn: Turn, page: PageKey, number: number): Promise<Screen> {
-  const all = await turn.store.bots.listOf(turn.user.id);
-  if (all.length === 0) return { key: 'list_empty' };
-  const last = Math.ceil(all.length / listed) - 1;
+  const { bots } = turn.store;
+  const count = await bots.countOf(turn.user.id);
+  if (count === 0) return { key: 'list_empty' };
+  const last = Math.ceil(count / listed) - 1;
   const at = Math.min(Math.max(0, Math.trunc(number) || 0), last);
-  const shown = all.slice(at * listed, (at + 1) * listed);
+  const shown = await bots.listOf(turn.user.id, 0, listed, at * listed);
   const chosen = shown.map((bot) => button(`@${bot.username}`, { ask: 'page', page, bot: bot.id }));
   const turns = [
     ...(at > 0 ? [button('«', { ask: 'list', page, number: at - 1 })] : []),
@@ -50,8 +51,8 @@ export async function listScreen(turn: Turn, page: PageKey, number: number): Pro
 
 /** For a command: the page of the one bot that there is, or the list to choose from; of `/mybots` always the list. */
 export async function listOrPage(turn: Turn, page: PageKey): Promise<Reply> {
-  const [only, ...others] = await turn.store.bots.listOf(turn.user.id);
-  if (page === 'm' || only === undefined || others.length > 0)
+  const [only, another] = await turn.store.bots.listOf(turn.user.id, 0, 2);
+  if (page === 'm' || only === undefined || another !== undefined)
     return { screen: await listScreen(turn, page, 0) };
   return openPage(turn, page, only.id);
 }

@@ -40,12 +40,7 @@ export async function roomForBot(
   max: number = limits.bots_per_owner_max,
 ): Promise<void> {
   await lockPerson(sql, owner);
-  const { count } = await one<{ count: number }>(
-    sql,
-    'select count(*) as count from bots where owner_id = $1',
-    [owner],
-  );
-  if (Number(count) >= max) fail('too_many_bots');
+  if ((await countBotsOf(sql, owner)) >= max) fail('too_many_bots');
 }
 
 /** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
@@ -106,8 +101,27 @@ export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
   return sql.query<BotRow>(`select ${botColumns} from bots where id = any($1::bigint[])`, [ids]);
 }
 
-export function loadBotsOf(sql: Sql, owner: number): Promise<BotRow[]> {
-  return sql.query<BotRow>(`select ${botColumns} from bots where owner_id = $1 order by id`, [owner]);
+/** Bots of a person behind an id, in the order of ids; `skip` of them are left out. */
+export function loadBotsOf(
+  sql: Sql,
+  owner: number,
+  after: number,
+  limit: number,
+  skip = 0,
+): Promise<BotRow[]> {
+  return sql.query<BotRow>(
+    `select ${botColumns} from bots where owner_id = $1 and id > $2 order by id limit $3 offset $4`,
+    [owner, after, limit, skip],
+  );
+}
+
+export async function countBotsOf(sql: Sql, owner: number): Promise<number> {
+  const { count } = await one<{ count: number }>(
+    sql,
+    'select count(*) as count from bots where owner_id = $1',
+    [owner],
+  );
+  return Number(count);
 }
 
 /** What is kept of a token for its owner. */

@@ -177,6 +177,23 @@ export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRo
   return row ?? null;
 }
 
+/** Since when a person is in these of their chats, Unix time in seconds. */
+export async function loadJoined(
+  sql: Sql,
+  user: number,
+  chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await sql.query<{ chat_id: number; date: number }>(
+    `select chat_id, extract(epoch from joined_at)::bigint as date from (
+       select m.chat_id, coalesce(m.joined_at, c.created_at) as joined_at
+         from chat_members m join chats c on c.id = m.chat_id where m.member_id = $1 and m.chat_id = any($2)
+       union all
+       select bot_id, created_at from direct_chats where user_id = $1 and bot_id = any($2)) j`,
+    [user, chats.map(({ id }) => id)],
+  );
+  return new Map(rows.map(({ chat_id, date }) => [chat_id, date]));
+}
+
 export async function loadSequence(sql: Sql, chat: number, user: number): Promise<SequenceRow | null> {
   const [row] = await sql.query<SequenceRow>(
     'select last_message_id, version, incarnation from chat_sequences where chat_id = $1 and user_id = $2',
@@ -214,6 +231,24 @@ export function loadMessages(
   return sql.query<MessageRow>(
     'select message_id, version, record from messages where chat_id = $1 and user_id = $2 and message_id = any($3)',
     [chat, user, ids],
+  );
+}
+
+/** Of these messages the newest that have `bytes` together, the last one beyond. */
+export function loadNewestMessages(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+  bytes: number,
+): Promise<MessageRow[]> {
+  return sql.query<MessageRow>(
+    `select message_id, version, record from (
+       select message_id, version, record, octet_length(record) as size,
+              sum(octet_length(record)) over (order by message_id desc) as total
+         from messages where chat_id = $1 and user_id = $2 and message_id = any($3)) m
+      where total is null or total - coalesce(size, 0) < $4`,
+    [chat, user, ids, bytes],
   );
 }
 

@@ -10,13 +10,27 @@ export interface DeadRow {
   readonly record: Buffer;
 }
 
-/** Dead letters of a bot behind an id, oldest first. */
-export function loadDead(sql: Sql, bot: number, after: number, limit: number): Promise<DeadRow[]> {
-  return sql.query<DeadRow>(
-    `select update_id, record from dead_updates
-      where bot_id = $1 and update_id > $2 and record is not null order by update_id limit $3`,
-    [bot, after, limit],
+/** Dead letters of a bot behind an id, oldest first: up to `limit` with up to `bytes`, but at least one; and whether more follow. */
+export async function loadDead(
+  sql: Sql,
+  bot: number,
+  after: number,
+  limit: number,
+  bytes: number,
+): Promise<{ readonly rows: readonly DeadRow[]; readonly more: boolean }> {
+  // One row more than is wanted tells whether more follow.
+  const found = await sql.query<DeadRow & { readonly fits: boolean }>(
+    `select update_id, record, place <= $3 and (place = 1 or total <= $4) as fits from (
+       select update_id, record, octet_length(record) as size, row_number() over read as place,
+              sum(octet_length(record)) over read as total
+         from (select update_id, record from dead_updates
+                where bot_id = $1 and update_id > $2 and record is not null order by update_id limit $3 + 1) d
+       window read as (order by update_id)) d
+      where place <= 2 or total - size <= $4 order by update_id`,
+    [bot, after, limit, bytes],
   );
+  const rows = found.filter(({ fits }) => fits);
+  return { rows, more: rows.length < found.length };
 }
 
 export async function countDead(sql: Sql, bot: number): Promise<number> {

@@ -1,6 +1,5 @@
 /** Statements that hand a bot to another person or end it. */
 import { fail } from '../errors.js';
-import { limits } from '../limits.js';
 import { noteAudit } from './audit.js';
 import { roomForBot, type StoredToken } from './bots.js';
 import { tellPerson } from './notices.js';
@@ -199,13 +198,13 @@ export interface OfferRow {
   readonly expires_at: number;
 }
 
-/** Offers that a person made or got, at most limits.transfers_listed_max, the latest first. */
-export function loadOffers(sql: Sql, user: number): Promise<OfferRow[]> {
+/** Offers that a person made or got, of bots behind an id, in the order of the bots' ids. */
+export function loadOffers(sql: Sql, user: number, after: number, limit: number): Promise<OfferRow[]> {
   return sql.query<OfferRow>(
     `select t.bot_id, b.username as bot_username, t.from_id, t.to_id, extract(epoch from t.expires_at)::bigint as expires_at
        from bot_transfers t join bots b on b.id = t.bot_id and b.owner_id = t.from_id
-      where (t.to_id = $1 or t.from_id = $1) and t.expires_at > now()
-      order by t.created_at desc limit ${limits.transfers_listed_max}`,
-    [user],
+      where (t.to_id = $1 or t.from_id = $1) and t.expires_at > now() and t.bot_id > $2
+      order by t.bot_id limit $3`,
+    [user, after, limit],
   );
 }

@@ -121,12 +121,17 @@ export function replaceUserToken(db: Database, user: number, id: number, lookup:
   });
 }
 
-/** The tokens of a person in the order in which they were made. */
-export function loadUserTokens(sql: Sql, user: number): Promise<UserTokenRow[]> {
+/** Tokens of a person behind an id, in the order in which they were made. */
+export function loadUserTokens(
+  sql: Sql,
+  user: number,
+  after: number,
+  limit: number,
+): Promise<UserTokenRow[]> {
   return sql.query<UserTokenRow>(
     `select id, name, extract(epoch from created_at)::bigint as created_at, last_used_on::text as last_used_on
-       from user_tokens where user_id = $1 order by id`,
-    [user],
+       from user_tokens where user_id = $1 and id > $2 order by id limit $3`,
+    [user, after, limit],
   );
 }
 

@@ -372,7 +372,7 @@ export interface Scripts {
   /** Reads messages of a chat below an id, newest first, as far as they are hot. */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
-    args: { before: number | string; limit: number | string };
+    args: { before: number | string; limit: number | string; bytes: number | string };
     result:
       | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
       | { status: 'stale_run' }

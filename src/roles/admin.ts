@@ -64,17 +64,18 @@ export async function revokeAdmin(backends: Backends, name: string): Promise<voi
 /** Prints the newest `count` entries of the log. Throws a StartError for a count that is no number. */
 export async function listCalls({ store }: Backends, count: number): Promise<void> {
   if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
-  let cursor: number | null = null;
+  let before: number = limits.id_max;
   for (let left = count; left > 0; ) {
-    const { items, next } = await store.admins.calls(cursor, Math.min(left, limits.page_size_max));
+    const items = await store.admins.calls(before, Math.min(left, limits.page_size_max));
     for (const { at, token, action, target, status, address, times } of items)
       say(
         [timeOf(at), token, action, target || '-', status ?? 'end unknown', address || '-', `${times}x`].join(
           '  ',
         ),
       );
-    if (next === null) return;
-    cursor = next;
+    const last = items.at(-1);
+    if (last === undefined) return;
+    before = last.id;
     left -= items.length;
   }
 }

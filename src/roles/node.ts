@@ -22,17 +22,20 @@ async function clockOf(client: RedisConnection['client']): Promise<number> {
 }
 
 /** Another version may tell otherwise; what every version tells is understood. */
-function understood(text: string): NodeTold | NodeCore | null {
+function understood(text: string, wanted: 'whole' | 'core'): NodeTold | NodeCore | null {
   try {
     const told: unknown = JSON.parse(text);
-    const whole = nodeTold.safeParse(told);
-    return whole.success ? whole.data : (nodeCore.safeParse(told).data ?? null);
+    const whole = wanted === 'whole' ? nodeTold.safeParse(told) : null;
+    return whole?.success ? whole.data : (nodeCore.safeParse(told).data ?? null);
   } catch {
     return null;
   }
 }
 
-/** The processes that told of themselves lately, those that ended without a word for up to limits.node_age_ms_max. */
+/**
+ * The processes that told of themselves lately, those that ended without a word for up to limits.node_age_ms_max. Of those beyond
+ * limits.nodes_told_bytes_max there are no details.
+ */
 export async function readNodes({
   connection,
   keys,
@@ -42,13 +45,20 @@ export async function readNodes({
   const [now, all] = await Promise.all([clockOf(client), client.hgetall(keys.nodes())]);
   const seen: SeenNode[] = [];
   const gone: string[] = [];
-  for (const [name, text] of Object.entries(all)) {
+  let bytes = 0;
+  // In one order, so that details are those of the same processes each time.
+  for (const [name, text] of Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1))) {
     const space = text.indexOf(' ');
     const told_ms = Number(text.slice(0, space));
     const silent_ms = Math.max(0, now - told_ms);
-    const told = silent_ms > limits.node_age_ms_max ? null : understood(text.slice(space + 1));
+    const fits = bytes + text.length <= limits.nodes_told_bytes_max;
+    const told =
+      silent_ms > limits.node_age_ms_max ? null : understood(text.slice(space + 1), fits ? 'whole' : 'core');
     if (told === null) gone.push(name);
-    else if (seen.length < limits.nodes_shown_max) seen.push({ ...told, told_ms, silent_ms });
+    else if (seen.length < limits.nodes_shown_max) {
+      seen.push({ ...told, told_ms, silent_ms });
+      if (fits) bytes += text.length;
+    }
   }
   if (gone.length > 0) await client.hdel(keys.nodes(), ...gone);
   return seen;

@@ -42,12 +42,12 @@ export async function show(backends: Backends, name: string): Promise<void> {
   const { store } = backends;
   const id = await botOf(backends, name);
   const everything = { ofOwner: false, updateId: null, delivered: null, status: null };
-  const [webhook, info, dead, counts, { items }] = await Promise.all([
+  const [webhook, info, dead, counts, items] = await Promise.all([
     store.webhooks.find(id),
     store.queues.info(id),
     store.replays.countDead(id),
     store.attempts.counts(id),
-    store.attempts.list(id, everything, null, attemptsShown),
+    store.attempts.list(id, everything, limits.id_max, attemptsShown),
   ]);
   say(`bot          ${id}`);
   if (webhook === null) say('webhook      none: it polls');

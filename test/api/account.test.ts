@@ -6,7 +6,7 @@ import { type ExportLine, exportLine } from '../../src/api/export_results.js';
 import { limits } from '../../src/limits.js';
 import { eventually, openEvents } from '../clients/event_source.js';
 import type { Front } from '../support/role_process.js';
-import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 
 let service: Service;
 let database: pg.Client;
@@ -31,7 +31,7 @@ const unauthorized = refusal(401, 'Unauthorized');
 const say = (by: { readonly token: string }, chat: number, text: string) =>
   resultOf(service.app(by, 'POST', `/api/chats/${chat}/messages`, { text }));
 const textsOf = async (by: TestUser, chat: number): Promise<string[]> =>
-  (await resultOf(service.app(by, 'GET', `/api/chats/${chat}/messages`))).flatMap(
+  (await itemsOf(service.app(by, 'GET', `/api/chats/${chat}/messages`))).flatMap(
     ({ text }: { text?: string }) => text ?? [],
   );
 const end = (by: { readonly token: string }) => service.app(by, 'DELETE', '/api/me', { confirm: true });
@@ -61,7 +61,7 @@ async function furnish(name: string) {
   const { id: channel } = await resultOf(service.app(olga, 'POST', '/api/chats', made));
   await resultOf(service.app(olga, 'PUT', `/api/chats/${channel}/members/${ann.id}`, {}));
   await say(olga, channel, 'a post');
-  const [post] = await resultOf(service.app(ann, 'GET', `/api/chats/${channel}/posts`));
+  const [post] = await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/posts`));
   await resultOf(service.app(ann, 'POST', `/api/posts/${post.id}/reactions`, { emoji: '👍' }));
   await resultOf(service.app(olga, 'POST', `/api/posts/${post.id}/reactions`, { emoji: '👍' }));
   return { ann, olga, own, other, group, channel, post };
@@ -125,7 +125,7 @@ describe('an account that ends', () => {
     const seen = await resultOf(service.app(olga, 'GET', `/api/posts/${post.id}`));
     expect(seen.reactions).toMatchObject([{ emoji: '👍', count: 1 }]);
     expect(JSON.stringify(seen.reactions)).not.toContain(ann.username);
-    expect(await resultOf(service.app(olga, 'GET', '/api/me/transfers'))).toEqual([]);
+    expect(await itemsOf(service.app(olga, 'GET', '/api/me/transfers'))).toEqual([]);
     expect(await service.app(olga, 'GET', `/api/bots/${own.username}`)).toMatchObject(
       refusal(404, 'Not Found: bot not found'),
     );

@@ -3,7 +3,14 @@ import { readdir } from 'node:fs/promises';
 import { Api as GrammyApi, InputFile, InputMediaBuilder } from 'grammy';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mp4, png } from '../support/samples.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let user: TestUser;
@@ -21,7 +28,7 @@ const url = (n: number) => `https://example.org/${n}.jpg`;
 const photos = (count: number) => Array.from({ length: count }, (_, n) => ({ type: 'photo', media: url(n) }));
 const send = (media: unknown, more: object = {}) =>
   service.bot(bot, 'sendMediaGroup', { chat_id: user.id, media, ...more });
-const history = () => resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
+const history = () => itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
 const kept = async () =>
   (await readdir(service.env.FILES_DIR as string, { recursive: true, withFileTypes: true })).filter((entry) =>
     entry.isFile(),

@@ -2,7 +2,14 @@
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { endpoints, methods } from '../../src/api/registry.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 import { endpointRows, methodRows, type Row } from './authorization.cases.js';
 
 let service: Service;
@@ -58,8 +65,8 @@ beforeAll(async () => {
   for (const who of [removedBot, removed])
     await service.app(owner as TestUser, 'DELETE', `${members}/${who?.id}`);
   const sent = await resultOf(service.bot(bot, 'sendMessage', { chat_id: chat.id, text: 'secret' }));
-  const posts = await resultOf(service.app(owner as TestUser, 'GET', `/api/chats/${chat.id}/posts`));
-  const [post] = posts.items ?? posts;
+  const posts = await itemsOf(service.app(owner as TestUser, 'GET', `/api/chats/${chat.id}/posts`));
+  const [post] = posts;
   filled = {
     ...{ chat: chat.id, message: sent.message_id, post: post.external_id },
     ...{ owner: owner?.id ?? 0, stranger: stranger?.id ?? 0, stranger_name: stranger?.username ?? '' },

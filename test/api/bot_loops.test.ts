@@ -3,7 +3,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 const photo = (name: string) => ({ type: 'photo', media: `https://example.com/${name}.png` });
@@ -77,7 +84,7 @@ const said = (text: string) => (update: Update) =>
 
 /** Texts of a chat, oldest first. */
 const texts = async (chat = group): Promise<Array<string | undefined>> =>
-  (await resultOf(service.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`)))
+  (await itemsOf(service.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`)))
     .map(({ text }: Message) => text)
     .reverse();
 

@@ -94,6 +94,12 @@ test('a channel: who may post, and what its bots get', async () => {
   const summary = await ok(reader, 'GET', `/api/chats/${chat}`);
   expect(summary).toMatchObject({ ...about, member_count: 4, last_message: { text: 'zwei' } });
   const members = await ok(owner, 'GET', `/api/chats/${chat}/members`);
+  // Subscribers do not see each other.
+  const forbidden = 'Bad Request: not enough rights';
+  expectEnvelope(await app(reader, 'GET', `/api/chats/${chat}/members`), 400, forbidden);
+  await put(chat, reader, admin('can_post_messages'));
+  expect((await ok(reader, 'GET', `/api/chats/${chat}/members`)).items).toHaveLength(4);
+  await put(chat, reader, { status: 'member' });
   expect(members.items.find((each: Json) => each.user.id === owner.id)).toMatchObject({
     status: 'creator',
     rights: { can_post_messages: true, can_edit_messages: true, can_invite_users: true },

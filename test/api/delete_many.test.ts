@@ -1,7 +1,14 @@
 /** Deleting many messages at once (behaviour §4), over HTTP. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeKeys, sharedChat } from '../../src/store/core/keys.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 
 const keys = makeKeys(64);
@@ -32,7 +39,7 @@ const send = (chat_id: number) => result('sendMessage', { chat_id, text: 'hello'
 /** What the person writes to the bot. */
 const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const shown = async (chat: number, limit: number) =>
-  (await resultOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
+  (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
 const refused = (method: string, params: Params, code: number, text: string) =>
   seen.refused(() => call(method, params), code, text);
 

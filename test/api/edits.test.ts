@@ -1,7 +1,14 @@
 /** Edits over HTTP (interface §4.3.5, §4.3.6, §7, §8; behaviour §7), on two fronts. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let user: TestUser;
@@ -51,7 +58,7 @@ test('interface §8: of 50 edits at once on two fronts one goes through, the oth
       parameters: { retry_after: 1 },
     });
   }
-  const [newest] = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+  const [newest] = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
   expect(newest.text).toBe(done?.body.result.text);
 });
 

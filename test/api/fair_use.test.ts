@@ -4,7 +4,14 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
-import { type Answer, resultOf, type Service, startService, type TestBot } from '../support/service.js';
+import {
+  type Answer,
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+} from '../support/service.js';
 
 // Nothing comes back while a test runs, however slow it is.
 const rates = { RATE_PER_BOT: '8/86400', RATE_PER_OWNER: '12/86400', RATE_PER_CHAT: '5/86400' };
@@ -60,7 +67,7 @@ test('behaviour §14: a bot has so many calls on all nodes together, polls apart
     expect((await service.bot(other, 'getMe', {}, front)).status).toBe(200);
   }
   expect((await service.bot(bot, 'nothing')).status).toBe(404);
-  expect((await resultOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
+  expect((await itemsOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
 });
 
 test('behaviour §14: a bot has as many polls as other calls, and at least ten a second', async () => {
@@ -120,7 +127,7 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   const answers = await many(10, send);
   expect(taken(answers)).toBe(5);
   for (const answer of answers) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
-  const kept = await resultOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
+  const kept = await itemsOf(service.app(ann, 'GET', `/api/chats/${chat_id}/messages`));
   expect(kept.filter(({ text }: { text?: string }) => text)).toHaveLength(5);
   // Looking changes nothing, and people write on: each of them as often as the bots together.
   expect((await service.bot(await service.newBot(ann, 'late'), 'getMe')).status).toBe(200);
@@ -133,7 +140,7 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   expect(taken(own)).toBe(2);
   for (const answer of own) if (answer.status !== 200) expectWait(answer, 86_400 / 5);
   expect(taken(await many(5, write(ben)))).toBe(5);
-  const [last] = await resultOf(service.app(ann, 'GET', path));
+  const [last] = await itemsOf(service.app(ann, 'GET', path));
   for (const [verb, at, body] of [
     ['PATCH', `${path}/${last.message_id}`, { text: 'x' }],
     ['DELETE', `${path}/${last.message_id}`, undefined],
@@ -144,7 +151,7 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   // A mark of what was read changes nothing for others.
   const read = { message_id: last.message_id };
   await resultOf(service.app(ben, 'POST', `/api/chats/${chat_id}/read`, read));
-  const all = await resultOf(service.app(ann, 'GET', path));
+  const all = await itemsOf(service.app(ann, 'GET', path));
   expect(all.filter(({ text }: { text?: string }) => text)).toHaveLength(12);
   // In a chat with a bot too, where /start counts.
   await service.openChat(ben, bots[0] as TestBot);
@@ -189,7 +196,7 @@ test('behaviour §14: a person has so many bots, those that are handed over incl
     400,
     'Bad Request: the new owner has too many bots',
   ]);
-  expect(await resultOf(service.app(owner, 'GET', '/api/me/bots'))).toHaveLength(3);
+  expect(await itemsOf(service.app(owner, 'GET', '/api/me/bots'))).toHaveLength(3);
   expect((await service.bot(given, 'getMe')).status).toBe(200);
 });
 

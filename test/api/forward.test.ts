@@ -3,7 +3,14 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MessageRecord, messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { type ChatRef, directChat, makeKeys, sharedChat } from '../../src/store/core/keys.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 
 const keys = makeKeys(64);
@@ -55,7 +62,7 @@ const send = (chat_id: number, params: Params = {}) =>
 /** What the person writes to the bot. */
 const say = (text: string) => resultOf(service.app(user, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 const shown = async (chat: number, limit: number) =>
-  (await resultOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
+  (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=${limit}`))) as Params[];
 const refused = (method: string, params: Params, code: number, text: string) =>
   seen.refused(() => call(method, params), code, text);
 const ours = (): ChatRef => directChat(bot.id, user.id);

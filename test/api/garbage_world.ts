@@ -4,7 +4,7 @@ import pg from 'pg';
 import { expect, vi } from 'vitest';
 import { openMasters } from '../support/cluster.js';
 import { png } from '../support/samples.js';
-import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { field, post } from '../support/uploads.js';
 import type { Callers, Target } from './garbage_calls.js';
 import type { Hints, Json } from './garbage_values.js';
@@ -52,7 +52,7 @@ async function furnish(service: Service, name: string): Promise<Corner> {
     fileId = sent.photo[0].file_id;
     await call('pinChatMessage', { chat_id, message_id: sent.message_id });
   }
-  const posts = await app('GET', `/api/chats/${channel}/posts`);
+  const { items: posts } = await app('GET', `/api/chats/${channel}/posts`);
   for (const { id } of posts) await app('POST', `/api/posts/${id}/reactions`, { emoji: '❤' });
   await call('setMyCommands', { commands: [{ command: 'a', description: 'b' }] });
   await call('setMyDescription', { description: 'says', language_code: 'ru' });
@@ -134,7 +134,7 @@ export async function openGarbageWorld(service: Service): Promise<GarbageWorld> 
   };
   await givePictures();
   // Each person has but the one yet.
-  const [{ id: tokenId }] = await resultOf(service.app(own.owner, 'GET', '/api/me/tokens'));
+  const [{ id: tokenId }] = await itemsOf(service.app(own.owner, 'GET', '/api/me/tokens'));
   await copiesSettled(service);
   const masters: readonly Redis[] = openMasters(service.redis);
   const newNames: Json[] = Array.from({ length: 300 }, (_, i) => `new_${i}_bot`);

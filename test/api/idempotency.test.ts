@@ -6,6 +6,7 @@ import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import {
   type Answer,
+  itemsOf,
   resultOf,
   type Service,
   startService,
@@ -55,7 +56,7 @@ const of = (method: string, by = bot) => `/bot${by.token}/${method}`;
 const send = (key: string, text: string, front = 0, more = {}) =>
   call(of('sendMessage'), key, JSON.stringify({ chat_id: user.id, text, ...more }), front);
 const texts = async (text: string): Promise<number> => {
-  const all = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+  const all = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
   return all.filter((message: { text: string }) => message.text === text).length;
 };
 

@@ -152,9 +152,9 @@ describe('the default name, everywhere at once', () => {
     await world.service.openChat(user, bot);
     await call(bot, 'sendMessage', { chat_id: user.id, text: 'old' }, 1);
     const path = `/api/chats/${bot.id}/messages`;
-    expect((await app(user, 'GET', path))[0].from.first_name).toBe('named');
+    expect((await app(user, 'GET', path)).items[0].from.first_name).toBe('named');
     await call(bot, 'setMyName', { name: 'Newer' });
-    expect((await app(user, 'GET', path))[0].from.first_name).toBe('Newer');
+    expect((await app(user, 'GET', path)).items[0].from.first_name).toBe('Newer');
     const sent = await call(bot, 'sendMessage', { chat_id: user.id, text: 'new' }, 1);
     expect(sent.from.first_name).toBe('Newer');
     const said = await app(user, 'POST', path, { text: 'hi' });
@@ -187,7 +187,7 @@ describe('the default name, everywhere at once', () => {
     expect((await call(bot, 'sendMessage', { chat_id: group, text: 'second' }, 1)).from.first_name).toBe(
       'Second',
     );
-    const messages = await app(user, 'GET', `/api/chats/${group}/messages`);
+    const { items: messages } = await app(user, 'GET', `/api/chats/${group}/messages`);
     expect(messages.map((m: { from: { first_name: string } }) => m.from.first_name)).toEqual([
       'Second',
       'named',

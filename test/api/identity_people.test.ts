@@ -54,7 +54,7 @@ describe('people read in their language', () => {
     expect([listed.first_name, listed.last_message.from.first_name]).toEqual([name, name]);
     const chat = await app(user, 'GET', `/api/chats/${bot.id}`);
     expect([chat.first_name, chat.last_message.from.first_name]).toEqual([name, name]);
-    const [newest] = await app(user, 'GET', `/api/chats/${bot.id}/messages`);
+    const [newest] = (await app(user, 'GET', `/api/chats/${bot.id}/messages`)).items;
     expect([newest.from.first_name, newest.chat.first_name]).toEqual([name, name]);
     // An open stream follows a change.
     await call(bot, 'setMyName', {
@@ -129,7 +129,7 @@ describe('behaviour §11: texts by language in the hands of the owner', () => {
     const bot = await world.service.newBot(speaking, 'own');
     await app(speaking, 'PATCH', own(bot), { name: { uz: 'Oʻzbekcha' } }, 0);
     const shown = { id: bot.id, is_bot: true, username: bot.username, name: 'Oʻzbekcha' };
-    expect(await app(speaking, 'GET', '/api/me/bots')).toEqual([shown]);
+    expect(await app(speaking, 'GET', '/api/me/bots')).toEqual({ items: [shown] });
     expect(await app(speaking, 'GET', own(bot))).toMatchObject(shown);
   });
 

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mp4, png, wav } from '../support/samples.js';
 import {
   type Answer,
+  itemsOf,
   resultOf,
   type Service,
   startService,
@@ -96,7 +97,7 @@ test('a picture: uploaded, measured, looked up, read back on another node, and s
   expect(await contentOf(file_id)).toEqual(picture);
   const again = await resultOf(service.bot(other, 'sendPhoto', { chat_id: user.id, photo: file_id }, 1));
   expect(again.photo).toEqual(message.photo);
-  const [seen] = await resultOf(service.app(user, 'GET', `/api/chats/${other.id}/messages?limit=1`));
+  const [seen] = await itemsOf(service.app(user, 'GET', `/api/chats/${other.id}/messages?limit=1`));
   expect(seen.photo).toEqual(message.photo);
 });
 
@@ -196,7 +197,7 @@ test('media by URL are a reference: people see the URL, nothing is here to fetch
   ]);
   const { file_id, file_unique_id } = message.photo[0];
   expect(await resultOf(service.bot(bot, 'getFile', { file_id }))).toEqual({ file_id, file_unique_id });
-  const [seen] = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+  const [seen] = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
   expect(seen.photo[0].url).toBe(url);
   const again = await resultOf(service.bot(bot, 'sendPhoto', { chat_id: user.id, photo: file_id }));
   expect(again.photo).toEqual(message.photo);
@@ -205,7 +206,7 @@ test('media by URL are a reference: people see the URL, nothing is here to fetch
 
 test('what is no media is refused, and no message comes of it', async () => {
   const newest = async () =>
-    (await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`)))[0].message_id;
+    (await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`)))[0].message_id;
   const before = await newest();
   const { document } = await upload('sendDocument', 'document', Buffer.from('x'), 'x.txt');
   const base = before + 1;

@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
 import { directChat, makeKeys } from '../../src/store/core/keys.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 import { type Watch, watch } from './refused.js';
 
 const keys = makeKeys(64);
@@ -109,7 +116,7 @@ describe('text', () => {
 
   test('a line break is the same whether it came as LF or as CRLF', async () => {
     const { message_id } = await send({ chat_id: user.id, text: 'one\r\ntwo' });
-    const [shown] = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+    const [shown] = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
     expect(shown).toMatchObject({ message_id, text: 'one\ntwo' });
   });
 

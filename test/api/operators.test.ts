@@ -6,7 +6,14 @@ import { makeKeys } from '../../src/store/core/keys.js';
 import { type Books, keepBooks } from '../delivery/world.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let operator: { readonly token: string };
@@ -41,7 +48,7 @@ const hook = () => {
   return resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
 };
 const letters = async (query = '') => resultOf(admin('GET', `bots/${bot.id}/dead_letters${query}`));
-const ofBot = async () => (await resultOf(admin('GET', `bots?bot=${bot.username}`)))[0];
+const ofBot = async () => (await itemsOf(admin('GET', `bots?bot=${bot.username}`)))[0];
 
 /** Updates that nobody took for a day. */
 async function die(...texts: string[]): Promise<number[]> {
@@ -125,7 +132,7 @@ test('bots are ranked by what waits, fails and died, and found by name or id', a
   await say('two');
   await expect.poll(async () => (await ofBot()).failed, patiently).toBeGreaterThan(0);
   await expect
-    .poll(async () => (await resultOf(admin('GET', 'bots?order=failures')))[0], patiently)
+    .poll(async () => (await itemsOf(admin('GET', 'bots?order=failures')))[0], patiently)
     .toMatchObject({ id: bot.id, username: bot.username, pending: 2, delivered: 0, dead_letters: 0 });
   const shown = await ofBot();
   expect(shown).toMatchObject({
@@ -133,10 +140,10 @@ test('bots are ranked by what waits, fails and died, and found by name or id', a
     failing_since: expect.any(Number),
     last_error: 'Wrong response from the webhook: 500 Internal Server Error',
   });
-  const pending = await resultOf(admin('GET', 'bots?limit=1'));
+  const pending = await itemsOf(admin('GET', 'bots?limit=1'));
   expect(pending).toMatchObject([{ id: bot.id, pending: 2 }]);
-  expect(await resultOf(admin('GET', `bots?bot=${bot.id}`))).toMatchObject([{ id: bot.id }]);
-  expect(await resultOf(admin('GET', `bots?bot=%40${bot.username}`))).toMatchObject([{ id: bot.id }]);
+  expect(await itemsOf(admin('GET', `bots?bot=${bot.id}`))).toMatchObject([{ id: bot.id }]);
+  expect(await itemsOf(admin('GET', `bots?bot=%40${bot.username}`))).toMatchObject([{ id: bot.id }]);
   expect(await admin('GET', 'bots?bot=nobody_has_it')).toMatchObject({ status: 404 });
   expect(await admin('GET', 'bots?order=age')).toMatchObject({
     status: 400,
@@ -154,7 +161,7 @@ test('dead letters are listed without what people wrote, replayed in a range or 
   );
   const first = await letters('?limit=2');
   expect((await letters(`?cursor=${first.next_cursor}`)).items).toEqual(page.items.slice(2));
-  expect(await resultOf(admin('GET', 'bots?order=dead_letters'))).toMatchObject([
+  expect(await itemsOf(admin('GET', 'bots?order=dead_letters'))).toMatchObject([
     { id: bot.id, dead_letters: 3 },
   ]);
   const replay = (body: object) => admin('POST', `bots/${bot.id}/dead_letters/replay`, body);

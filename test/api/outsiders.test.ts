@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type Answer,
+  itemsOf,
   resultOf,
   type Service,
   startService,
@@ -51,7 +52,7 @@ beforeAll(async () => {
       }),
     );
   posted = await resultOf(service.bot(removed, 'sendMessage', { chat_id: channel, text: secret }));
-  const posts = await resultOf(service.app(left, 'GET', `/api/chats/${channel}/posts`));
+  const posts = await itemsOf(service.app(left, 'GET', `/api/chats/${channel}/posts`));
   post = posts[0];
   expect((await resultOf(service.bot(removed, 'getPost', { post_id: post.id }))).text).toBe(secret);
   for (const who of [removed, left])

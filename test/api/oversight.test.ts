@@ -7,7 +7,14 @@ import { makeKeys } from '../../src/store/core/keys.js';
 import { makeCertificate } from '../support/certificates.js';
 import { openAnywhere } from '../support/cluster.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
@@ -103,7 +110,7 @@ describe('a bot that was deleted', () => {
     for (const rest of ['', '/token', '/audit', '/webhook/secret'])
       expect(await own('GET', rest)).toMatchObject(refusal(404, 'Not Found: bot not found'));
     expect(await own('DELETE')).toMatchObject(refusal(404, 'Not Found: bot not found'));
-    expect(await resultOf(service.app(owner, 'GET', '/api/me/bots'))).toEqual([]);
+    expect(await itemsOf(service.app(owner, 'GET', '/api/me/bots'))).toEqual([]);
     for (const [verb, rest] of [
       ['GET', ''],
       ['POST', '/start'],
@@ -113,7 +120,7 @@ describe('a bot that was deleted', () => {
         await service.app(ann, verb, `/api/bots/${bot.username}${rest}`, verb === 'POST' ? {} : undefined),
       ).toMatchObject(refusal(404, 'Not Found: bot not found'));
     const texts = async (by: TestUser, chat: number) =>
-      (await resultOf(service.app(by, 'GET', `/api/chats/${chat}/messages`))).map(
+      (await itemsOf(service.app(by, 'GET', `/api/chats/${chat}/messages`))).map(
         ({ text }: { text?: string }) => text,
       );
     expect(await texts(ann, bot.id)).toEqual(['stays', '/start']);

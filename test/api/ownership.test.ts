@@ -3,7 +3,14 @@ import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/api/registry.js';
 import { keepBooks } from '../delivery/world.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let owner: TestUser;
@@ -25,7 +32,7 @@ const transfer = (by: TestUser, body: unknown, front = 0) =>
   service.app(by, 'POST', path('/transfer'), body, front);
 const hand = () => resultOf(transfer(owner, { username: heir.username, confirm: true }));
 const listed = async (user: TestUser, front = 0) =>
-  (await resultOf(service.app(user, 'GET', '/api/me/bots', undefined, front))).map(
+  (await itemsOf(service.app(user, 'GET', '/api/me/bots', undefined, front))).map(
     ({ id }: { id: number }) => id,
   );
 const audit = async (by: TestUser, query = '') =>

@@ -1,7 +1,14 @@
 /** Lists of people's chats page by page (behaviour §11). */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let owner: TestUser;
@@ -43,7 +50,7 @@ test('members: every one once, in the order of ids, whatever the size of a page'
   });
   expect((await resultOf(get('members?limit=0'))).items).toHaveLength(1);
   for (const [query, what] of [
-    ['cursor=x', '"cursor" must be an integer'],
+    ['cursor=x', '"cursor" must be a cursor of an earlier answer'],
     ['limit=x', '"limit" must be an integer'],
   ]) {
     const refused = await get(`members?${query}`);
@@ -74,7 +81,7 @@ test('messages: newest first, below `before`, 1 to 100 of them and 50 if not sai
     sent.unshift(message_id);
   }
   const ids = async (query: string) =>
-    (await resultOf(get(`messages?${query}`))).map(({ message_id }: { message_id: number }) => message_id);
+    (await itemsOf(get(`messages?${query}`))).map(({ message_id }: { message_id: number }) => message_id);
   expect(await ids('')).toEqual(sent.slice(0, limits.page_size_default));
   expect(await ids(`before=${sent[2]}&limit=3`)).toEqual(sent.slice(3, 6));
   expect(await ids('limit=0')).toEqual(sent.slice(0, 1));

@@ -1,7 +1,14 @@
 /** Pins over HTTP (interface §3, §5.11, §6; behaviour §5), on two fronts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EventSource, openEvents } from '../clients/event_source.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let user: TestUser;
@@ -92,7 +99,7 @@ describe('a direct chat', () => {
       [a, true],
       [b, false],
     ]);
-    const [newest] = await resultOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
+    const [newest] = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`));
     expect(newest.pinned_message).toMatchObject({ message_id: b, text: 'b' });
 
     const after = events.events.length;

@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let redis: Redis;
@@ -244,7 +251,7 @@ test('pages go through all who reacted, and posts of a channel are listed', asyn
   expect(new Set(seen.map(String)).size).toBe(4);
   const only = await resultOf(service.app(ben, 'GET', reactions(post, query('🔥'))));
   expect(only.items).toMatchObject([{ user_id: external.get(ann), emoji: '🔥' }]);
-  const [first] = await resultOf(service.app(ann, 'GET', `/api/chats/${channel}/posts?limit=1`));
+  const [first] = await itemsOf(service.app(ann, 'GET', `/api/chats/${channel}/posts?limit=1`));
   expect(first).toMatchObject({ id: post.id, external_id: post.external_id, chat: { id: channel } });
   expect(first.reactions[0]).toMatchObject({ emoji: '👍', count: 3 });
 });

@@ -1,7 +1,14 @@
 /** Nobody learns who a stranger is by trying ids: a stranger looks like an id that nobody has. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 /** Creates the group and the channels. */
@@ -120,7 +127,7 @@ test('subscribers of a channel do not know each other, but know who manages it',
 
 test('a mention carries neither the language nor the external id', async () => {
   const { message_id } = await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, ...html() }));
-  const [message] = await resultOf(service.app(ben, 'GET', `/api/chats/${group}/messages?limit=1`));
+  const [message] = await itemsOf(service.app(ben, 'GET', `/api/chats/${group}/messages?limit=1`));
   expect(message.message_id).toBe(message_id);
   for (const { user } of message.entities)
     expect(Object.keys(user).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
@@ -159,7 +166,7 @@ test('a post and its reactions tell strangers no language, and nothing of the au
   const { message_id } = await resultOf(
     service.app(ann, 'POST', `/api/chats/${channel}/messages`, { text: 'for all' }),
   );
-  const posts = await resultOf(service.app(sam, 'GET', `/api/chats/${channel}/posts`));
+  const posts = await itemsOf(service.app(sam, 'GET', `/api/chats/${channel}/posts`));
   const post = posts.find((each: { message_id: number }) => each.message_id === message_id);
   expect(Object.keys(post.author).sort()).toEqual(['first_name', 'id', 'is_bot', 'last_name', 'username']);
   const path = `/api/posts/${post.id}/reactions`;

@@ -1,7 +1,14 @@
 /** Transfers that wait for the consent of the recipient (setting TRANSFER_CONSENT, behaviour §14). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let pool: Pool;
@@ -27,7 +34,7 @@ const offer = (to = heir) =>
   resultOf(
     service.app(owner, 'POST', `/api/me/bots/${bot.id}/transfer`, { username: to.username, confirm: true }),
   );
-const offers = (by: TestUser) => resultOf(service.app(by, 'GET', '/api/me/transfers', undefined, 1));
+const offers = (by: TestUser) => itemsOf(service.app(by, 'GET', '/api/me/transfers', undefined, 1));
 const answer = (by: TestUser, what: 'accept' | 'decline', front = 0) =>
   service.app(by, 'POST', `/api/me/transfers/${bot.id}/${what}`, undefined, front);
 const refused = {
@@ -35,7 +42,7 @@ const refused = {
   body: { ok: false, error_code: 404, description: 'Not Found: transfer not found' },
 };
 const bots = async (by: TestUser) =>
-  (await resultOf(service.app(by, 'GET', '/api/me/bots'))).map(({ id }: { id: number }) => id);
+  (await itemsOf(service.app(by, 'GET', '/api/me/bots'))).map(({ id }: { id: number }) => id);
 const unchanged = async () => {
   expect([await bots(owner), await bots(heir)]).toEqual([[bot.id], []]);
   expect((await service.bot(bot, 'getMe')).status).toBe(200);

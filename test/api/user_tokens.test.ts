@@ -4,7 +4,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { eventually } from '../clients/event_source.js';
-import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';
 
 let service: Service;
 let database: pg.Client;
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const path = '/api/me/tokens';
-const list = (user: { readonly token: string }) => resultOf(service.app(user, 'GET', path));
+const list = (user: { readonly token: string }) => itemsOf(service.app(user, 'GET', `${path}?limit=100`));
 const issue = (user: { readonly token: string }, name: string) =>
   resultOf(service.app(user, 'POST', path, { name }));
 

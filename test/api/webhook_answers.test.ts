@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 let service: Service;
@@ -38,7 +45,7 @@ beforeEach(async () => {
 const say = (text: string) => resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text }));
 /** Texts of the chat as its person sees them, oldest first. */
 const chat = async (): Promise<string[]> =>
-  (await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages`)))
+  (await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages`)))
     .map(({ text }: { text: string }) => text)
     .reverse()
     .slice(1);
@@ -120,6 +127,6 @@ test('at most a hundred calls an answer', async () => {
   answer = () => JSON.stringify(Array.from({ length: 103 }, (_, n) => send(`${n}`)));
   await say('go');
   await calm();
-  const page = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+  const page = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
   expect(page[0].text).toBe('99');
 });

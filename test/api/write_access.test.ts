@@ -3,7 +3,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 let service: Service;
 let owner: TestUser;
@@ -40,7 +47,7 @@ const heard = async () => {
   if (last !== undefined) await resultOf(service.bot(bot, 'getUpdates', { offset: last + 1 }));
   return updates;
 };
-const history = (by: TestUser) => resultOf(service.app(by, 'GET', `/api/chats/${bot.id}/messages`));
+const history = (by: TestUser) => itemsOf(service.app(by, 'GET', `/api/chats/${bot.id}/messages`));
 
 describe.each([
   ['owner', (): TestUser[] => [], (): TestUser[] => [friend, other]],

@@ -8,7 +8,14 @@ import { describeRecords } from '../../src/store/core/redis_state.js';
 import { openMasters } from '../support/cluster.js';
 import { petrel, type Ran } from '../support/command.js';
 import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 import { contentOf, elsewhere } from './installation.js';
 
 const folder = temporaryFolder();
@@ -29,7 +36,7 @@ const quiet = async () => {
 };
 
 const history = async (of: Service, chat: number) =>
-  (await resultOf(of.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`))).map(
+  (await itemsOf(of.app(owner, 'GET', `/api/chats/${chat}/messages?limit=100`))).map(
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
 const waitingFor = async (of: Service, each: TestBot) =>

@@ -9,7 +9,14 @@ import { afterAll, expect, test } from 'vitest';
 import { freshCluster, openMasters } from '../support/cluster.js';
 import { petrel } from '../support/command.js';
 import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 import { contentOf, elsewhere } from './installation.js';
 
 const folder = temporaryFolder();
@@ -83,7 +90,7 @@ interface Filled {
 }
 
 const history = async (of: Service, { owner, group }: Filled): Promise<string[]> =>
-  (await resultOf(of.app(owner, 'GET', `/api/chats/${group}/messages?limit=100`))).map(
+  (await itemsOf(of.app(owner, 'GET', `/api/chats/${group}/messages?limit=100`))).map(
     ({ message_id, text }: { message_id: number; text?: string }) => `${message_id} ${text}`,
   );
 

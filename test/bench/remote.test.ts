@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { remoteNames } from '../../src/bench/remote_stage.js';
 import { readResults } from '../../src/bench/results.js';
-import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { itemsOf, type Service, startService, type TestUser } from '../support/service.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 let service: Service;
@@ -55,7 +55,7 @@ test('loads each call at its rate with a bot of its own, reports it, and deletes
   expect(page).toContain('Latency by percentile');
   expect(page + ended.output + ended.complaint).not.toContain(user.token);
   expect(page).not.toMatch(/(src|href)=|url\(|https?:\/\/(?!www\.w3\.org)/);
-  const left = await resultOf(service.app(user, 'GET', '/api/me/bots'));
+  const left = await itemsOf(service.app(user, 'GET', '/api/me/bots'));
   expect(left).toEqual([]);
 }, 300_000);
 

@@ -88,7 +88,7 @@ async function commands({ made, other, bot, group, user, app, say, answered, hea
   await say(group, 'say nothing of /say this');
   const last = await say(group, '/say last');
   expect(await answered(group, last.message_id)).toMatchObject({ text: 'last' });
-  const since = await app('GET', `/api/chats/${group}/messages?limit=20`);
+  const { items: since } = await app('GET', `/api/chats/${group}/messages?limit=20`);
   const own = since.filter((m: Json) => m.message_id > foreign.message_id && m.from.id === made.id);
   expect(own.map(({ text }: Json) => text)).toEqual(['last']);
 }

@@ -4,7 +4,7 @@ import { Agent, request as nodeRequest } from 'node:http';
 import { promisify } from 'node:util';
 import { FormData, Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 const run = promisify(execFile);
 const text = 'grüße & <b>=100%</b> + 👋\n"x"';
@@ -42,9 +42,7 @@ const sent = () => ({
 
 /** The newest message of the chat, as the person sees it over the other front. */
 async function newest() {
-  const list = await resultOf(
-    service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`, undefined, 1),
-  );
+  const list = await itemsOf(service.app(user, 'GET', `/api/chats/${bot.id}/messages?limit=1`, undefined, 1));
   return list[0];
 }
 

@@ -1,7 +1,7 @@
 /** What a person does with a bot, and what the bot must have done, whichever library the bot is written with. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { eventually, openEvents } from './event_source.js';
 
 /** Sends over alternating fronts and waits for each echo; then every message stands once and in order. */
@@ -27,7 +27,7 @@ export async function expectEcho(
   const burst = Array.from({ length: 30 }, (_, i) => `burst ${i}`);
   for (const [i, text] of burst.entries()) await resultOf(service.app(user, 'POST', path, { text }, i % 2));
   const texts = async () =>
-    (await resultOf(service.app(user, 'GET', `${path}?limit=100`, undefined, 1)))
+    (await itemsOf(service.app(user, 'GET', `${path}?limit=100`, undefined, 1)))
       .reverse()
       .map((message: { text: string }) => message.text);
   await eventually(async () => expect((await texts()).at(-1)).toBe('echo: burst 29'));
@@ -99,7 +99,7 @@ export async function expectCommands(
   other: TestBot,
 ): Promise<void> {
   const newest = async (chat: number, after: number) =>
-    (await resultOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=20`, undefined, 1)))
+    (await itemsOf(service.app(user, 'GET', `/api/chats/${chat}/messages?limit=20`, undefined, 1)))
       .filter(
         ({ message_id, from }: { message_id: number; from: { id: number } }) =>
           message_id > after && from.id === bot.id,

@@ -56,7 +56,7 @@ export async function openPlace(
   const rights = { can_post_messages: true, can_edit_messages: true, can_delete_messages: true };
   await app('PUT', `/api/chats/${channel}/members/${made.id}`, { status: 'administrator', rights });
   const bot = await library.start(made, root, picture);
-  const newest = (chat: number) => app('GET', `/api/chats/${chat}/messages?limit=50`);
+  const newest = async (chat: number) => (await app('GET', `/api/chats/${chat}/messages?limit=50`)).items;
   return {
     ...{ service, user, friend, made, other, bot, group, channel, picture, app },
     say: (chat, text) => app('POST', `/api/chats/${chat}/messages`, { text }),

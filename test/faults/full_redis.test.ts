@@ -4,7 +4,14 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type Books, keepBooks } from '../delivery/world.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import {
+  itemsOf,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
 
 const partitions = 8;
 const keys = makeKeys(partitions);
@@ -111,9 +118,7 @@ test('a full Redis answers polls, confirms, deletes and unpins', async () => {
   const message_ids = [more.message_id];
   expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
   expect(await resultOf(service.bot(bot, 'deleteMessages', { chat_id: ann.id, message_ids }))).toBe(true);
-  const { items } = await resultOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`)).then((result) =>
-    Array.isArray(result) ? { items: result } : result,
-  );
+  const items = await itemsOf(service.app(ann, 'GET', `/api/chats/${bot.id}/messages`));
   const ids = items.map(({ message_id }: { message_id: number }) => message_id);
   expect(ids).not.toContain(sent);
   expect(ids).not.toContain(more.message_id);

@@ -13,7 +13,7 @@ import { petrel } from '../support/command.js';
 import { nothingWrong } from '../support/ledger.js';
 import { temporaryFolder } from '../support/servers.js';
 import {
-  type Answer,
+  itemsOf,
   resultOf,
   type Service,
   startService,
@@ -229,11 +229,6 @@ const send = async (bot: TestBot, user: TestUser, text: string): Promise<number>
   (await resultOf(service.bot(bot, 'sendMessage', { chat_id: user.id, text }))).message_id;
 
 /** A list, or the first page of one. */
-async function listOf(answer: Promise<Answer>) {
-  const found = await resultOf(answer);
-  return Array.isArray(found) ? found : found.items;
-}
-
 /** Everything that is in Postgres leaves Redis, as at the end of the hot time. */
 async function endHotTime(): Promise<void> {
   for (const master of openMasters(service.redis)) {
@@ -281,7 +276,7 @@ async function goBackUnderLoad(): Promise<void> {
     const { message_id } = await resultOf(
       service.app(owner, 'POST', `/api/chats/${channel}/messages`, { text }),
     );
-    const posts = await listOf(service.app(owner, 'GET', `/api/chats/${channel}/posts`));
+    const posts = await itemsOf(service.app(owner, 'GET', `/api/chats/${channel}/posts`));
     return posts.find((each: { message_id: number }) => each.message_id === message_id).id as number;
   };
   const react = (verb: string, id: number, emoji: string) =>
@@ -342,7 +337,7 @@ async function goBackUnderLoad(): Promise<void> {
   await endHotTime();
   const sent = await send(last, person, 'after');
   expect(sent).toBeGreaterThan(late[1] as number);
-  const kept = await listOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+  const kept = await itemsOf(service.app(person, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
   expect(kept.map(({ text }: { text: string }) => text)).toEqual(['after', 'is kept', 'stays', '/start']);
   const shown = async (id: number) => {
     const { reactions } = await resultOf(service.app(person, 'GET', `/api/posts/${id}`));

@@ -178,13 +178,13 @@ export async function createWorld(service: Service): Promise<World> {
 
   async function pages(user: TestUser, chatId: number): Promise<Seen[]> {
     const all: Seen[] = [];
-    for (let before = 0; ; ) {
-      const query = `limit=100${before > 0 ? `&before=${before}` : ''}`;
-      const page = await resultOf(service.app(user, 'GET', `/api/chats/${chatId}/messages?${query}`));
-      for (const { message_id, text } of page)
+    for (let cursor = ''; ; ) {
+      const path = `/api/chats/${chatId}/messages?limit=100${cursor}`;
+      const { items, next_cursor } = await resultOf(service.app(user, 'GET', path));
+      for (const { message_id, text } of items)
         if (text !== '/start') all.push({ messageId: message_id, text });
-      if (page.length < 100) return all;
-      before = page.at(-1).message_id;
+      if (next_cursor === undefined) return all;
+      cursor = `&cursor=${next_cursor}`;
     }
   }
 

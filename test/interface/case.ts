@@ -214,8 +214,8 @@ export function createCase(world: World, people: People): Case {
 
   const result: Case['result'] = (bot, method, params) => resultOf(call(bot, method, params));
   const appResult: Case['appResult'] = (person, verb, path, body) => resultOf(app(person, verb, path, body));
-  const history: Case['history'] = (person, chat) =>
-    appResult(person, 'GET', `/api/chats/${chat}/messages?limit=100`);
+  const history: Case['history'] = async (person, chat) =>
+    (await appResult(person, 'GET', `/api/chats/${chat}/messages?limit=100`)).items;
 
   async function bot(): Promise<Bot> {
     const made = await makeBot(world, owner);

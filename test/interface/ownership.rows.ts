@@ -23,7 +23,7 @@ async function handed(c: Case): Promise<Handed> {
 const transfer = (c: Case, by: Person, { bot, heir }: Handed, confirm: unknown = true) =>
   c.app(by, 'POST', path(bot, '/transfer'), { username: heir.username, confirm });
 const listed = async (c: Case, by: Person) =>
-  (await c.appResult(by, 'GET', '/api/me/bots')).map(({ id }: { id: number }) => id);
+  (await c.appResult(by, 'GET', '/api/me/bots')).items.map(({ id }: { id: number }) => id);
 
 async function stays(c: Case, { bot, heir }: Handed): Promise<void> {
   expect((await c.get(bot, 'getMe')).body).toEqual(ok({ ...botUser(bot), ...abilities }));

@@ -55,7 +55,7 @@ export const messageCases: Case[] = [
       script: 'messages/read_range',
       what: 'rows with a hole',
       keys: rangeKeys,
-      args: { before: '0', limit: '2' },
+      args: { before: '0', limit: '2', bytes: '1000' },
     },
     ...{
       seeds: [
@@ -103,9 +103,22 @@ export const messageCases: Case[] = [
   },
   {
     script: 'messages/read_range',
+    what: 'no more rows than have so many bytes, the last one beyond',
+    keys: rangeKeys,
+    args: { before: '0', limit: '3', bytes: '3' },
+    seeds: [
+      seeds.open(partitionOf(direct)),
+      seeds.chat(direct),
+      seeds.text(keys.message(direct, 7), 'of 7'),
+      seeds.text(keys.message(direct, 6), 'of 6'),
+    ],
+    answer: ['ok', 7, expect.anything(), 7, [Buffer.from('of 7')]],
+  },
+  {
+    script: 'messages/read_range',
     what: 'a cold chat',
     keys: rangeKeys,
-    args: { before: '0', limit: '2' },
+    args: { before: '0', limit: '2', bytes: '1000' },
     seeds: [seeds.open(partitionOf(direct))],
     answer: ['chat_missing'],
   },
@@ -113,7 +126,7 @@ export const messageCases: Case[] = [
     script: 'messages/read_range',
     what: 'another run',
     keys: rangeKeys,
-    args: { run: 'other', before: '0', limit: '2' },
+    args: { run: 'other', before: '0', limit: '2', bytes: '1000' },
     seeds: [seeds.open(partitionOf(direct)), seeds.chat(direct)],
     answer: ['stale_run'],
   },

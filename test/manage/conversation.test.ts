@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TextKey } from '../../src/manage/texts/en.js';
 import { fill, texts, type Values } from '../../src/manage/texts.js';
 import { findSecrets } from '../faults/secrets.js';
-import { resultOf, type Service, startService } from '../support/service.js';
+import { itemsOf, resultOf, type Service, startService } from '../support/service.js';
 import { labels, newTalker, type Talker, tokenIn } from './talker.js';
 
 let service: Service;
@@ -150,7 +150,7 @@ test.each(['ru', 'hy'] as const)(
     expect(stale).toEqual({ alert: said('not_yours'), shown: [], last: undefined });
 
     expect((await owner.say('/mybots')).text).toBe(said('list_empty'));
-    expect(await resultOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
+    expect(await itemsOf(service.app(owner.user, 'GET', '/api/me/bots'))).toEqual([]);
     const notice = said('notice_transferred_to_you', { from: `@${owner.user.username}`, username });
     await heir.events.heard(({ event, data }) => event === 'message' && data.text === notice);
     expect(labels(await heir.say('/mybots'))).toEqual([`@${username}`]);

@@ -56,7 +56,7 @@ test('a bot is made and gets one new token once', { timeout: 30_000 }, async () 
   await handleInPieces(await said(ann, username));
   const created = fill(t.created, { name: 'Pieces', username, token: t.token_hidden });
   expect(await texted()).toEqual([t.ask_new_name, fill(t.ask_new_username, { name: 'Pieces' }), created]);
-  const [bot, ...others] = await node.store.bots.listOf(ann.id);
+  const [bot, ...others] = await node.store.bots.listOf(ann.id, 0, 100);
   if (bot === undefined) throw new Error('no bot was made');
   expect(others).toEqual([]);
   // What was answered before is not taken for something new.
@@ -89,13 +89,13 @@ test('a bot changes hands and ends once', { timeout: 30_000 }, async () => {
   expect(consequences.text).toBe(fill(t.transfer_ask, { username, recipient: bob.username }));
   await handleInPieces(await pressed(ann, consequences.id, consequences.data[0] ?? ''));
   expect(last(await written(ann)).text).toBe(fill(t.transferred, { username, recipient: bob.username }));
-  expect(await node.store.bots.listOf(ann.id)).toEqual([]);
-  expect((await node.store.bots.listOf(bob.id)).map(({ id }) => id)).toEqual([bot.id]);
+  expect(await node.store.bots.listOf(ann.id, 0, 100)).toEqual([]);
+  expect((await node.store.bots.listOf(bob.id, 0, 100)).map(({ id }) => id)).toEqual([bot.id]);
 
   await world.manager.handle(await said(bob, '/deletebot'));
   const doubt = last(await written(bob));
   await handleInPieces(await pressed(bob, doubt.id, doubt.data[0] ?? ''));
-  expect(await node.store.bots.listOf(bob.id)).toEqual([]);
+  expect(await node.store.bots.listOf(bob.id, 0, 100)).toEqual([]);
   expect(last(await written(bob)).text).toMatch(/has been deleted/);
   expect(await node.db.query('select 1 from notices where user_id = $1', [bob.id])).toHaveLength(1);
   expect(world.errors).toEqual([]);

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { findTokens } from '../../src/rules/token.js';
 import { type EventSource, openEvents, type ServerEvent } from '../clients/event_source.js';
-import { resultOf, type Service, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
 
 export interface Shown {
   readonly message_id: number;
@@ -106,7 +106,7 @@ async function talkerOf(service: Service, user: TestUser): Promise<Talker> {
       return { alert: answer.data.text, shown, last: shown.at(-1) as Shown };
     },
     async history() {
-      return resultOf(service.app(user, 'GET', path));
+      return itemsOf(service.app(user, 'GET', path));
     },
     close: () => events.cut(),
   };

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as secureConnect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Balancer, findProgram, proxyKinds, startProxy } from '../support/proxies.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 const here = proxyKinds.filter((kind) => findProgram(kind) !== undefined);
 const burst = 12;
@@ -204,7 +204,7 @@ describe.each(here)('%s', (kind) => {
       // One answer: that of the outer request, or a refusal by the proxy.
       expect([name, answer.match(/HTTP\/1\.1 (200|400)/g)?.length]).toEqual([name, 1]);
     }
-    const history = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
+    const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     expect(history.map(({ text }: { text: string }) => text)).not.toContain('hidden');
   });
 
@@ -307,7 +307,7 @@ describe.each(here)('%s', (kind) => {
       expect([told.status, JSON.parse(told.text).ok]).toEqual([413, false]);
     };
     await Promise.all([...Array.from({ length: 8 }, (_, i) => lane(i)), broken(), tooLarge(), broken()]);
-    const history = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
+    const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100`));
     const texts = history.map(({ text }: { text: string }) => text.slice(0, 8));
     expect(texts.filter((text: string) => /broken|yyy/.test(text))).toEqual([]);
     expect(new Set(texts.filter((text: string) => text.startsWith(kind))).size).toBeGreaterThan(0);
@@ -327,7 +327,7 @@ describe.each(here)('%s', (kind) => {
     // Only a client that asks for two things one after the other, without any tricks, gets two answers.
     const plain = await exchange(proxy, inner.replace('smuggled', 'asked').repeat(1));
     expect(plain.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
-    const history = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
+    const history = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=20`));
     const texts: string[] = history.map(({ text }: { text: string }) => text);
     expect(texts).toContain('asked');
     // The first attack is the one form that the standard lets a balancer mend: then the inner request is one of its own.

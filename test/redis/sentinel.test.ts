@@ -9,6 +9,7 @@ import { startReceiver } from '../support/receivers.js';
 import { type FreshSentinels, freshSentinels } from '../support/sentinels.js';
 import {
   type Answer,
+  itemsOf,
   resultOf,
   type Service,
   startService,
@@ -98,7 +99,7 @@ test('a master is killed under traffic: what the replica had is kept, and no id 
   await traffic;
   expect([...refusals].filter((status) => status !== 503)).toEqual([]);
   expect(new Set(idsOf.flat()).size).toBe(idsOf.flat().length);
-  const history = await resultOf(
+  const history = await itemsOf(
     service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100&before=21`),
   );
   expect(history.map(({ text }: { text: string }) => text)).toContain('before');

@@ -198,7 +198,7 @@ test('durations are rounded, and an attempt that Postgres refuses is counted and
   ]);
   expect([recorder.waiting(), recorder.refused()]).toEqual([0, 1]);
   const rows = async ({ id }: { id: number }) =>
-    (await node.store.attempts.list(id, all, null, 100)).items
+    (await node.store.attempts.list(id, all, limits.id_max, 100))
       .map(({ update_id, latency_ms }) => [...[update_id, latency_ms]])
       .sort(([a = 0], [b = 0]) => a - b);
   expect(await rows(bot)).toEqual([[1, 2]]);

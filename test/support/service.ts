@@ -108,6 +108,11 @@ export async function resultOf(answer: Answer | Promise<Answer>): Promise<any> {
   return body.result;
 }
 
+/** The items of a page, on the same terms. */
+// biome-ignore lint/suspicious/noExplicitAny: see Answer
+export const itemsOf = async (answer: Answer | Promise<Answer>): Promise<any> =>
+  (await resultOf(answer)).items;
+
 /** A private Redis of the kind that PETREL_TEST_REDIS names: `cluster`, `sentinel`, or one server. */
 function freshTopology(): Promise<FreshRedis> {
   const kind = process.env.PETREL_TEST_REDIS;

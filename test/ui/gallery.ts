@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { makeCertificate } from '../support/certificates.js';
 import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 
 export interface Gallery {
   readonly alice: TestUser;
@@ -153,7 +153,7 @@ async function fillDirect(service: Service, { alice, guide, group }: Gallery): P
       protect_content: true,
     }),
   );
-  const his = await resultOf(service.app(alice, 'GET', `/api/chats/${group}/messages?limit=100`));
+  const his = await itemsOf(service.app(alice, 'GET', `/api/chats/${group}/messages?limit=100`));
   const told = his.find(({ text }: { text?: string }) => text?.startsWith('I bring'));
   const to = `/api/chats/${guide.id}/forward`;
   await resultOf(service.app(alice, 'POST', to, { from_chat_id: group, message_ids: [told.message_id] }));
@@ -205,7 +205,7 @@ async function fillShared(service: Service, { alice, bob, guide, group, channel 
     { photo: { bytes: await picture(215), name: 'snow.jpg' } },
   );
   await in_(alice, channel, 'Перевал закрыт до среды. Լեռնանցքը փակ է մինչև չորեքշաբթի։', {});
-  const posts: Array<{ id: number }> = await resultOf(
+  const posts: Array<{ id: number }> = await itemsOf(
     service.app(alice, 'GET', `/api/chats/${channel}/posts`),
   );
   const react = (who: TestUser, post: number | undefined, emoji: string) =>

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { shownMessages, startWorld, type World } from './world.js';
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -170,7 +170,7 @@ test('what is written without a connection goes out by itself when there is one,
   world.wire.restore();
   await expect.poll(() => list.getByText('No connection').count(), { timeout: 30_000 }).toBe(0);
   await expect.poll(() => list.getByText('Sending').count(), { timeout: 30_000 }).toBe(0);
-  const kept = await resultOf(world.service.app(alice, 'GET', `/api/chats/${bot.id}/messages`));
+  const kept = await itemsOf(world.service.app(alice, 'GET', `/api/chats/${bot.id}/messages`));
   const mine = kept.flatMap(({ text }: { text?: string }) => (text?.startsWith('adrift') ? [text] : []));
   expect(mine.reverse()).toEqual(['adrift one', 'adrift two']);
   expect(world.faults()).toEqual([]);

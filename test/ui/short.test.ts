@@ -9,7 +9,7 @@ import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
 import { createFront } from '../support/role_process.js';
-import { resultOf, type TestBot, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type TestBot, type TestUser } from '../support/service.js';
 import { startHook, startWorld, type World } from './world.js';
 
 // A machine that does other work draws slowly.
@@ -156,7 +156,7 @@ test('a message is forwarded to another chat, where it says whose it was, and a 
   const bubble = b.locator('article', { hasText: 'Salt the soup' });
   await bubble.getByText('Forwarded from bob').waitFor();
   expect(await bubble.getAttribute('aria-label')).toBe('alice');
-  const [copy] = await resultOf(service.app(bob, 'GET', `/api/chats/${to}/messages`));
+  const [copy] = await itemsOf(service.app(bob, 'GET', `/api/chats/${to}/messages`));
   expect(copy.forward_origin).toMatchObject({ type: 'user', sender_user: { id: bob.id } });
   await resultOf(
     service.bot(made, 'sendMessage', { chat_id: from, text: 'Kept here', protect_content: true }),

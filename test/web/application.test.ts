@@ -216,7 +216,7 @@ test('a username leads to a bot, a person or a public chat', async () => {
 test('one stream shows the reactions of many posts, and who reacted has a name', async () => {
   const { id } = await me(alice, 'POST', '/api/chats', { type: 'channel', title: 'Wall' });
   for (const text of ['a', 'b']) await me(alice, 'POST', `/api/chats/${id}/messages`, { text });
-  const posts: Array<{ id: number }> = await me(alice, 'GET', `/api/chats/${id}/posts`);
+  const { items: posts }: { items: Array<{ id: number }> } = await me(alice, 'GET', `/api/chats/${id}/posts`);
   const names = posts.map((post) => post.id).join(',');
   const url = service.fronts[1]?.url ?? '';
   const events = await openEvents(url, alice.token, { path: `/api/stream/posts?posts=${names}` });

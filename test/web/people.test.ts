@@ -40,7 +40,7 @@ describe('people forward what they read', () => {
       }),
     );
     const last = async (n: number) =>
-      (await me(alice, 'GET', `/api/chats/${to}/messages?limit=${n}`)).toReversed();
+      (await me(alice, 'GET', `/api/chats/${to}/messages?limit=${n}`)).items.toReversed();
     const ids = await resultOf(forward(alice, to, from, [his.message_id, 999_999, hers.message_id], 1));
     const [first, second] = await last(2);
     expect(ids).toEqual([{ message_id: first.message_id }, { message_id: second.message_id }]);
@@ -87,7 +87,7 @@ describe('people forward what they read', () => {
     ] as const;
     for (const [who, to, from, ids, why] of refusals)
       expect((await forward(who, to, from, ids)).body.description, why).toContain(why);
-    expect(await me(alice, 'GET', `/api/chats/${channel}/messages`)).toEqual([]);
+    expect(await me(alice, 'GET', `/api/chats/${channel}/messages`)).toEqual({ items: [] });
     // Sent again under its key, it is there once.
     const repeated = () =>
       request(`${service.fronts[0].url}/api/chats/${channel}/forward`, {
@@ -100,12 +100,12 @@ describe('people forward what they read', () => {
         body: JSON.stringify({ from_chat_id: group, message_ids: [open.message_id] }),
       }).then(({ body }) => body.json());
     expect(await repeated()).toEqual(await repeated());
-    expect(await me(alice, 'GET', `/api/chats/${channel}/messages`)).toHaveLength(1);
+    expect((await me(alice, 'GET', `/api/chats/${channel}/messages`)).items).toHaveLength(1);
   });
 
   test('without the place of a token, which its owner is shown by the management bot alone', async () => {
     const manager = await me(alice, 'GET', '/api/bots/petrelbot');
-    const newest = async () => (await me(alice, 'GET', `/api/chats/${manager.id}/messages?limit=1`))[0];
+    const newest = async () => (await me(alice, 'GET', `/api/chats/${manager.id}/messages?limit=1`)).items[0];
     const answered = async ({ message_id }: { message_id: number }) => {
       await expect
         .poll(async () => (await newest()).message_id, { timeout: 15_000 })
@@ -119,14 +119,18 @@ describe('people forward what they read', () => {
     const username = 'forwarded_token_bot';
     for (const text of ['/newbot', 'Careless']) await ask(text);
     const answer = await ask(username);
-    const own: Array<{ id: number; username: string }> = await me(alice, 'GET', '/api/me/bots');
+    const { items: own }: { items: Array<{ id: number; username: string }> } = await me(
+      alice,
+      'GET',
+      '/api/me/bots',
+    );
     const made = own.find((one) => one.username === username)?.id;
     const { token } = await me(alice, 'GET', `/api/me/bots/${made}/token`);
     expect(answer.text).toContain(token);
     const group = await service.newGroup(alice, 'Careless', [bob]);
     await resultOf(forward(alice, group, manager.id, [answer.message_id]));
     for (const who of [alice, bob]) {
-      const [sent] = await me(who, 'GET', `/api/chats/${group}/messages`);
+      const [sent] = (await me(who, 'GET', `/api/chats/${group}/messages`)).items;
       expect(sent.text.length).toBeGreaterThan(10);
       expect(sent.text).not.toContain(token);
     }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineAdminEndpoint } from '../../api/endpoint.js';
 import { numberCursor, pageSize } from '../../api/fields.js';
 import { adminCallPage } from '../../api/operations.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
 import { optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 
@@ -13,11 +14,11 @@ export const listAdminCalls = defineAdminEndpoint({
     'Pages through the calls of administrators, newest first. Reads that are alike are one entry an hour.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: adminCallPage,
-  handler: async ({ store }, p) => {
-    const { items, next } = await store.admins.calls(p.cursor ?? null, p.limit ?? limits.page_size_default);
-    return {
-      items: items.map(({ status, ...call }) => ({ ...call, ...(status === null ? {} : { status }) })),
-      ...(next === null ? {} : { next_cursor: String(next) }),
-    };
-  },
+  handler: async ({ store }, { cursor: before = limits.id_max, limit = limits.page_size_default }) =>
+    pageOfRows(
+      await store.admins.calls(before, limit + 1),
+      limit,
+      ({ id }) => String(id),
+      viewed(({ status, ...call }) => ({ ...call, ...(status === null ? {} : { status }) })),
+    ),
 });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineAdminEndpoint } from '../../api/endpoint.js';
 import { numberCursor, pageSize, userId } from '../../api/fields.js';
 import { operatorLetters, overview, rankedBots, rankings, replayedUpdates } from '../../api/operations.js';
+import { page, viewed } from '../../api/pages.js';
 import { integer, optional, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -38,11 +39,11 @@ export const rankBots = defineAdminEndpoint({
   result: rankedBots,
   handler: async ({ operations, store }, { order = 'pending', bot, limit = limits.bots_ranked_max }) => {
     if (operations === null) return fail('unavailable', { retry_after: 1 });
-    if (bot === undefined) return operations.bots({ order, limit });
+    if (bot === undefined) return { items: await operations.bots({ order, limit }) };
     const found = /^\d{1,13}$/.test(bot)
       ? await store.bots.find(Number(bot))
       : await store.bots.findByUsername(bot.replace(/^@/, ''));
-    return operations.bots({ order, limit, bot: (found ?? fail('bot_not_found')).id });
+    return { items: await operations.bots({ order, limit, bot: (found ?? fail('bot_not_found')).id }) };
   },
 });
 
@@ -57,20 +58,23 @@ export const listBotDeadLetters = defineAdminEndpoint({
   result: operatorLetters,
   handler: async ({ store }, p) => {
     const bot = (await store.bots.find(p.id)) ?? fail('bot_not_found');
-    const { items, next } = await store.replays.list(
+    const { items, more } = await store.replays.list(
       bot.id,
-      p.cursor ?? null,
+      p.cursor ?? 0,
       p.limit ?? limits.page_size_default,
+      limits.script_read_bytes_max,
     );
-    return {
-      items: items.map(({ update, reason, date }) => ({
+    return page(
+      items,
+      more,
+      ({ update }) => String(update.updateId),
+      viewed(({ update, reason, date }) => ({
         update_id: update.updateId,
         type: update.kind,
         reason,
         date: Math.floor(date / 1_000),
       })),
-      ...(next === null ? {} : { next_cursor: String(next) }),
-    };
+    );
   },
 });
 

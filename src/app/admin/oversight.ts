@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { defineAdminEndpoint } from '../../api/endpoint.js';
 import { pageSize, userId, username } from '../../api/fields.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
 import { done, pageOf } from '../../api/results.js';
 import { answer, optional, text } from '../../api/schema.js';
 import { limits } from '../../limits.js';
@@ -68,11 +69,14 @@ export const reservedUsernames = defineAdminEndpoint({
     limit: optional(pageSize),
   }),
   result: pageOf(z.string()),
-  handler: async ({ store }, p) => {
-    const limit = p.limit ?? limits.page_size_default;
-    const found = await store.oversight.reserved(p.cursor ?? '', limit + 1);
-    const items = found.slice(0, limit);
-    return { items, ...(found.length > limit ? { next_cursor: items.at(-1) } : {}) };
+  handler: async ({ store }, { cursor = '', limit = limits.page_size_default }) => {
+    const found = await store.oversight.reserved(cursor, limit + 1);
+    return pageOfRows(
+      found,
+      limit,
+      (name) => name,
+      viewed((name) => name),
+    );
   },
 });
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId, numberCursor, pageSize } from '../../api/fields.js';
 import { auditPage } from '../../api/owner_results.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
 import { optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { viewAudit } from '../../view/bots.js';
@@ -16,11 +17,8 @@ export const listAudit = defineEndpoint({
   result: auditPage,
   handler: async ({ user, store }, p) => {
     const bot = await store.bots.owned(user.id, p.bot_id);
-    const { items, next } = await store.audit.list(
-      bot.id,
-      p.cursor ?? null,
-      p.limit ?? limits.page_size_default,
-    );
-    return { items: items.map(viewAudit), ...(next === null ? {} : { next_cursor: String(next) }) };
+    const limit = p.limit ?? limits.page_size_default;
+    const found = await store.audit.list(bot.id, p.cursor ?? limits.id_max, limit + 1);
+    return pageOfRows(found, limit, ({ id }) => String(id), viewed(viewAudit));
   },
 });

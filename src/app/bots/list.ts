@@ -1,15 +1,24 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { ownedBotList } from '../../api/results.js';
+import { numberCursor, pageSize } from '../../api/fields.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
+import { ownedBotPage } from '../../api/results.js';
+import { optional } from '../../api/schema.js';
+import { limits } from '../../limits.js';
 import { botProfile } from '../../store/core/profiles.js';
 import { viewBot } from '../../view/bots.js';
 
 export const listBots = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots',
-  summary: 'The bots of the caller.',
-  params: z.object({}),
-  result: ownedBotList,
-  handler: async ({ user, store }) =>
-    (await store.bots.listOf(user.id)).map((bot) => viewBot(botProfile(bot, user.languageCode))),
+  summary: 'Pages through the bots of the caller, in the order of their ids.',
+  params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
+  result: ownedBotPage,
+  handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>
+    pageOfRows(
+      await store.bots.listOf(user.id, after, limit + 1),
+      limit,
+      ({ id }) => String(id),
+      viewed((bot) => viewBot(botProfile(bot, user.languageCode))),
+    ),
 });

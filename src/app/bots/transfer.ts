@@ -1,9 +1,12 @@
 /** A bot changes hands (interface §3, §5.7). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { botId, confirm, usernameOfPerson } from '../../api/fields.js';
-import { transferList } from '../../api/owner_results.js';
+import { botId, confirm, numberCursor, pageSize, usernameOfPerson } from '../../api/fields.js';
+import { transferPage } from '../../api/owner_results.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
 import { done } from '../../api/results.js';
+import { optional } from '../../api/schema.js';
+import { limits } from '../../limits.js';
 import { viewTransfer } from '../../view/bots.js';
 
 export const transferBot = defineEndpoint({
@@ -31,10 +34,16 @@ export const transferBot = defineEndpoint({
 export const listTransfers = defineEndpoint({
   verb: 'GET',
   path: '/api/me/transfers',
-  summary: 'Bots that the caller has offered or is offered, where transfers need consent.',
-  params: z.object({}),
-  result: transferList,
-  handler: async ({ user, store }) => (await store.bots.transfersOf(user.id)).map(viewTransfer),
+  summary: 'Pages through bots that the caller has offered or is offered, where transfers need consent.',
+  params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
+  result: transferPage,
+  handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>
+    pageOfRows(
+      await store.bots.transfersOf(user.id, after, limit + 1),
+      limit,
+      ({ bot_id }) => String(bot_id),
+      viewed(viewTransfer),
+    ),
 });
 
 const params = z.object({ bot_id: botId });

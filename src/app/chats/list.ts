@@ -19,12 +19,11 @@ const isBehind = ({ date, chat }: ActiveChat, given: string): boolean => {
   return date < at || (date === at && chat.id < id);
 };
 
-const summariesAtOnce = 10;
-
 export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
-  summary: 'Pages through the chats of the caller, the latest message first, with previews of messages.',
+  summary:
+    'Pages through the chats of the caller, the latest message first, with previews of messages. Of a chat without messages it counts when the caller joined.',
   params: z.object({
     cursor: cursor.describe('`next_cursor` of the page before'),
     limit: optional(pageSize),
@@ -32,7 +31,7 @@ export const listChats = defineEndpoint({
   result: listedChats,
   handler: async (context, p) => {
     const { user, store } = context;
-    const all = await store.activity.order(await store.chats.listOf(user.id));
+    const all = await store.activity.order(user.id, await store.chats.listOf(user.id));
     const given = p.cursor;
     const left = given === undefined ? all : all.filter((each) => isBehind(each, given));
     const rows = left.slice(0, p.limit ?? limits.page_size_default);
@@ -41,17 +40,8 @@ export const listChats = defineEndpoint({
       store.readMarks.of(user.id, ids),
       store.mutes.of(user.id, ids),
     ]);
-    const shown: Array<Readonly<Record<string, unknown>> | null> = [];
-    let bytes = 0;
-    // Some at a time: each may have to be read from Postgres, and what does not fit is not read at all.
-    while (shown.length < rows.length && bytes <= limits.page_bytes_max) {
-      const next = rows.slice(shown.length, shown.length + summariesAtOnce);
-      const summaries = await Promise.all(
-        next.map(({ chat }) => chatSummary(context, chat, user, marks, muted)),
-      );
-      bytes += Buffer.byteLength(JSON.stringify(summaries));
-      shown.push(...summaries);
-    }
-    return page(rows.slice(0, shown.length), shown, left.length > shown.length, cursorOf);
+    return page(rows, left.length > rows.length, cursorOf, (some) =>
+      Promise.all(some.map(({ chat, date }) => chatSummary(context, chat, user, marks, muted, date))),
+    );
   },
 });

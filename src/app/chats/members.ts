@@ -2,14 +2,15 @@
 import { z } from 'zod';
 import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { appChatId, pageSize, userId } from '../../api/fields.js';
+import { appChatId, numberCursor, pageSize, userId } from '../../api/fields.js';
+import { pageOfRows } from '../../api/pages.js';
 import { readableChat } from '../../api/reading.js';
 import { chatMember, done, pageOf } from '../../api/results.js';
-import { integer, json, optional } from '../../api/schema.js';
+import { json, optional } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { rightNames, rightsOf } from '../../rules/rights.js';
-import { userProfile } from '../../store/chats/chats.js';
+import { type MemberRow, userProfile } from '../../store/chats/chats.js';
 import type { User } from '../../store/core/control.js';
 import { isDirect } from '../../store/core/keys.js';
 import { botProfile } from '../../store/core/profiles.js';
@@ -39,27 +40,33 @@ async function managedChat(store: Store, user: User, chatId: number) {
 export const listMembers = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Members of a group or channel, in the order of their ids.',
-  params: z.object({ chat_id: appChatId, cursor: optional(integer()), limit: optional(pageSize) }),
-  errors: ['chat_not_found', 'not_chat_member'],
+  summary:
+    'Pages through the members of a group, or the subscribers of a channel for its administrators, in the order of their ids.',
+  params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
+  errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights'],
   result: pageOf(chatMember),
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
     if (isDirect(chat)) fail('chat_not_found');
     const limit = p.limit ?? limits.page_size_default;
-    const rows = await store.chats.members(chat, p.cursor ?? 0, limit);
-    const items = await Promise.all(
-      rows.map(async (row) => {
-        const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
-        return {
-          user: profile && viewPerson(profile),
-          status: row.status,
-          rights: rightsOf(row.status, row.rights),
-        };
-      }),
+    const [found, own] = await Promise.all([store.chats.find(chat), store.chats.member(chat, user.id)]);
+    // Subscribers of a channel do not see each other.
+    if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
+      fail('not_enough_rights');
+    const view = async (row: MemberRow) => {
+      const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
+      return {
+        user: profile && viewPerson(profile),
+        status: row.status,
+        rights: rightsOf(row.status, row.rights),
+      };
+    };
+    return pageOfRows(
+      await store.chats.members(chat, p.cursor ?? 0, limit + 1),
+      limit,
+      ({ member_id }) => String(member_id),
+      (rows) => Promise.all(rows.map(view)),
     );
-    const last = rows.at(-1);
-    return { items, ...(rows.length === limit && last ? { next_cursor: String(last.member_id) } : {}) };
   },
 });
 

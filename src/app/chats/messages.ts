@@ -2,10 +2,11 @@
 import { z } from 'zod';
 import { captionContent, chatOfUser, textContent, userSender } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { appChatId, appMessageId, pageSize } from '../../api/fields.js';
+import { appChatId, appMessageId, numberCursor, pageSize } from '../../api/fields.js';
 import { takeMedia, withMedia } from '../../api/media.js';
+import { page } from '../../api/pages.js';
 import { personViewer, readableChat } from '../../api/reading.js';
-import { done, message, messageList } from '../../api/results.js';
+import { done, message, messagePage } from '../../api/results.js';
 import { integer, messageText, optional, parseMode, text } from '../../api/schema.js';
 import { viewOwn, withOwnTokens } from '../../api/shown_tokens.js';
 import { fail } from '../../errors.js';
@@ -15,21 +16,32 @@ import { viewMessage } from '../../view/messages.js';
 
 const path = '/api/chats/{chat_id}/messages';
 
+const cursorOf = ({ id }: { readonly id: number }) => String(id);
+
 export const listMessages = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Messages of a chat, newest first.',
-  params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
+  summary: 'Pages through the messages of a chat, newest first.',
+  params: z.object({
+    chat_id: appChatId,
+    cursor: numberCursor,
+    before: optional(integer()).describe('In place of `cursor`: messages below this id'),
+    limit: optional(pageSize),
+  }),
   errors: ['chat_not_found', 'not_chat_member'],
-  result: messageList,
+  result: messagePage,
   handler: async ({ user, store }, p) => {
     const chat = await readableChat(store, user, p.chat_id);
-    const [messages, viewer] = await Promise.all([
-      store.history.list(chat, p.before ?? 0, p.limit ?? limits.page_size_default),
+    const [found, viewer] = await Promise.all([
+      store.history.page(chat, p.cursor ?? p.before ?? 0, p.limit ?? limits.page_size_default),
       personViewer(store, chat, user),
     ]);
-    const shown = await withOwnTokens(store, user, messages ?? fail('chat_not_found'));
-    return shown.map((message) => viewMessage(message, viewer));
+    const { messages, next, relate } = found ?? fail('chat_not_found');
+    const shown = await page(messages, false, cursorOf, async (some) => {
+      const own = await withOwnTokens(store, user, await relate(some));
+      return own.map((message) => viewMessage(message, viewer));
+    });
+    return next === 0 ? shown : { next_cursor: String(next), ...shown };
   },
 });
 

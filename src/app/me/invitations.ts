@@ -3,11 +3,12 @@ import { z } from 'zod';
 import { invitationPage } from '../../api/chat_results.js';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { appChatId, numberCursor, pageSize } from '../../api/fields.js';
-import { page } from '../../api/pages.js';
+import { pageOfRows } from '../../api/pages.js';
 import { done } from '../../api/results.js';
 import { optional } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { userProfile } from '../../store/chats/chats.js';
+import type { InvitationRow } from '../../store/chats/members.js';
 import { sharedChat } from '../../store/core/keys.js';
 import { viewStranger } from '../../view/users.js';
 
@@ -22,18 +23,21 @@ export const listInvitations = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const limit = p.limit ?? limits.page_size_default;
     const found = await store.chats.invitations(user.id, p.cursor ?? limits.id_max, limit + 1);
-    const rows = found.slice(0, limit);
-    const people = await Promise.all(rows.map(({ by_id }) => store.users.find(by_id)));
-    const shown = rows.map(({ chat_id, type, title, username, member_count, date }, i) => {
-      const by = people[i];
+    const view = async ({ chat_id, type, title, username, member_count, by_id, date }: InvitationRow) => {
+      const by = await store.users.find(by_id);
       return {
         chat: { id: chat_id, type, title, ...(username === null ? {} : { username }) },
         member_count,
         ...(by ? { from: viewStranger(userProfile(by)) } : {}),
         date,
       };
-    });
-    return page(rows, shown, found.length > limit, ({ id }) => String(id));
+    };
+    return pageOfRows(
+      found,
+      limit,
+      ({ id }) => String(id),
+      (rows) => Promise.all(rows.map(view)),
+    );
   },
 });
 

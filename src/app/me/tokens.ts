@@ -1,8 +1,9 @@
 /** The tokens with which a person calls this interface: many at a time, each by its name (behaviour §11). */
 import { z } from 'zod';
-import { namedToken, userTokenList } from '../../api/account_results.js';
+import { namedToken, userTokenPage } from '../../api/account_results.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { tokenName } from '../../api/fields.js';
+import { numberCursor, pageSize, tokenName } from '../../api/fields.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
 import { done } from '../../api/results.js';
 import { integer, optional, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
@@ -14,10 +15,16 @@ const path = '/api/me/tokens';
 export const listTokens = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'The tokens of the caller by name, without their secrets.',
-  params: z.object({}),
-  result: userTokenList,
-  handler: async ({ user, store }) => (await store.users.tokens(user.id)).map(viewUserToken),
+  summary: 'Pages through the tokens of the caller by name, without their secrets.',
+  params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
+  result: userTokenPage,
+  handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>
+    pageOfRows(
+      await store.users.tokens(user.id, after, limit + 1),
+      limit,
+      ({ id }) => String(id),
+      viewed(viewUserToken),
+    ),
 });
 
 export const createToken = defineEndpoint({

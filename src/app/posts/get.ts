@@ -2,12 +2,15 @@
 import { z } from 'zod';
 import { chatOfUser } from '../../api/compose.js';
 import { defineEndpoint } from '../../api/endpoint.js';
-import { appChatId, pageSize } from '../../api/fields.js';
+import { appChatId, numberCursor, pageSize } from '../../api/fields.js';
+import { page } from '../../api/pages.js';
 import { post } from '../../api/post_results.js';
 import { findPost, postName, viewPost, visibleChannel } from '../../api/posts.js';
+import { pageOf } from '../../api/results.js';
 import { integer, optional } from '../../api/schema.js';
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
+import type { StoredMessage } from '../../store/core/stored_message.js';
 
 export const getPostEndpoint = defineEndpoint({
   verb: 'GET',
@@ -25,34 +28,42 @@ const rangesMax = 5;
 export const listPosts = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}/posts',
-  summary: 'Posts of a channel, newest first; `before` is a message id.',
-  params: z.object({ chat_id: appChatId, before: optional(integer()), limit: optional(pageSize) }),
-  result: z.array(post),
+  summary: 'Pages through the posts of a channel, newest first.',
+  params: z.object({
+    chat_id: appChatId,
+    cursor: numberCursor,
+    before: optional(integer()).describe('In place of `cursor`: posts below this message id'),
+    limit: optional(pageSize),
+  }),
+  result: pageOf(post),
   errors: ['chat_not_found'],
   handler: async ({ user, store }, p) => {
     const chat = await visibleChannel(store, user, chatOfUser(user.id, p.chat_id));
     const limit = p.limit ?? limits.page_size_default;
-    const messages = [];
-    let before = p.before ?? 0;
+    const messages: StoredMessage[] = [];
+    let next = p.cursor ?? p.before ?? 0;
     for (let n = 0; n < rangesMax && messages.length < limit; n++) {
-      const page = (await store.history.list(chat, before, limit)) ?? [];
-      messages.push(...page.filter(({ record }) => record.post !== 0));
-      const last = page.at(-1);
-      if (!last || page.length < limit) break;
-      before = last.id;
+      const found = await store.history.page(chat, next, limit - messages.length);
+      messages.push(...(found?.messages ?? []).filter(({ record }) => record.post !== 0));
+      next = found?.next ?? 0;
+      if (next === 0) break;
     }
-    const posts = await Promise.all(
-      messages.slice(0, limit).map(async (message) => {
-        try {
-          const state = await store.posts.find(message.record.post, { id: user.id, isBot: false });
-          return viewPost(store, message, state, user);
-        } catch (error) {
-          // Deleted since the page was read.
-          if (error instanceof ApiError && error.kind === 'post_not_found') return null;
-          throw error;
-        }
-      }),
+    const view = async (message: StoredMessage) => {
+      try {
+        const state = await store.posts.find(message.record.post, { id: user.id, isBot: false });
+        return viewPost(store, message, state, user);
+      } catch (error) {
+        // Deleted since the page was read.
+        if (error instanceof ApiError && error.kind === 'post_not_found') return null;
+        throw error;
+      }
+    };
+    const shown = await page(
+      messages,
+      false,
+      ({ id }) => String(id),
+      (some) => Promise.all(some.map(view)),
     );
-    return posts.filter((post) => post !== null);
+    return next === 0 ? shown : { next_cursor: String(next), ...shown };
   },
 });

@@ -2,12 +2,14 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { pageSize } from '../../api/fields.js';
+import { pageOfRows } from '../../api/pages.js';
 import { reactionPayload as payload, reactorPage } from '../../api/post_results.js';
 import { postName, postOf, reactionPayload } from '../../api/posts.js';
 import { answer, optional, text } from '../../api/schema.js';
 import { limits } from '../../limits.js';
 import { heart, reactionEmoji } from '../../rules/emoji.js';
 import { userProfile } from '../../store/chats/chats.js';
+import type { Reactor } from '../../store/posts/posts.js';
 import { viewStranger } from '../../view/users.js';
 
 const reactions = '/api/posts/{post}/reactions';
@@ -85,14 +87,16 @@ export const listReactions = defineEndpoint({
     const only = p.emoji === undefined ? undefined : reactionEmoji(p.emoji);
     const found = await store.posts.find(postOf(store, p.post), { id: user.id, isBot: false });
     const limit = p.limit ?? limits.page_size_default;
-    const { items, next } = await store.posts.reactors(found.post, only, p.cursor ?? '', limit);
-    const people = await Promise.all(items.map(({ id }) => store.users.find(id)));
-    return {
-      items: items.map(({ user: user_id, emoji: set, date }, i) => {
-        const found = people[i];
-        return { user_id, emoji: set, date, ...(found ? { user: viewStranger(userProfile(found)) } : {}) };
-      }),
-      ...(next === null ? {} : { next_cursor: next }),
+    const reactors = await store.posts.reactors(found.post, only, p.cursor ?? '', limit + 1);
+    const view = async ({ id, user: user_id, emoji: set, date }: Reactor) => {
+      const person = await store.users.find(id);
+      return { user_id, emoji: set, date, ...(person ? { user: viewStranger(userProfile(person)) } : {}) };
     };
+    return pageOfRows(
+      reactors,
+      limit,
+      ({ cursor }) => cursor,
+      (rows) => Promise.all(rows.map(view)),
+    );
   },
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId, numberCursor, pageSize } from '../../api/fields.js';
+import { page, viewed } from '../../api/pages.js';
 import { optional } from '../../api/schema.js';
 import { deadLetterPage, discardedCount } from '../../api/webhook_results.js';
 import { limits } from '../../limits.js';
@@ -19,11 +20,14 @@ export const listDeadLetters = defineEndpoint({
   handler: async ({ user, store }, p) => {
     const bot = await store.bots.owned(user.id, p.bot_id);
     const limit = p.limit ?? limits.page_size_default;
-    const { items, next } = await store.replays.list(bot.id, p.cursor ?? null, limit);
-    return {
-      items: items.map((letter) => viewDeadLetter(letter, botProfile(bot))),
-      ...(next === null ? {} : { next_cursor: String(next) }),
-    };
+    const { items, more } = await store.replays.list(bot.id, p.cursor ?? 0, limit, limits.page_bytes_max);
+    const profile = botProfile(bot);
+    return page(
+      items,
+      more,
+      ({ update }) => String(update.updateId),
+      viewed((letter) => viewDeadLetter(letter, profile)),
+    );
   },
 });
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../api/endpoint.js';
 import { botId, numberCursor, pageSize } from '../../api/fields.js';
+import { pageOfRows, viewed } from '../../api/pages.js';
 import { integer, optional, text } from '../../api/schema.js';
 import { attemptPage } from '../../api/webhook_results.js';
 import { limits } from '../../limits.js';
@@ -38,14 +39,10 @@ export const listDeliveries = defineEndpoint({
       status: named || p.status === undefined ? null : Number(p.status),
     };
     const limit = p.limit ?? limits.page_size_default;
-    const [{ items, next }, counts] = await Promise.all([
-      store.attempts.list(bot.id, filter, p.cursor ?? null, limit),
+    const [found, counts] = await Promise.all([
+      store.attempts.list(bot.id, filter, p.cursor ?? limits.id_max, limit + 1),
       store.attempts.counts(bot.id),
     ]);
-    return {
-      items: items.map(viewAttempt),
-      ...(next === null ? {} : { next_cursor: String(next) }),
-      counts,
-    };
+    return { ...(await pageOfRows(found, limit, ({ id }) => String(id), viewed(viewAttempt))), counts };
   },
 });

@@ -34,11 +34,8 @@ export interface Admins {
   begin(call: AdminCall): Promise<(status: number) => Promise<void>>;
   /** Notes a call that changed nothing, in the background. Those alike of one hour are one entry. */
   note(call: AdminCall, status: number): void;
-  /** The log, newest first, `cursor` as the page before gave it. */
-  calls(
-    cursor: number | null,
-    limit: number,
-  ): Promise<{ readonly items: readonly AdminCallRow[]; readonly next: number | null }>;
+  /** The log, newest first, below the entry `before`. */
+  calls(before: number, limit: number): Promise<readonly AdminCallRow[]>;
 }
 
 export function createAdmins({ db, secrets }: StoreContext, onError: (error: unknown) => void): Admins {
@@ -78,10 +75,6 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
           noting--;
         });
     },
-    async calls(cursor, limit) {
-      const found = await listAdminCalls(db, cursor ?? Number.MAX_SAFE_INTEGER, limit + 1);
-      const items = found.slice(0, limit);
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
-    },
+    calls: (before, limit) => listAdminCalls(db, before, limit),
   };
 }

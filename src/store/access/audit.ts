@@ -11,20 +11,10 @@ export {
 } from '../../postgres/audit.js';
 
 export interface Audit {
-  /** What was done with a bot since its present owner has it, newest first, `cursor` as the page before gave it. */
-  list(
-    bot: number,
-    cursor: number | null,
-    limit: number,
-  ): Promise<{ readonly items: readonly AuditRow[]; readonly next: number | null }>;
+  /** What was done with a bot since its present owner has it, newest first, below the event `before`. */
+  list(bot: number, before: number, limit: number): Promise<readonly AuditRow[]>;
 }
 
 export function createAudit({ db }: StoreContext): Audit {
-  return {
-    async list(bot, cursor, limit) {
-      const found = await loadAudit(db, bot, cursor ?? Number.MAX_SAFE_INTEGER, limit + 1);
-      const items = found.slice(0, limit);
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
-    },
-  };
+  return { list: (bot, before, limit) => loadAudit(db, bot, before, limit) };
 }

@@ -27,8 +27,8 @@ export interface Users {
   setAddPolicy(id: number, policy: AddPolicy): Promise<User>;
   /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
-  /** Without their secrets, which are kept as digests alone. */
-  tokens(id: number): Promise<readonly rows.UserTokenRow[]>;
+  /** Those behind an id, without their secrets, which are kept as digests alone. */
+  tokens(id: number, after: number, limit: number): Promise<readonly rows.UserTokenRow[]>;
   /** When this returns, no node accepts that token. Error: `token_not_found`. */
   removeToken(id: number, which: { readonly id: number } | { readonly name: string }): Promise<void>;
   /** When this returns, no node accepts any token the person had. Error: `user_not_found`. */
@@ -89,7 +89,7 @@ export function createUsers(
       return (await control.read('user', id)) ?? fail('user_not_found');
     },
     addToken: (id, name = '') => issue(id, name, db),
-    tokens: (id) => rows.loadUserTokens(db, id),
+    tokens: (id, after, limit) => rows.loadUserTokens(db, id, after, limit),
     async removeToken(id, which) {
       await auth.revoking(`user:${id}`, async () => {
         if (!(await rows.removeUserToken(db, id, which))) fail('token_not_found');

@@ -27,7 +27,9 @@ export interface Bots extends Transfers, Removal {
   /** The bot as it is called now, for a call that has waited. */
   present(bot: Bot): Bot | Promise<Bot>;
   findByUsername(username: string): Promise<Bot | null>;
-  listOf(owner: number): Promise<Bot[]>;
+  /** Bots of a person behind an id, in the order of ids; `skip` of them are left out. */
+  listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]>;
+  countOf(owner: number): Promise<number>;
   /** Errors: `username_taken`, `too_many_bots`. */
   create(
     owner: number,
@@ -147,9 +149,10 @@ export function createBots(
       const id = await findName(db, username);
       return id === null ? null : unlessDeleted(await control.read('bot', id));
     },
-    async listOf(owner) {
-      return (await rows.loadBotsOf(db, owner)).map(botOf);
+    async listOf(owner, after, limit, skip) {
+      return (await rows.loadBotsOf(db, owner, after, limit, skip)).map(botOf);
     },
+    countOf: (owner) => rows.countBotsOf(db, owner),
     async create(owner, username, name) {
       let token = '';
       const id = await rows.createBot(db, { owner, username, name, max: context.botsPerOwner }, (made) => {

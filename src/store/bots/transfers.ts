@@ -24,8 +24,8 @@ export interface Transfers {
   acceptTransfer(user: number, id: number): Promise<void>;
   /** Strikes off an offer, by who made it or who got it. Error: `transfer_not_found`. */
   withdrawTransfer(user: number, id: number): Promise<void>;
-  /** Offers that a person made or got, the latest first. */
-  transfersOf(user: number): Promise<readonly rows.OfferRow[]>;
+  /** Offers that a person made or got, of bots behind an id, in the order of the bots' ids. */
+  transfersOf(user: number, after: number, limit: number): Promise<readonly rows.OfferRow[]>;
 }
 
 export function createTransfers(
@@ -71,6 +71,6 @@ export function createTransfers(
     async withdrawTransfer(user, id) {
       await rows.withdrawOffer(db, id, user);
     },
-    transfersOf: (user) => rows.loadOffers(db, user),
+    transfersOf: (user, after, limit) => rows.loadOffers(db, user, after, limit),
   };
 }

@@ -24,6 +24,8 @@ export interface ChatState {
   readonly pinned: number;
 }
 
+export type { MemberRow } from '../../postgres/chats.js';
+
 /** `private` is a channel that only its members see; `blocked` a direct chat whose user blocked the bot. */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 

@@ -1,7 +1,7 @@
 /** Reading messages of a chat: an id range from Redis, and from Postgres what is cold. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { loadMessages, newestMessage } from '../../postgres/chats.js';
+import { loadNewestMessages, newestMessage } from '../../postgres/chats.js';
 import { messageKinds, pack, unpackMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
@@ -9,9 +9,20 @@ import type { Records } from '../core/records.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import type { ChatState, Chats } from './chats.js';
 
+export interface HistoryPage {
+  /** At most `limits.page_bytes_max` of records, without the messages that they are about. */
+  readonly messages: readonly StoredMessage[];
+  /** Where to read on, exclusive; 0 at the end. */
+  readonly next: number;
+  /** Gives some of the messages the messages that they are about. */
+  relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
+}
+
 export interface History {
   /** Newest first, below `before` (0: from the newest), at most `limit`. Null when there is no such chat. */
   list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null>;
+  /** The same for a page that is bounded in bytes: no more is read than may fit on it. */
+  page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null>;
   /** The pinned message, hot or cold; null for none. */
   pinned(state: ChatState): Promise<StoredMessage | null>;
 }
@@ -20,8 +31,8 @@ export interface History {
 const rangesMax = 20;
 
 export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats, records: Records): History {
-  /** Records of a range, newest first; null where there is no message. */
-  async function readRange(chat: ChatRef, before: number, limit: number) {
+  /** Records of a range, newest first, with some `bytes` together at most; null where there is no message. */
+  async function readRange(chat: ChatRef, before: number, limit: number, bytes: number) {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const page = await scripts.call(
         'messages/read_range',
@@ -31,7 +42,7 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats,
           chat: keys.chat(chat),
           message: keys.messages(chat),
         },
-        { before, limit },
+        { before, limit, bytes },
       );
       if (page.status !== 'ok') {
         if (!(await chats.find(chat))) return null;
@@ -39,12 +50,17 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats,
       }
       const hot = page.rows as Array<Buffer | null>;
       const cold = hot.flatMap((row, i) => (row === null ? [page.first - i] : []));
-      const loaded = cold.length === 0 ? [] : await loadMessages(db, chat.id, chat.user, cold);
+      const loaded = cold.length === 0 ? [] : await loadNewestMessages(db, chat.id, chat.user, cold, bytes);
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
+      const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
+      // What is below may not have been looked at.
+      const lowest = read < bytes ? 0 : Math.min(...byId.keys());
       return {
         first: page.first,
         peer: page.peer,
-        rows: hot.map((row, i) => row ?? byId.get(page.first - i) ?? null),
+        rows: hot
+          .slice(0, lowest === 0 ? hot.length : page.first - lowest + 1)
+          .map((row, i) => row ?? byId.get(page.first - i) ?? null),
       };
     }
     return fail('unavailable', { retry_after: 1 });
@@ -60,31 +76,55 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats,
     return (edge < cursor && edge > stored ? edge : stored) + 1;
   }
 
+  /** Messages below `before`, newest first: up to `limit`, and none once those before have `bytes`; and where to read on. */
+  async function collect(chat: ChatRef, before: number, limit: number, bytes: number) {
+    const out: StoredMessage[] = [];
+    const seen = new Map<number, Buffer>();
+    let read = 0;
+    let cursor = before;
+    /** Lowest id that was seen: skipped ids end below it. */
+    let lowest = before;
+    for (let n = 0; n < rangesMax; n++) {
+      const range = await readRange(chat, cursor, limit, Math.min(bytes, limits.script_read_bytes_max));
+      if (range === null) return null;
+      const { first, rows } = range;
+      const last = rows.findLastIndex((row) => row !== null);
+      if (last >= 0) lowest = first - last;
+      else if (lowest === 0) lowest = first + 1;
+      for (const [i, record] of rows.entries()) {
+        if (record === null || out.length === limit || read >= bytes) continue;
+        seen.set(first - i, record);
+        const message = storedMessage(chat, first - i, record, range.peer, null);
+        if (message.record.kind === messageKinds.deleted) continue;
+        out.push(message);
+        read += record.length;
+      }
+      const below = first - rows.length + 1;
+      cursor = last < 0 && rows.length > 0 ? await belowHole(chat, below, lowest) : below;
+      if (rows.length === 0) cursor = 0;
+      if (out.length >= limit || read >= bytes || cursor <= 1) break;
+    }
+    return { out, seen, read, cursor };
+  }
+
   return {
     async list(chat, before, limit) {
-      const out: StoredMessage[] = [];
-      const seen = new Map<number, Buffer>();
-      let cursor = before;
-      /** Lowest id that was seen: skipped ids end below it. */
-      let lowest = before;
-      for (let n = 0; n < rangesMax; n++) {
-        const range = await readRange(chat, cursor, limit);
-        if (range === null) return null;
-        const { first, rows } = range;
-        const last = rows.findLastIndex((row) => row !== null);
-        if (last >= 0) lowest = first - last;
-        else if (lowest === 0) lowest = first + 1;
-        for (const [i, bytes] of rows.entries()) {
-          if (bytes === null || out.length === limit) continue;
-          seen.set(first - i, bytes);
-          const message = storedMessage(chat, first - i, bytes, range.peer, null);
-          if (message.record.kind !== messageKinds.deleted) out.push(message);
-        }
-        const below = first - rows.length + 1;
-        cursor = last < 0 && rows.length > 0 ? await belowHole(chat, below, lowest) : below;
-        if (out.length >= limit || cursor <= 1 || rows.length === 0) break;
-      }
-      return records.relate(chat, out, seen);
+      const found = await collect(chat, before, limit, Number.POSITIVE_INFINITY);
+      return found && records.relate(chat, found.out, found.seen);
+    },
+    async page(chat, before, limit) {
+      // One message more than fits tells that another page follows.
+      const found = await collect(chat, before, limit + 1, limits.page_bytes_max);
+      if (found === null) return null;
+      const { out, seen, read, cursor } = found;
+      const isFull = out.length > limit || read >= limits.page_bytes_max;
+      const messages = isFull && out.length > 1 ? out.slice(0, -1) : out;
+      const next = isFull ? (messages.at(-1)?.id ?? 0) : cursor;
+      return {
+        messages,
+        next: next <= 1 ? 0 : next,
+        relate: (some) => records.relate(chat, some, seen),
+      };
     },
     async pinned({ chat, pinned, profile }) {
       if (pinned === 0) return null;

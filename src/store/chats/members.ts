@@ -11,6 +11,8 @@ import { type ChatRef, chatText, directChat, sharedChat } from '../core/keys.js'
 import { botProfile, userProfile } from '../core/profiles.js';
 import type { Forwarder } from '../updates/forwarder.js';
 
+export type { InvitationRow } from '../../postgres/invitations.js';
+
 /** What an update on a member carries in the service part of its record. */
 export interface MemberChange {
   readonly who: Profile;

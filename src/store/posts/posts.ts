@@ -43,6 +43,8 @@ export interface Reactor {
   readonly emoji: string;
   /** Unix time in seconds */
   readonly date: number;
+  /** of those behind this one */
+  readonly cursor: string;
 }
 
 export interface Posts extends PostIds, PostCounts, PostWatches {
@@ -53,13 +55,8 @@ export interface Posts extends PostIds, PostCounts, PostWatches {
   react(post: number, user: User, change: ReactionChange): Promise<PostState>;
   /** Takes back all that a person who is no more had on a post, whether or not they could still see it. */
   eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void>;
-  /** A page of all who reacted, as far as it is in Postgres: by emoji, newest first. `cursor` is '' for the first. */
-  reactors(
-    post: number,
-    emoji: string | undefined,
-    cursor: string,
-    limit: number,
-  ): Promise<{ readonly items: readonly Reactor[]; readonly next: string | null }>;
+  /** All who reacted, as far as it is in Postgres: by emoji, newest first, behind `cursor`, which is '' for the first. */
+  reactors(post: number, emoji: string | undefined, cursor: string, limit: number): Promise<Reactor[]>;
 }
 
 const external = new WeakMap<object, Buffer>();
@@ -187,12 +184,12 @@ export function createPosts(
       }
     },
     async reactors(post, emoji, cursor, limit) {
-      const [, column, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
+      const [, given, version] = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor) ?? [];
       const behind =
-        column === undefined
+        given === undefined
           ? { emoji: emoji === undefined ? -1 : emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER }
-          : { emoji: Number(column), version: Number(version) };
-      const page = await rows.loadReactionPage(
+          : { emoji: Number(given), version: Number(version) };
+      const found = await rows.loadReactionPage(
         db,
         partitionOfPost(post),
         postNumber(post),
@@ -200,12 +197,10 @@ export function createPosts(
         emoji !== undefined,
         limit,
       );
-      const items = page.map(({ user_id, record }) => {
+      return found.map(({ user_id, emoji: column, version, record }) => {
         const [set, date, external] = unpack<ReactionRecord>(record);
-        return { id: user_id, user: uuidText(external), emoji: set, date };
+        return { id: user_id, user: uuidText(external), emoji: set, date, cursor: `${column}.${version}` };
       });
-      const last = page.at(-1);
-      return { items, next: last && page.length === limit ? `${last.emoji}.${last.version}` : null };
     },
     watch: watches.watch,
   };

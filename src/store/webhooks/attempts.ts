@@ -19,13 +19,8 @@ export interface Attempts {
     attempts: readonly NewAttempt[],
     counts: ReadonlyMap<number, AttemptCounts>,
   ): Promise<readonly RefusedAttempt[]>;
-  /** A page of a bot's attempts, newest first, `cursor` as the page before gave it. */
-  list(
-    bot: number,
-    filter: AttemptFilter,
-    cursor: number | null,
-    limit: number,
-  ): Promise<{ readonly items: readonly AttemptRow[]; readonly next: number | null }>;
+  /** A bot's attempts, newest first, below the attempt `before`. */
+  list(bot: number, filter: AttemptFilter, before: number, limit: number): Promise<readonly AttemptRow[]>;
   /** All that there ever were. */
   counts(bot: number): Promise<AttemptCounts>;
 }
@@ -33,11 +28,7 @@ export interface Attempts {
 export function createAttempts({ db }: StoreContext): Attempts {
   return {
     append: (attempts, counts) => appendAttempts(db, attempts, counts),
-    async list(bot, filter, cursor, limit) {
-      const rows = await loadAttempts(db, bot, filter, cursor ?? Number.MAX_SAFE_INTEGER, limit + 1);
-      const items = rows.slice(0, limit);
-      return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
-    },
+    list: (bot, filter, before, limit) => loadAttempts(db, bot, filter, before, limit),
     counts: (bot) => loadCounts(db, bot),
   };
 }

@@ -41,12 +41,13 @@ export interface Replayed {
 export const allDead: ReplayAsk = { from: 0, to: limits.id_max, delivered: false, ofOwner: true };
 
 export interface Replays {
-  /** A page of a bot's dead letters, oldest first; `cursor` is the update id of the last one of the page before. */
+  /** A bot's dead letters behind an update id, oldest first: up to `limit` with up to `bytes`, but at least one. */
   list(
     bot: number,
-    cursor: number | null,
+    after: number,
     limit: number,
-  ): Promise<{ readonly items: readonly DeadLetter[]; readonly next: number | null }>;
+    bytes: number,
+  ): Promise<{ readonly items: readonly DeadLetter[]; readonly more: boolean }>;
   countDead(bot: number): Promise<number>;
   /**
    * Queues updates again, oldest first, at most limits.replay_max. With `actor` the audit log tells who did. Error:
@@ -110,13 +111,9 @@ export function createReplays(
   }
 
   return {
-    async list(bot, cursor, limit) {
-      const rows = await dead.loadDead(db, bot, cursor ?? 0, limit + 1);
-      const items = rows.slice(0, limit);
-      return {
-        items: items.map(readLetter),
-        next: rows.length > limit ? (items.at(-1)?.update_id ?? null) : null,
-      };
+    async list(bot, after, limit, bytes) {
+      const { rows, more } = await dead.loadDead(db, bot, after, limit, bytes);
+      return { items: rows.map(readLetter), more };
     },
     countDead: (bot) => dead.countDead(db, bot),
     async replay(bot, { from, to, delivered, ofOwner }, actor) {

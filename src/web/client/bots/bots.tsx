@@ -1,9 +1,10 @@
 /** My bots: the list, making one, and the pages of one. */
-import { useCallback, useEffect, useState } from 'react';
-import { call, get } from '../api.js';
+import { useState } from 'react';
+import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { profiles } from '../names.js';
 import { say } from '../notes.js';
+import { usePages } from '../pages.js';
 import { go } from '../route.js';
 import { useSignal } from '../signal.js';
 import type { OwnBot } from '../types.js';
@@ -83,43 +84,48 @@ interface Transfer {
   to_id: number;
 }
 
+function More({ load }: { load: () => void }) {
+  return (
+    <button type="button" className="button" onClick={load}>
+      {t('more')}
+    </button>
+  );
+}
+
 /** Bots that are offered, on installations where a transfer needs consent. */
 function Offers({ changed }: { changed: () => void }) {
-  const [offers, setOffers] = useState<Transfer[]>([]);
-  const load = () => void get<Transfer[]>('/api/me/transfers').then(setOffers, () => {});
-  useEffect(load, []);
+  const { items: offers, cursor, load } = usePages<Transfer>('/api/me/transfers');
   const answer = async (id: number, what: 'accept' | 'decline') => {
     try {
       await call('POST', `/api/me/transfers/${id}/${what}`);
     } catch (error) {
       say(reasonOf(error));
     }
-    load();
+    void load();
     changed();
   };
-  return offers.map(({ bot_id, bot_username }) => (
-    <div className="card row" key={bot_id}>
-      <span className="grow">{t('offered', { name: `@${bot_username}` })}</span>
-      <button type="button" className="button" onClick={() => void answer(bot_id, 'decline')}>
-        {t('decline')}
-      </button>
-      <button type="button" className="button primary" onClick={() => void answer(bot_id, 'accept')}>
-        {t('accept')}
-      </button>
-    </div>
-  ));
+  return (
+    <>
+      {offers?.map(({ bot_id, bot_username }) => (
+        <div className="card row" key={bot_id}>
+          <span className="grow">{t('offered', { name: `@${bot_username}` })}</span>
+          <button type="button" className="button" onClick={() => void answer(bot_id, 'decline')}>
+            {t('decline')}
+          </button>
+          <button type="button" className="button primary" onClick={() => void answer(bot_id, 'accept')}>
+            {t('accept')}
+          </button>
+        </div>
+      ))}
+      {cursor && <More load={() => void load(cursor)} />}
+    </>
+  );
 }
 
 function BotList({ making: begun }: { making: boolean }) {
   useSignal(profiles);
-  const [bots, setBots] = useState<OwnBot[] | null>(null);
-  const [failure, setFailure] = useState('');
+  const { items: bots, cursor, failure, load } = usePages<OwnBot>('/api/me/bots');
   const [making, setMaking] = useState(begun);
-  const load = useCallback(() => {
-    setFailure('');
-    get<OwnBot[]>('/api/me/bots').then(setBots, (error) => setFailure(reasonOf(error)));
-  }, []);
-  useEffect(load, [load]);
   return (
     <main className="main page">
       <header className="bar">
@@ -132,9 +138,9 @@ function BotList({ making: begun }: { making: boolean }) {
         </button>
       </header>
       <div className="page-body">
-        {failure && <Trouble text={failure} retry={load} />}
+        {failure && <Trouble text={failure} retry={() => void load(cursor)} />}
         {!bots && !failure && <Spinner />}
-        <Offers changed={load} />
+        <Offers changed={() => void load()} />
         {bots?.length === 0 && (
           <Empty icon="bot" text={t('no_bots')}>
             <button type="button" className="button" onClick={() => setMaking(true)}>
@@ -157,6 +163,7 @@ function BotList({ making: begun }: { making: boolean }) {
             </li>
           ))}
         </ul>
+        {cursor && <More load={() => void load(cursor)} />}
         {bots?.[0] && <CodeSample bot={bots[0]} />}
       </div>
       {making && (

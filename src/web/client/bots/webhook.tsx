@@ -3,7 +3,8 @@ import { useCallback, useEffect, useState } from 'react';
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
-import type { BotProps, Page } from '../types.js';
+import { usePages } from '../pages.js';
+import type { BotProps } from '../types.js';
 import { Icon } from '../view/icons.js';
 import { Confirm, Spinner, Trouble } from '../view/ui.js';
 import { fullDate, t } from '../words.js';
@@ -114,37 +115,15 @@ function AttemptRow({ attempt }: { attempt: Attempt }) {
   );
 }
 
-/** A list that grows by pages. */
-function usePages<T>(path: string) {
-  const [items, setItems] = useState<T[] | null>(null);
-  const [cursor, setCursor] = useState<string | undefined>();
-  const [failure, setFailure] = useState('');
-  const load = useCallback(
-    async (from?: string) => {
-      setFailure('');
-      try {
-        const page = await get<Page<T>>(
-          `${path}?limit=20${from ? `&cursor=${encodeURIComponent(from)}` : ''}`,
-        );
-        setItems((before) => (from && before ? [...before, ...page.items] : page.items));
-        setCursor(page.next_cursor);
-      } catch (error) {
-        setFailure(reasonOf(error));
-      }
-    },
-    [path],
-  );
-  useEffect(() => void load(), [load]);
-  return { items, cursor, failure, load };
-}
+const listed = 20;
 
 export function WebhookPage({ bot }: BotProps) {
   const base = `/api/me/bots/${bot.id}/webhook`;
   const [state, setState] = useState<State | null>(null);
   const [failure, setFailure] = useState('');
   const [discarding, setDiscarding] = useState(false);
-  const attempts = usePages<Attempt>(`${base}/deliveries`);
-  const letters = usePages<DeadLetter>(`${base}/dead_letters`);
+  const attempts = usePages<Attempt>(`${base}/deliveries`, listed);
+  const letters = usePages<DeadLetter>(`${base}/dead_letters`, listed);
   const load = useCallback(() => {
     setFailure('');
     get<State>(base).then(setState, (error) => setFailure(reasonOf(error)));

@@ -7,7 +7,7 @@ import { ApiFailure, call, get } from '../api.js';
 import { randomName } from '../clipboard.js';
 import { reasonOf } from '../failures.js';
 import { Signal } from '../signal.js';
-import type { Message } from '../types.js';
+import type { Message, Page } from '../types.js';
 
 export interface Outgoing {
   /** Names it for the service too: sent twice, it is there once. */
@@ -101,11 +101,11 @@ export class History extends Signal {
   }
 
   loadNewest(): Promise<void> {
-    return this.#load('newest', 0, (found) => {
+    return this.#load('newest', 0, (found, isLast) => {
       const overlaps = this.messages.length > 0 && (found.at(-1)?.message_id ?? 0) <= this.last;
       if (!overlaps) {
         this.messages = [];
-        this.atStart = found.length < page;
+        this.atStart = isLast;
       }
       this.atEnd = true;
     });
@@ -113,8 +113,8 @@ export class History extends Signal {
 
   loadOlder(): Promise<void> {
     if (this.atStart || !this.started) return Promise.resolve();
-    return this.#load('older', this.first, (found) => {
-      this.atStart = found.length < page;
+    return this.#load('older', this.first, (_, isLast) => {
+      this.atStart = isLast;
     });
   }
 
@@ -122,19 +122,20 @@ export class History extends Signal {
   async loadNewer(): Promise<void> {
     if (this.atEnd) return;
     const last = this.last;
-    await this.#load('newer', last + page + 1, () => {});
+    await this.#load('newer', last + page + 1, () => {}, last + 1);
     if (this.last === last && !this.failed) await this.loadNewest();
   }
 
   /** Makes a message part of what is loaded. False when it is not there any more. */
   async show(id: number): Promise<boolean> {
     if (this.find(id)) return true;
-    await this.#load('around', id + page / 2, (found) => {
+    const take = (found: readonly Message[], isLast: boolean) => {
       const newest = found[0]?.message_id ?? 0;
       this.messages = [];
-      this.atStart = found.length < page;
+      this.atStart = isLast;
       this.atEnd = newest < id;
-    });
+    };
+    await this.#load('around', id + page / 2, take, id);
     return this.find(id) !== undefined;
   }
 
@@ -148,7 +149,26 @@ export class History extends Signal {
     else await this.loadNewest();
   }
 
-  async #load(what: NonNullable<History['loading']>, before: number, take: (found: Message[]) => void) {
+  /** Messages below `before`, newest first, in as many pages as reach down to `least`; and whether there are none below them. */
+  async #read(before: number, least: number): Promise<{ found: Message[]; isLast: boolean }> {
+    const found: Message[] = [];
+    for (let at = before > 0 ? `&before=${before}` : ''; ; ) {
+      const path = `/api/chats/${this.chat}/messages?limit=${page}${at}`;
+      const { items, next_cursor } = await get<Page<Message>>(path);
+      found.push(...items);
+      const reached = items.length > 0 && (found.at(-1)?.message_id ?? 0) <= least;
+      if (next_cursor === undefined || reached || found.length >= page)
+        return { found, isLast: next_cursor === undefined };
+      at = `&cursor=${next_cursor}`;
+    }
+  }
+
+  async #load(
+    what: NonNullable<History['loading']>,
+    before: number,
+    take: (found: readonly Message[], isLast: boolean) => void,
+    least = Number.POSITIVE_INFINITY,
+  ) {
     if (this.loading === what) return;
     this.loading = what;
     this.failed = '';
@@ -161,10 +181,9 @@ export class History extends Signal {
     }
     this.changed();
     try {
-      const query = before > 0 ? `?limit=${page}&before=${before}` : `?limit=${page}`;
-      const found = await get<Message[]>(`/api/chats/${this.chat}/messages${query}`);
+      const { found, isLast } = await this.#read(before, least);
       const last = this.last;
-      take(found);
+      take(found, isLast);
       this.#merge(found, began);
       if (what === 'newer' && found.length > 0 && (found[0]?.message_id ?? 0) < last) this.atEnd = true;
     } catch (error) {

@@ -8,7 +8,7 @@ import { openLive } from '../live.js';
 import { say } from '../notes.js';
 import { me } from '../session.js';
 import { Signal } from '../signal.js';
-import type { Post, Reaction } from '../types.js';
+import type { Page, Post, Reaction } from '../types.js';
 
 interface Payload {
   reactions: Reaction[];
@@ -78,10 +78,15 @@ class Posts extends Signal {
 
   async #read(chat: number, messages: ReadonlySet<number>): Promise<void> {
     const newest = Math.max(...messages);
-    const limit = Math.min(page_max, newest - Math.min(...messages) + 1);
+    const oldest = Math.min(...messages);
+    const limit = Math.min(page_max, newest - oldest + 1);
     try {
-      const found = await get<Post[]>(`/api/chats/${chat}/posts?before=${newest + 1}&limit=${limit}`);
-      for (const post of found) this.take(post);
+      for (let at = `before=${newest + 1}`; ; ) {
+        const found = await get<Page<Post>>(`/api/chats/${chat}/posts?${at}&limit=${limit}`);
+        for (const post of found.items) this.take(post);
+        if (Number(found.next_cursor ?? 0) <= oldest) break;
+        at = `cursor=${found.next_cursor}`;
+      }
     } catch {
       for (const id of messages) this.#asked.delete(`${chat}/${id}`);
     }

@@ -218,7 +218,8 @@ export function Bots({ paused }: { paused: boolean }) {
   const query = named ? `bot=${encodeURIComponent(named)}` : `order=${order}&limit=20`;
   const load = useCallback(async () => {
     try {
-      setFound({ for: query, bots: await call<RankedBot[]>(`bots?${query}`) });
+      const { items } = await call<{ items: RankedBot[] }>(`bots?${query}`);
+      setFound({ for: query, bots: items });
       setFailure('');
     } catch (error) {
       setFailure(reasonOf(error).replace(/^Not Found: /, ''));

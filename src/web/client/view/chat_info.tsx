@@ -1,19 +1,20 @@
 /** What there is to know of a chat: the page of a bot, or the members of a group or channel. */
-import { useCallback, useEffect, useState } from 'react';
+import { useState } from 'react';
 import { call, get } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { chats, isMuted } from '../model/chats.js';
 import { chatName, personName, profiles } from '../names.js';
 import { say } from '../notes.js';
+import { usePages } from '../pages.js';
 import { pushServed } from '../push.js';
 import { go } from '../route.js';
 import { me } from '../session.js';
 import { useCell, useSignal } from '../signal.js';
-import type { ChatSummary, Member, Page } from '../types.js';
+import type { ChatSummary, Member } from '../types.js';
 import { fullDate, t } from '../words.js';
 import { Icon } from './icons.js';
 import { StartPicture, startBot } from './start.js';
-import { Confirm, Dialog, Face, Field } from './ui.js';
+import { Confirm, Dialog, Face, Field, Trouble } from './ui.js';
 
 function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   useSignal(profiles);
@@ -85,8 +86,6 @@ function BotInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
   );
 }
 
-const present = (status: string) => ['creator', 'administrator', 'member'].includes(status);
-
 function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
   const [username, setUsername] = useState('');
   const [asAdmin, setAsAdmin] = useState(false);
@@ -138,24 +137,9 @@ function AddMember({ chat, added }: { chat: ChatSummary; added: () => void }) {
 }
 
 function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
-  const [members, setMembers] = useState<Member[]>([]);
-  const [cursor, setCursor] = useState<string | undefined>();
+  const { items, cursor, failure, load } = usePages<Member>(`/api/chats/${chat.id}/members`);
   const [leaving, setLeaving] = useState(false);
-  const load = useCallback(
-    async (from?: string) => {
-      try {
-        const query = from ? `?cursor=${from}` : '';
-        const page = await get<Page<Member>>(`/api/chats/${chat.id}/members${query}`);
-        const here = page.items.filter(({ status }) => present(status));
-        setMembers((before) => (from ? [...before, ...here] : here));
-        setCursor(page.next_cursor);
-      } catch (error) {
-        say(reasonOf(error));
-      }
-    },
-    [chat.id],
-  );
-  useEffect(() => void load(), [load]);
+  const members = items ?? [];
   const own = members.find(({ user }) => user?.id === me.value?.id);
   const manages = own?.status === 'creator' || own?.rights.can_invite_users === true;
   const remove = async (member: Member) => {
@@ -212,7 +196,9 @@ function SharedInfo({ chat, close }: { chat: ChatSummary; close: () => void }) {
           </li>
         ))}
       </ul>
-      {cursor !== undefined && (
+      {/* Only the administrators of a channel see its subscribers. */}
+      {failure && chat.type === 'group' && <Trouble text={failure} retry={() => void load(cursor)} />}
+      {cursor && (
         <button type="button" className="button" onClick={() => void load(cursor)}>
           {t('more')}
         </button>

@@ -6,7 +6,7 @@ import { reasonOf } from '../failures.js';
 import { heard, markRead } from '../model/chats.js';
 import { posts } from '../model/posts.js';
 import { personName } from '../names.js';
-import type { ChatSummary, Message, Post } from '../types.js';
+import type { ChatSummary, Message, Page, Post } from '../types.js';
 import { fullDate, t } from '../words.js';
 import { Media, mediumOfPost } from './media.js';
 import { ReactionBar } from './reactions.js';
@@ -50,24 +50,26 @@ function PostCard({ post, open }: { post: Post; open: (url: string) => void }) {
 export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: string) => void }) {
   const [list, setList] = useState<Post[]>([]);
   const [state, setState] = useState<'more' | 'all' | 'loading'>('more');
+  /** Of the page that follows. */
+  const cursor = useRef('');
   const [failure, setFailure] = useState('');
   const scroller = useRef<HTMLDivElement>(null);
   const busy = useRef(false);
-  const oldest = list.at(-1)?.message_id ?? 0;
 
   const load = useCallback(
-    async (before: number) => {
+    async (from: string) => {
       if (busy.current) return;
       busy.current = true;
       setState('loading');
       setFailure('');
       try {
-        const from = before > 0 ? `&before=${before}` : '';
-        const found = await get<Post[]>(`/api/chats/${chat.id}/posts?limit=${page}${from}`);
-        for (const post of found) posts.take(post);
+        const at = from === '' ? '' : `&cursor=${from}`;
+        const found = await get<Page<Post>>(`/api/chats/${chat.id}/posts?limit=${page}${at}`);
+        for (const post of found.items) posts.take(post);
         posts.changed();
-        setList((present) => merged(before > 0 ? present : [], found));
-        setState(found.length < page ? 'all' : 'more');
+        setList((present) => merged(from === '' ? [] : present, found.items));
+        cursor.current = found.next_cursor ?? '';
+        setState(found.next_cursor === undefined ? 'all' : 'more');
       } catch (error) {
         setFailure(reasonOf(error));
         setState('more');
@@ -77,14 +79,15 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
     [chat.id],
   );
 
-  useEffect(() => void load(0), [load]);
+  useEffect(() => void load(''), [load]);
   useEffect(() => {
     const onHeard = async (event: string, message: Message) => {
       if (message.chat?.id !== chat.id || message.pinned_message) return;
       if (event !== 'message' && event !== 'edited_message') return;
-      const found = await get<Post[]>(`/api/chats/${chat.id}/posts?limit=1&before=${message.message_id + 1}`);
-      for (const post of found) posts.take(post);
-      setList((present) => merged(present, found));
+      const path = `/api/chats/${chat.id}/posts?limit=1&before=${message.message_id + 1}`;
+      const { items } = await get<Page<Post>>(path);
+      for (const post of items) posts.take(post);
+      setList((present) => merged(present, items));
     };
     const listener = (event: string, message: Message) => void onHeard(event, message).catch(() => {});
     heard.add(listener);
@@ -100,7 +103,7 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
   const onScroll = () => {
     const box = scroller.current;
     if (box && state === 'more' && box.scrollHeight - box.scrollTop - box.clientHeight < 800)
-      void load(oldest);
+      void load(cursor.current);
   };
 
   return (
@@ -111,7 +114,7 @@ export function PostsPage({ chat, open }: { chat: ChatSummary; open: (url: strin
         <Virtualizer scrollRef={scroller} data={list}>
           {(post) => <PostCard key={post.id} post={post} open={open} />}
         </Virtualizer>
-        {failure && <Trouble text={failure} retry={() => void load(oldest)} />}
+        {failure && <Trouble text={failure} retry={() => void load(cursor.current)} />}
         {state === 'loading' && (
           <div className="center">
             <Spinner />

@@ -1,10 +1,9 @@
 /** The reactions under a post: counters that one presses, one's own marked, any emoji, and who reacted. */
 import { lazy, Suspense, useEffect, useState } from 'react';
-import { get } from '../api.js';
-import { reasonOf } from '../failures.js';
 import { heart, posts } from '../model/posts.js';
+import { usePages } from '../pages.js';
 import { useSignal } from '../signal.js';
-import type { Page, Post, User } from '../types.js';
+import type { Post, User } from '../types.js';
 import { fullDate, t } from '../words.js';
 import { Icon } from './icons.js';
 import { Dialog, Face, Spinner, Trouble } from './ui.js';
@@ -19,26 +18,11 @@ interface Reactor {
 }
 
 function Reactors({ post, close }: { post: Post; close: () => void }) {
-  const [items, setItems] = useState<Reactor[]>([]);
-  const [cursor, setCursor] = useState<string | null>('');
-  const [failure, setFailure] = useState('');
-  const load = async () => {
-    setFailure('');
-    try {
-      const query = cursor ? `?cursor=${encodeURIComponent(cursor)}` : '';
-      const page = await get<Page<Reactor>>(`/api/posts/${post.id}/reactions${query}`);
-      setItems([...items, ...page.items]);
-      setCursor(page.next_cursor ?? null);
-    } catch (error) {
-      setFailure(reasonOf(error));
-    }
-  };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the first page is read once
-  useEffect(() => void load(), []);
+  const { items, cursor, failure, load } = usePages<Reactor>(`/api/posts/${post.id}/reactions`);
   return (
     <Dialog title={t('who_reacted')} close={close}>
       <ul className="people">
-        {items.map(({ user, user_id, emoji, date }) => {
+        {items?.map(({ user, user_id, emoji, date }) => {
           const name = user ? [user.first_name, user.last_name].filter(Boolean).join(' ') : user_id;
           return (
             <li key={`${user_id}${emoji}`}>
@@ -52,11 +36,11 @@ function Reactors({ post, close }: { post: Post; close: () => void }) {
           );
         })}
       </ul>
-      {failure && <Trouble text={failure} retry={() => void load()} />}
-      {cursor !== null && !failure && items.length === 0 && <Spinner />}
-      {cursor === null && items.length === 0 && <p className="muted">{t('nobody_reacted')}</p>}
-      {cursor !== null && items.length > 0 && (
-        <button type="button" className="button" onClick={() => void load()}>
+      {failure && <Trouble text={failure} retry={() => void load(cursor)} />}
+      {!items && !failure && <Spinner />}
+      {items?.length === 0 && <p className="muted">{t('nobody_reacted')}</p>}
+      {cursor && (
+        <button type="button" className="button" onClick={() => void load(cursor)}>
           {t('more')}
         </button>
       )}

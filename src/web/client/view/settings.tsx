@@ -45,6 +45,42 @@ function Notifications() {
   );
 }
 
+interface ChoiceProps {
+  id: string;
+  label: string;
+  hint: string;
+  value: string;
+  /** Values with their names. */
+  options: ReadonlyArray<readonly [value: string, name: string]>;
+  /** The values are languages, in which their names are. */
+  langs?: boolean;
+  choose: (value: string) => void;
+}
+
+/** One of several, with a hint on what it does. */
+function Choice({ id, label, hint, value, options, langs = false, choose }: ChoiceProps) {
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      <select
+        id={id}
+        value={value}
+        aria-describedby={`${id}-hint`}
+        onChange={(event) => choose(event.target.value)}
+      >
+        {options.map(([each, name]) => (
+          <option key={each} value={each} lang={langs ? each : undefined}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <p className="hint" id={`${id}-hint`}>
+        {hint}
+      </p>
+    </div>
+  );
+}
+
 /** Kept on the account: bots are told it, and show their texts in it. */
 async function choose(code: Language): Promise<void> {
   try {
@@ -74,24 +110,14 @@ function WhoMayAdd() {
   };
   return (
     <section className="card stack">
-      <div className="field">
-        <label htmlFor="add-to-groups">{t('add_to_groups')}</label>
-        <select
-          id="add-to-groups"
-          value={chosen}
-          aria-describedby="add-to-groups-hint"
-          onChange={(event) => void choose(event.target.value as AddPolicy)}
-        >
-          {policies.map(([policy, words]) => (
-            <option key={policy} value={policy}>
-              {t(words)}
-            </option>
-          ))}
-        </select>
-        <p className="hint" id="add-to-groups-hint">
-          {t('add_hint')}
-        </p>
-      </div>
+      <Choice
+        id="add-to-groups"
+        label={t('add_to_groups')}
+        hint={t('add_hint')}
+        value={chosen}
+        options={policies.map(([policy, words]) => [policy, t(words)])}
+        choose={(policy) => void choose(policy as AddPolicy)}
+      />
     </section>
   );
 }
@@ -121,24 +147,15 @@ export function Settings() {
           </div>
         </section>
         <section className="card stack">
-          <div className="field">
-            <label htmlFor="language">{t('language')}</label>
-            <select
-              id="language"
-              value={chosen}
-              aria-describedby="language-hint"
-              onChange={(event) => void choose(event.target.value as Language)}
-            >
-              {Object.entries(languages).map(([code, name]) => (
-                <option key={code} value={code} lang={code}>
-                  {name}
-                </option>
-              ))}
-            </select>
-            <p className="hint" id="language-hint">
-              {t('language_hint')}
-            </p>
-          </div>
+          <Choice
+            id="language"
+            label={t('language')}
+            hint={t('language_hint')}
+            value={chosen}
+            options={Object.entries(languages)}
+            langs
+            choose={(code) => void choose(code as Language)}
+          />
           <fieldset className="choices across">
             <legend>{t('look')}</legend>
             {themes.map((one) => (

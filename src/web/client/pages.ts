@@ -1,0 +1,28 @@
+/** Lists of the service that are read page by page. */
+import { useCallback, useEffect, useState } from 'react';
+import { get } from './api.js';
+import { reasonOf } from './failures.js';
+import type { Page } from './types.js';
+
+/** A list that grows by pages. `load` without a cursor begins again. */
+export function usePages<T>(path: string, limit = 50) {
+  const [items, setItems] = useState<T[] | null>(null);
+  const [cursor, setCursor] = useState<string | undefined>();
+  const [failure, setFailure] = useState('');
+  const load = useCallback(
+    async (from?: string) => {
+      setFailure('');
+      try {
+        const at = from ? `&cursor=${encodeURIComponent(from)}` : '';
+        const page = await get<Page<T>>(`${path}?limit=${limit}${at}`);
+        setItems((before) => (from && before ? [...before, ...page.items] : page.items));
+        setCursor(page.next_cursor);
+      } catch (error) {
+        setFailure(reasonOf(error));
+      }
+    },
+    [path, limit],
+  );
+  useEffect(() => void load(), [load]);
+  return { items, cursor, failure, load };
+}

@@ -1,0 +1,98 @@
+/** Every answer that holds a list is bounded in items and in bytes, and pages show every item once. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { endpoints, methods } from '../../src/api/registry.js';
+import { limits } from '../../src/limits.js';
+import { type Answer, resultOf, type Service, startService } from '../support/service.js';
+import { makeWorld, type Row, rows } from './lists.cases.js';
+
+let service: Service;
+let world: Awaited<ReturnType<typeof makeWorld>>;
+
+beforeAll(async () => {
+  service = await startService();
+  world = await makeWorld(service);
+}, 180_000);
+afterAll(async () => {
+  await world?.end();
+  await service?.stop();
+});
+
+/** Whether an answer of this schema has an array anywhere. */
+const hasList = (schema: z.ZodType | undefined): boolean =>
+  schema !== undefined &&
+  JSON.stringify(z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any' })).includes('"type":"array"');
+
+const listed = [
+  ...endpoints
+    .filter(({ result, body, contentType }) => contentType !== undefined || hasList(result) || hasList(body))
+    .map(({ verb, path }) => `${verb} ${path}`),
+  ...methods.filter(({ result }) => hasList(result)).map(({ name }) => name),
+];
+
+test('every endpoint and every method whose answer holds a list has a row, and no other', () => {
+  expect(Object.keys(rows).filter((name) => !listed.includes(name))).toEqual([]);
+  expect(listed.filter((name) => !(name in rows))).toEqual([]);
+});
+
+test('every endpoint that answers with nothing but a list pages through it', () => {
+  const plain = endpoints.filter(({ result, params }) => {
+    const fields = result instanceof z.ZodObject ? result.shape : {};
+    const hasItems = result instanceof z.ZodArray || 'items' in fields;
+    return hasItems && !('cursor' in (params as z.ZodObject).shape);
+  });
+  // Forwards answer with a reference for each message, and ranks of bots have no more than 50.
+  expect(plain.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
+    'POST /api/chats/{chat_id}/forward',
+    'GET /api/admin/bots',
+  ]);
+});
+
+const bytesOf = ({ body }: Answer) => Buffer.byteLength(JSON.stringify(body));
+
+const pages = Object.entries(rows).flatMap(([name, row]) => ('page' in row ? [[name, row] as const] : []));
+test.each(pages)(
+  '%s: pages of at most 100 items and 64 KiB show every item once',
+  async (_, row) => {
+    const { path, by = world.owner, keys } = await row.page(world);
+    const seen: unknown[] = [];
+    let pageCount = 0;
+    for (let cursor: string | undefined = ''; cursor !== undefined; pageCount++) {
+      const at: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+      const answer = await service.app(by, 'GET', `${path}?limit=100${at}`);
+      const { items, next_cursor } = await resultOf(answer);
+      expect(items.length).toBeLessThanOrEqual(limits.page_size_max);
+      // One item that is larger stands alone.
+      if (items.length > 1) expect(bytesOf(answer)).toBeLessThanOrEqual(64 * 1024);
+      expect(next_cursor === undefined || items.length > 0).toBe(true);
+      seen.push(...items.map(row.keyOf).filter((key: unknown) => key !== null));
+      cursor = next_cursor;
+    }
+    const inOrder = (all: readonly unknown[]) => all.map(String).sort();
+    expect(inOrder(seen)).toEqual(inOrder(keys));
+    if (keys.length > limits.page_size_max) expect(pageCount).toBeGreaterThan(1);
+  },
+  120_000,
+);
+
+type Measured = Extract<Row, { readonly bytes: number }>;
+const answers = Object.entries(rows).flatMap(([name, row]) =>
+  'bytes' in row && row.answer ? [[name, row.bytes / 1024, row as Measured] as const] : [],
+);
+test.each(answers)(
+  '%s: the largest answer has at most %d KiB',
+  async (_, __, row) => {
+    const answer = await (row.answer as NonNullable<Measured['answer']>)(world);
+    const result = answer.body.result ?? answer.body;
+    expect([answer.status, answer.body.description]).toEqual([200, undefined]);
+    if (row.listOf) {
+      expect(row.listOf(result).length).toBeLessThanOrEqual(row.items ?? 0);
+      // The list is as long as it gets.
+      if (!row.cut) expect(row.listOf(result).length).toBe(row.items);
+    }
+    expect(bytesOf(answer)).toBeLessThanOrEqual(row.bytes);
+    // A bound far above what there is would bound nothing.
+    expect(bytesOf(answer)).toBeGreaterThan(row.bytes / 40);
+  },
+  120_000,
+);
