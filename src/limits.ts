@@ -80,7 +80,9 @@ export const limits = {
   admin_notes_in_flight_max: 100,
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
+  /** of one person by all strangers, and of all strangers by one person */
   stranger_adds_per_day_max: 10,
+  strangers_added_per_day_max: 50,
   /** people whom one caller has compared with their chats in Postgres: at once, and after how long another one */
   stranger_look_ups_max: 100,
   stranger_look_up_ms: 100,

@@ -33,6 +33,7 @@ export const listedChat = chat
     member_count: z.int().min(0).optional(),
     avatar: pictureFields.avatar.describe('Of the bot of a direct chat'),
     last_message: preview.optional(),
+    joined_at: unixSeconds.optional().describe('When the caller joined; of a chat without messages'),
     pinned_message: preview.optional(),
     can_post: z.literal(true).optional().describe('Of a channel in which the caller may post'),
     unread_count: z

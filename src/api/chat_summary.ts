@@ -52,6 +52,7 @@ export const viewMute = (until: number | null | undefined) =>
 /**
  * The chat with previews of its last and its pinned message, of a direct chat with the avatar of the bot, as the person sees it; null when there is
  * no such chat. `marks` tell how far the person has read; without them nothing is told of that. `muted`: which chats they muted.
+ * `joined`: when they joined, where that is known and there is no message.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },
@@ -59,6 +60,7 @@ export async function chatSummary(
   user: User,
   marks: ReadonlyMap<number, number> | null,
   muted: MutedChats,
+  joined?: number,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const found = await store.chats.find(chat);
   if (!found) return null;
@@ -77,7 +79,9 @@ export async function chatSummary(
     ...viewChat(isDirect(chat) && viewer.bot ? viewer.bot : found.profile),
     ...(described?.pictures.avatar ? { avatar: viewPicture(files, described.pictures.avatar) } : {}),
     ...(found.profile.m === undefined ? {} : { member_count: found.profile.m }),
-    ...(last ? { last_message: preview(last, viewer) } : {}),
+    ...(last
+      ? { last_message: preview(last, viewer) }
+      : { joined_at: joined ?? (await store.activity.joined(user.id, chat)) }),
     ...(pinned ? { pinned_message: preview(pinned, viewer) } : {}),
     ...((await mayPost(store, chat, found.profile.t, user)) ? { can_post: true } : {}),
     ...(count > 0 ? { unread_count: count } : {}),

@@ -11,15 +11,20 @@ export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
 
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
-/** Counts another add by a stranger. False when there were too many within a day. Needs the person's lock. */
-async function countStrangerAdd(sql: Sql, user: number): Promise<boolean> {
+/** Counts another add by a stranger. False when there were too many within a day, of this person or by `by`. Needs the person's lock. */
+async function countStrangerAdd(sql: Sql, user: number, by: number): Promise<boolean> {
+  // Adds of one stranger at the same time count as several. Nobody who holds this waits for a lock that is taken before it.
+  await sql.query("select pg_advisory_xact_lock(hashtextextended('stranger_adds', $1))", [by]);
   await sql.query("delete from stranger_adds where user_id = $1 and created_at < now() - interval '1 day'", [
     user,
   ]);
   const rows = await sql.query(
-    `insert into stranger_adds (user_id) select $1
-      where (select count(*) from stranger_adds where user_id = $1) < ${limits.stranger_adds_per_day_max} returning 1`,
-    [user],
+    `insert into stranger_adds (user_id, by_id) select $1, $2
+      where (select count(*) from stranger_adds where user_id = $1) < ${limits.stranger_adds_per_day_max}
+        and (select count(*) from stranger_adds where by_id = $2 and created_at > now() - interval '1 day')
+            < ${limits.strangers_added_per_day_max}
+     returning 1`,
+    [user, by],
   );
   return rows.length > 0;
 }
@@ -41,7 +46,7 @@ async function mayAdd(
   if (!known && former === undefined && username === null) fail('user_not_found');
   if (former === 'left' || policy === 'nobody') return false;
   if (known) return true;
-  return policy === 'everyone' && (await countStrangerAdd(sql, user));
+  return policy === 'everyone' && (await countStrangerAdd(sql, user, by));
 }
 
 /** Errors: `invitation_declined`, `too_many_invitations`. */

@@ -92,9 +92,12 @@ export async function changeMember(
     sql,
     `insert into chat_members (chat_id, member_id, is_bot, status, rights) values ($1, $2, $3, $4, $5)
      on conflict (chat_id, member_id) do update set status = excluded.status, rights = excluded.rights,
-       version = nextval('control_versions')
+       version = nextval('control_versions'), joined_at = case when $6 then now() else chat_members.joined_at end
      returning member_id, is_bot, status, rights, version`,
-    [chat, member.id, member.is_bot, became.status, JSON.stringify(became.rights)],
+    [
+      ...[chat, member.id, member.is_bot, became.status, JSON.stringify(became.rights)],
+      !isPresent(was.status),
+    ],
   );
   const bots = await countFew(sql, chat);
   // Counting them anew would make each subscriber of a large channel dearer than the one before.

@@ -1,4 +1,5 @@
 /** The list of a person's chats: pages in the order of activity, small whatever the messages hold. */
+import { setTimeout } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,6 +15,7 @@ interface Listed {
   readonly id: number;
   readonly last_message?: { readonly message_id: number; readonly date: number; readonly text?: string };
   readonly unread_count?: number;
+  readonly joined_at?: number;
 }
 interface Listing {
   readonly items: readonly Listed[];
@@ -28,22 +30,26 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Groups that the database holds, as if they had been made one by one. */
-async function manyGroups(person: TestUser, count: number, titleLength: number): Promise<void> {
+async function query(text: string, values: unknown[]): Promise<void> {
   const client = new pg.Client(service.databaseUrl);
   await client.connect();
   try {
-    await client.query(
-      `with made as (
+    await client.query(text, values);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Groups that the database holds, as if they had been made one by one. */
+async function manyGroups(person: TestUser, count: number, titleLength: number): Promise<void> {
+  await query(
+    `with made as (
          insert into chats (type, title, username, creator_id)
          select 'group', rpad(n::text, $3, '🐦'), rpad('list_' || n || '_', 32, 'x'), $1 from generate_series(1, $2) n
          returning id)
        insert into chat_members (chat_id, member_id, is_bot, status) select id, $1, false, 'creator' from made`,
-      [person.id, count, titleLength],
-    );
-  } finally {
-    await client.end();
-  }
+    [person.id, count, titleLength],
+  );
 }
 
 async function pagesOf(person: TestUser, limit: number): Promise<Listing[]> {
@@ -81,6 +87,37 @@ test('each chat stands on one page, the one with the latest message first', asyn
     .poll(async () => (await say(ann, oldest, 'later')).date, { timeout: 10_000 })
     .toBeGreaterThan(last?.last_message?.date ?? 0);
   expect((await pagesOf(ben, 2))[0]?.items[0]?.id).toBe(oldest);
+});
+
+test('a chat without messages stands where the person joined, among those with messages', async () => {
+  const dan = await service.newUser('dan');
+  const older = await service.newGroup(ann, 'Older', [dan]);
+  const spoken = await service.newGroup(ann, 'Spoken', [dan]);
+  await setTimeout(1_100);
+  const { date } = await say(ann, spoken, 'x');
+  await setTimeout(1_100);
+  const newer = await service.newGroup(ann, 'Newer', [dan]);
+  for (const limit of [1, 100]) {
+    const items = (await pagesOf(dan, limit)).flatMap((page) => page.items);
+    expect(items.map(({ id }) => id)).toEqual([newer, spoken, older]);
+    expect(items.map(({ joined_at }) => joined_at)).toEqual([
+      expect.any(Number),
+      undefined,
+      expect.any(Number),
+    ]);
+    expect(items[0]?.joined_at).toBeGreaterThan(date);
+  }
+  const [shown] = (await pagesOf(dan, 100))[0]?.items ?? [];
+  expect(await resultOf(service.app(dan, 'GET', `/api/chats/${newer}`))).toEqual(shown);
+  // Who comes back joins anew.
+  await resultOf(service.app(dan, 'POST', `/api/chats/${older}/leave`));
+  await query("update chat_members set joined_at = joined_at - interval '1 hour' where chat_id = $1", [
+    older,
+  ]);
+  await query('update chats set private = false where id = $1', [older]);
+  await resultOf(service.app(dan, 'POST', `/api/chats/${older}/join`));
+  const back: Listed = await resultOf(service.app(dan, 'GET', `/api/chats/${older}`));
+  expect(back.joined_at).toBeGreaterThan(date);
 });
 
 test('a chat whose copies left Redis stands where its newest message puts it', async () => {

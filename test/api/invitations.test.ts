@@ -137,6 +137,28 @@ test('an invitation runs out after 30 days', async () => {
   expect(await invitations(vera)).toHaveLength(1);
 });
 
+test('one person adds fifty strangers a day, also all at once; further ones are invited', async () => {
+  const eve = await service.newUser('eve');
+  const group = await service.newGroup(eve, 'Everybody');
+  const people: TestUser[] = [];
+  for (let n = 0; n <= limits.strangers_added_per_day_max; n++)
+    people.push(await service.newUser(`added${n}`));
+  const made = await Promise.all(people.map((person) => statusOf(add(eve, group, person))));
+  expect(made.filter((status) => status === 'invited')).toHaveLength(1);
+  expect(made.filter((status) => status === 'member')).toHaveLength(limits.strangers_added_per_day_max);
+  const invited = people[made.indexOf('invited')] as TestUser;
+  expect((await invitations(invited)).map(({ chat }) => chat.id)).toEqual([group]);
+  // Whom she knows she adds all the same, and a day later strangers too.
+  const other = await service.newGroup(eve, 'Others');
+  expect(await statusOf(add(eve, other, people[made.indexOf('member')] as TestUser))).toBe('member');
+  expect(await statusOf(add(eve, other, vera))).toBe('invited');
+  await query("update stranger_adds set created_at = created_at - interval '1 day' where by_id = $1", [
+    eve.id,
+  ]);
+  const [rosa, third] = [await service.newUser('rosa'), await service.newGroup(eve, 'Third')];
+  expect(await statusOf(add(eve, third, rosa))).toBe('member');
+});
+
 test('ten strangers a day add a person, also all at once; the eleventh invites', async () => {
   const strangers: TestUser[] = [];
   for (let n = 0; n <= limits.stranger_adds_per_day_max; n++)

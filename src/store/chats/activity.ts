@@ -1,19 +1,21 @@
 /** The order of a person's chats, and how many messages wait in each: from the heads of messages, whose content stays unread. */
 import { limits } from '../../limits.js';
-import { loadHeads, loadNewestHeads } from '../../postgres/chats.js';
+import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats.js';
 import { messageHeader, messageKinds } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 
 export interface ActiveChat {
   readonly chat: ChatRef;
-  /** of its newest message, Unix time in seconds; 0 without one */
+  /** of its newest message, or where it has none when the person joined, Unix time in seconds */
   readonly date: number;
 }
 
 export interface Activity {
-  /** These chats, the latest message first; of one second the greater id first. */
-  order(chats: readonly ChatRef[]): Promise<ActiveChat[]>;
+  /** These chats of a person, the latest date first; of one second the greater id first. */
+  order(user: number, chats: readonly ChatRef[]): Promise<ActiveChat[]>;
+  /** When the person came into a chat, Unix time in seconds; 0 for one that they are not in. */
+  joined(user: number, chat: ChatRef): Promise<number>;
   /** Messages of others behind `mark` and up to `newest`, among the latest `limits.unread_counted_max`. */
   countUnread(chat: ChatRef, newest: number, mark: number, user: number): Promise<number>;
 }
@@ -67,16 +69,22 @@ export function createActivity({ db, scripts, keys }: StoreContext): Activity {
   }
 
   return {
-    async order(chats) {
+    async order(user, chats) {
       const dates = await hotDates(chats);
       const cold = chats.filter((chat) => !dates.has(chatText(chat)));
       if (cold.length > 0)
         for (const { chat_id, user_id, head } of await loadNewestHeads(db, cold))
           dates.set(chatText({ id: chat_id, user: user_id }), dateOf(head));
+      const empty = chats.filter((chat) => !dates.get(chatText(chat)));
+      if (empty.length > 0) {
+        const joined = await loadJoined(db, user, empty);
+        for (const chat of empty) dates.set(chatText(chat), joined.get(chat.id) ?? 0);
+      }
       return chats
         .map((chat) => ({ chat, date: dates.get(chatText(chat)) ?? 0 }))
         .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
     },
+    joined: async (user, chat) => (await loadJoined(db, user, [chat])).get(chat.id) ?? 0,
     async countUnread(chat, newest, mark, user) {
       const first = Math.max(mark + 1, newest - limits.unread_counted_max + 1, 1);
       const ids = Array.from({ length: Math.max(0, newest - first + 1) }, (_, i) => first + i);

@@ -97,6 +97,8 @@ export interface ChatSummary extends ChatRef {
   /** Of the bot of a direct chat. */
   avatar?: Picture;
   last_message?: Preview;
+  /** Of a chat without messages. */
+  joined_at?: number;
   pinned_message?: Preview;
   unread_count?: number;
   muted?: true;

@@ -11,7 +11,7 @@ import { noteAnswer } from './presses.js';
 
 export const connected = new Cell<'connecting' | 'open' | 'cut'>('connecting');
 
-const dateOf = ({ last_message }: ChatSummary) => last_message?.date ?? 0;
+const dateOf = ({ last_message, joined_at }: ChatSummary) => last_message?.date ?? joined_at ?? 0;
 /** As the service orders them. */
 const byActivity = (a: ChatSummary, b: ChatSummary) => dateOf(b) - dateOf(a) || b.id - a.id;
 
