@@ -212,7 +212,8 @@ export function createDispatch({
   /** A call with an `Idempotency-Key`. */
   async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
     const caller = { kind: 'bot', id: bot.id } as const;
-    const keyed = { store, request, caller, method: method.name, grows: growsState(method) };
+    const count = () => store.fairUse?.call(bot, null, 1);
+    const keyed = { store, request, caller, method: method.name, grows: growsState(method), count };
     const { status, body, retryAfter } = await answerOnce(keyed, async (on) => {
       try {
         return { status: 200, body: envelope(await run(request, method, bot, on)) };
@@ -369,10 +370,11 @@ export function createDispatch({
         : ({ kind: 'user', id: user.id } as const);
     const method = `${endpoint.verb} ${endpoint.path}`;
     const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
+    const count = () => (user === null ? undefined : store.fairUse?.person(user.id, null, 1));
     const own = holdReply(request);
     let sent = false;
     const outcome = await answerOnce(
-      { store, request, caller, method, segments, raw: endpoint.rawBody, grows },
+      { store, request, caller, method, segments, raw: endpoint.rawBody, grows, count },
       async (on) => {
         try {
           const result = await runEndpoint(own.request, call, on);

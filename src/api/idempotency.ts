@@ -33,6 +33,8 @@ export interface KeyedCall {
   readonly raw?: true | undefined;
   /** The call makes something that stays: it is refused while Redis is full. */
   readonly grows: boolean;
+  /** Counts a look at the key that does not run the call: a run counts by itself. Error: `too_many_requests`. */
+  readonly count: () => Promise<void> | undefined;
 }
 
 const sorted = (_: string, value: unknown) =>
@@ -74,7 +76,7 @@ const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
 /** The answer of the one run of a call, or of an earlier one. Errors: `parameter_wrong`, `idempotency_key_reused`,
  * `too_many_requests`. */
 export async function answerOnce(
-  { store, request, caller, method, segments, raw, grows }: KeyedCall,
+  { store, request, caller, method, segments, raw, grows, count }: KeyedCall,
   run: (store: Store) => Promise<Outcome>,
 ): Promise<Outcome> {
   const key = request.idempotencyKey;
@@ -88,6 +90,7 @@ export async function answerOnce(
   const deadline = performance.now() + limits.idempotency_wait_ms_max;
   for (;;) {
     const claim = await store.idempotency.claim(call);
+    if (claim.state !== 'run') await count();
     switch (claim.state) {
       case 'run':
         return runOnce(claim, () => run(store.under(claim.seed, claim.again)));

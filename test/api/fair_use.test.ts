@@ -85,6 +85,22 @@ test('behaviour §14: a bot has as many polls as other calls, and at least ten a
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
+test('behaviour §14: a call that is repeated under its idempotency key counts each time', async () => {
+  const owner = await service.newUser('again');
+  const bot = await service.newBot(owner, 'again');
+  const { url } = service.fronts[0];
+  const call = async () => {
+    const headers = { 'idempotency-key': 'one', 'content-type': 'application/json' };
+    const body = JSON.stringify({ name: 'x' });
+    const answer = await request(`${url}/bot${bot.token}/setMyName`, { method: 'POST', headers, body });
+    await answer.body.dump();
+    return answer.statusCode;
+  };
+  const statuses: number[] = [];
+  for (let n = 0; n < 12; n++) statuses.push(await call());
+  expect(statuses).toEqual([...Array(8).fill(200), ...Array(4).fill(429)]);
+});
+
 test('behaviour §14: each person whom a message mentions counts as a call of the bot', async () => {
   const owner = await service.newUser('mention');
   const bot = await service.newBot(owner, 'mention');
