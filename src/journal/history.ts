@@ -95,6 +95,8 @@ export function createHistory(options: HistoryOptions): History {
   const waiting = new Map<number, RaisedMark>();
   let putting: Promise<void> | undefined;
   let rewriting = 0;
+  /** The server that was compared last. */
+  let compared: string | undefined;
 
   async function read(): Promise<Known> {
     const { fields } = await runner().call('history/read', 0, { history: at.history }, {});
@@ -203,7 +205,18 @@ export function createHistory(options: HistoryOptions): History {
     if (before !== null && before !== state.history) onOtherServer?.(before, state.history);
   }
 
+  /**
+   * While the Redis that knows is away, the server that was compared last goes on: one that went back was started again, and has
+   * another name. On a cluster everybody else's chats need Postgres meanwhile.
+   */
+  async function admitAlone(session: Queryable): Promise<string> {
+    const { server, standby } = await loadServerState(session);
+    if (standby || server !== compared) throw new ApiError('unavailable', { retry_after: 1 });
+    return server;
+  }
+
   async function admit(session: Queryable, tries = 0): Promise<string> {
+    if (compared !== undefined && (connection.at(0)?.runId() ?? null) === null) return admitAlone(session);
     // Redis first: what Postgres commits meanwhile is no loss.
     const known = await read();
     const state = await loadServerState(session);
@@ -214,6 +227,7 @@ export function createHistory(options: HistoryOptions): History {
     }
     rewriting = state.rewriting;
     await meet(known, state);
+    compared = state.server;
     return state.server;
   }
 

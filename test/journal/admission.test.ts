@@ -1,0 +1,63 @@
+/** Which Postgres is used while the Redis that knows how far it came is away. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createHistory } from '../../src/journal/history.js';
+import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { makeKeys } from '../../src/store/core/keys.js';
+import { type PostgresServer, type RedisServer, startPostgres, startRedis } from './support.js';
+
+let redis: RedisServer;
+let postgres: PostgresServer;
+let connection: RedisConnection;
+const pools: Pool[] = [];
+
+beforeAll(async () => {
+  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+  connection = connectRedis({ url: redis.url, name: 'admission' });
+});
+afterAll(async () => {
+  await Promise.all(pools.map((pool) => pool.close()));
+  await connection?.close();
+  await Promise.all([redis?.remove(), postgres?.remove()]);
+});
+
+const own = statement('admission_own', 'select pg_backend_pid() as pid');
+const others = statement(
+  'admission_others',
+  'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()',
+);
+
+test('a server that was compared serves on new connections too, another one waits for Redis', async () => {
+  const runner: ScriptRunner = createRunner({
+    connection,
+    recover: async () => undefined,
+    reconnectMsMax: 300,
+  });
+  const [first, second] = [await postgres.database('first'), await postgres.database('second')];
+  const history = createHistory({ url: first, keys: makeKeys(4), connection, runner: () => runner });
+  const open = (url: string, name: string) => {
+    const pool = createPool({ url, max: 2, name, guard: history });
+    pools.push(pool);
+    return pool;
+  };
+  await connection.ready(5_000);
+  const pool = open(first, 'first');
+  const before = (await pool.query<{ pid: number }>(own)).rows[0]?.pid;
+
+  await redis.stop();
+  await expect.poll(() => connection.runId()).toBeNull();
+  await pool.recheck();
+  expect((await pool.query<{ pid: number }>(own)).rows[0]?.pid).toBe(before);
+  const alone = createPool({ url: first, max: 1, name: 'alone' });
+  pools.push(alone);
+  await alone.query(others, ['petrel-first']);
+  await expect
+    .poll(() => pool.query<{ pid: number }>(own).then(({ rows }) => rows[0]?.pid ?? before))
+    .not.toBe(before);
+  await expect(open(second, 'second').query(own)).rejects.toMatchObject({ kind: 'unavailable' });
+
+  await redis.start();
+  await connection.ready(5_000);
+  await pool.query(own);
+});
