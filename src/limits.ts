@@ -310,6 +310,8 @@ export const limits = {
   control_mark_shards: 64,
   /** how often a connection that stands is compared with Redis again */
   postgres_check_ms: 2_000,
+  /** after which a node that told nothing no longer holds to its Redis */
+  redis_node_age_ms_max: 10_000,
   /** how long Redis remembers what was revoked, should Postgres go back to before it */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
   /** some 150 bytes each */

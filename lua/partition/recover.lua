@@ -10,14 +10,19 @@
 @arg     post         int           number of the last post that Postgres has
 @arg     high_water   int           entries of the journal above which changes are refused
 @arg     bytes_max    int           the same in bytes
+@arg     installation text          its id, which a master of another cluster lacks; empty notes none
 @err     behind       highest int
 @err     moved
 @flag    allow-oom
 ]]
 if run ~= expected then return refuse('moved') end
 
-local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw', 'post', 'hwb')
+local known = redis.call('HMGET', meta_key, 'run', 'ver', 'hw', 'post', 'hwb', 'of')
+local function note_installation()
+  if installation ~= '' and known[6] ~= installation then redis.call('HSET', meta_key, 'of', installation) end
+end
 if known[1] == run then
+  note_installation()
   if known[3] ~= high_water or known[5] ~= bytes_max then
     redis.call('HSET', meta_key, 'hw', high_water, 'hwb', bytes_max)
   end
@@ -39,4 +44,5 @@ local raised = tonumber(incarnation)
 if incarnation_of(highest) >= raised then return refuse('behind', ('%.0f'):format(highest)) end
 redis.call('HSET', meta_key, 'run', run, 'ver', ('%.0f'):format(raised * LIMITS.versions_per_incarnation), 'hw', high_water,
   'hwb', bytes_max, 'post', ('%.0f'):format(math.max(tonumber(post), tonumber(known[4] or 0))))
+note_installation()
 return ok()

@@ -6,7 +6,9 @@ import { createGunzip } from 'node:zlib';
 import { type Config, redisOf, requireSettings } from '../config.js';
 import { startRedis } from '../local/redis.js';
 import { copyIn, isEmpty } from '../postgres/copy.js';
+import { renameInstallation } from '../postgres/identity.js';
 import { migrate, schemaVersion } from '../postgres/migrate.js';
+import { createPool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
 import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
 import { copyKeys, countKeys } from '../redis/copy.js';
@@ -89,6 +91,19 @@ async function restoreServer(
   }
 }
 
+/** Nodes of the original must never take the copy for it. Returns the new id. */
+async function rename(url: string, withRedis: boolean): Promise<string> {
+  const pool = createPool({ url, max: 1, name: 'restore' });
+  return renameInstallation(pool, withRedis ? 1 : 0).finally(() => pool.close());
+}
+
+async function renameRedis(servers: RedisServers, keys: Keys, id: string): Promise<void> {
+  const at = (partition: number) => servers.at(partition)?.client;
+  for (let partition = 0; partition < keys.partitions.count; partition++)
+    await at(partition)?.hset(keys.meta(partition), 'of', id);
+  await at(0)?.hset(keys.installation(), { ID: id, GENERATION: 1 });
+}
+
 const notEmpty = {
   restored: 'the Redis to restore into is not empty',
   beside:
@@ -140,6 +155,7 @@ export async function restore(
     await restorePostgres(DATABASE_URL, folder, manifest);
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
     say(`postgres     ${manifest.tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
+    const id = await rename(DATABASE_URL, fills);
     if (!fills) say('redis        nothing: updates that waited and kept answers are not restored');
     else {
       const done = { copied: 0, left: 0 };
@@ -148,6 +164,7 @@ export async function restore(
         done.copied += copied;
         done.left += left;
       }
+      await renameRedis(target.connection, keys, id);
       say(`redis        ${done.copied} keys${done.left > 0 ? `; ${done.left} of others were left out` : ''}`);
     }
   } finally {

@@ -50,7 +50,7 @@ export function addBackups(program: Command): void {
     .command('rebuild')
     .description('after Redis lost its data: opens what Postgres has of it, and says what is gone')
     .addHelpText('after', `\n${settings}`)
-    .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis'));
+    .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis', 'rebuild'));
 }
 
 export function addKeys(program: Command): void {

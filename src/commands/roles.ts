@@ -61,7 +61,7 @@ export function addRoles(program: Command): void {
     .action(() =>
       task('doctor', async (config, log) => {
         log.level = 'warn';
-        const backends = await openBackends(config, 'doctor', log);
+        const backends = await openBackends(config, 'doctor', log, 'never');
         if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
       }),
     );

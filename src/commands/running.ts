@@ -2,6 +2,7 @@
 import { BackupError } from '../backup/manifest.js';
 import { type Config, ConfigError, readConfig } from '../config.js';
 import { EngineError } from '../http/engine.js';
+import { type Adoption, IdentityError } from '../journal/identity.js';
 import { limits } from '../limits.js';
 import { createLog, type Logger } from '../obs/log.js';
 import { SchemaError } from '../postgres/migrate.js';
@@ -25,7 +26,8 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof SchemaError ||
     error instanceof BackupError ||
     error instanceof CopyError ||
-    error instanceof RedisCheckError;
+    error instanceof RedisCheckError ||
+    error instanceof IdentityError;
   const { message, code } = error as Error & { code?: string };
   // A person reads a sentence, a supervisor the log.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
@@ -63,7 +65,7 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
     const config = readConfig();
     log = createLog(config.LOG_LEVEL, name);
     drainMs = config.DRAIN_MS;
-    backends = await openBackends(config, name, log);
+    backends = await openBackends(config, name, log, 'unless_used');
     for (const start of starters) roles.push(await start(backends, () => stopping));
     log.info({ version }, 'ready');
     process.send?.({ type: 'ready' });
@@ -86,9 +88,13 @@ export async function task(
 }
 
 /** A task of an operator, on the stores of the installation. */
-export const withBackends = (work: (backends: Backends) => Promise<void>, name: string): Promise<void> =>
+export const withBackends = (
+  work: (backends: Backends) => Promise<void>,
+  name: string,
+  adoption: Adoption = 'never',
+): Promise<void> =>
   task(name, async (config, log) => {
     log.level = 'warn';
-    const backends = await openBackends(config, name, log);
+    const backends = await openBackends(config, name, log, adoption);
     await work(backends).finally(() => backends.close());
   });

@@ -38,7 +38,9 @@ export function addTokens(program: Command): void {
       task('tokens', async (config, log) => {
         log.level = 'warn';
         const backends =
-          dryRun || config.DATABASE_URL === undefined ? null : await openBackends(config, 'tokens', log);
+          dryRun || config.DATABASE_URL === undefined
+            ? null
+            : await openBackends(config, 'tokens', log, 'never');
         const found = scanTokens(path, backends?.store ?? null);
         if ((await found.finally(() => backends?.close())) > 0) process.exitCode = 2;
       }),

@@ -30,6 +30,7 @@ import {
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
+import { IdentityError } from './identity.js';
 
 /** What was found and put right. */
 export interface WentBack {
@@ -45,6 +46,8 @@ export interface HistoryOptions {
   readonly connection: RedisServers;
   /** Asked for with each call: the runner is made later. */
   readonly runner: () => ScriptRunner;
+  /** Throws where a Postgres belongs to another installation. */
+  readonly checkInstallation?: (id: string | null) => void;
   readonly onWentBack?: (found: WentBack) => void;
   /** Another server or timeline than before has all that was committed. */
   readonly onOtherServer?: (before: string, now: string) => void;
@@ -89,7 +92,7 @@ const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
 export function createHistory(options: HistoryOptions): History {
-  const { url, keys, connection, runner, onWentBack, onOtherServer, onError } = options;
+  const { url, keys, connection, runner, checkInstallation, onWentBack, onOtherServer, onError } = options;
   const at = { history: keys.postgres(), revoked: keys.revoked() };
   /** Marks that Redis did not take yet, by shard. */
   const waiting = new Map<number, RaisedMark>();
@@ -220,6 +223,7 @@ export function createHistory(options: HistoryOptions): History {
     // Redis first: what Postgres commits meanwhile is no loss.
     const known = await read();
     const state = await loadServerState(session);
+    checkInstallation?.(state.installation);
     if (state.standby || tries > raiseTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
     if (wentBack(known, state)) {
       await recoverOnce(state.server);
@@ -270,7 +274,7 @@ export function createHistory(options: HistoryOptions): History {
         return await admit(session);
       } catch (error) {
         // A connection that is not admitted counts as one that could not be opened.
-        if (error instanceof ApiError || isUnavailable(error))
+        if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
           throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
         throw error;
       }

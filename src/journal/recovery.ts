@@ -21,6 +21,8 @@ export interface RecoveryOptions {
   readonly runner: () => ScriptRunner;
   /** Whether a seal proves that Redis lost nothing: only where its data cannot be an older copy. */
   readonly trustSeals?: boolean;
+  /** Id of the installation, noted in each partition. */
+  readonly installation?: () => string;
   /** Told of each partition that goes on under a raised incarnation, except when it is opened for the first time. */
   readonly onRaised?: (raised: RaisedPartition) => void;
 }
@@ -129,6 +131,7 @@ export function createRecovery({
   bytesMax,
   runner,
   trustSeals = false,
+  installation = () => '',
   onRaised,
 }: RecoveryOptions): Recovery {
   const forgetter = createForgetter({ keys, connection, runner });
@@ -140,7 +143,10 @@ export function createRecovery({
       'partition/recover',
       partition,
       { meta: keys.meta(partition), journal: keys.journal(partition) },
-      { expected: runId, incarnation, post, high_water: highWater, bytes_max: bytesMax },
+      {
+        ...{ expected: runId, incarnation, post, high_water: highWater, bytes_max: bytesMax },
+        installation: installation(),
+      },
     );
     return result.status === 'behind' ? { partition, highest: result.highest } : null;
   }

@@ -28,15 +28,15 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
-/** The migration runner keeps this one. */
-const ownTable = 'schema_migrations';
+/** The migration runner keeps the first, running nodes the second. */
+const ownTables = ['schema_migrations', 'redis_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 const shapes = `select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
   from pg_class c join pg_attribute a on a.attrelid = c.oid
  where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-   and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and c.relname <> $1
+   and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and c.relname <> all($1::text[])
  group by c.relname order by c.relname`;
 
 const references = `select k.conrelid::regclass::text as child, k.confrelid::regclass::text as parent
@@ -79,7 +79,7 @@ export async function openSnapshot(url: string): Promise<Snapshot> {
   await client.query('begin isolation level repeatable read read only');
   return {
     async tables() {
-      const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTable]);
+      const tables = await client.query<{ name: string; columns: string[] }>(shapes, [ownTables]);
       const links = await client.query<{ child: string; parent: string }>(references);
       return ordered(tables.rows, links.rows);
     },

@@ -39,6 +39,8 @@ export interface ServerState {
   /** System identifier and timeline: they outlast a restart. */
   readonly history: string;
   readonly incarnation: number;
+  /** Id of the installation. */
+  readonly installation: string | null;
   readonly marks: ReadonlyMap<number, number>;
   /** Partitions that are written again from Redis. */
   readonly rewriting: number;
@@ -49,6 +51,7 @@ interface StateRow {
   standby: boolean;
   history: string;
   incarnation: number;
+  installation: string | null;
   marks: Record<string, number>;
   rewriting: number;
 }
@@ -58,6 +61,7 @@ const serverState = statement(
   `select server_identity() as server, pg_is_in_recovery() as standby,
      (select system_identifier::text from pg_control_system()) || ' ' || split_part(server_identity(), ' ', 2) as history,
      coalesce((select value::int from installation where name = 'postgres_incarnation'), 0) as incarnation,
+     (select value from installation where name = 'ID') as installation,
      (select json_object_agg(shard, mark) from control_marks) as marks,
      (select count(*)::int from partitions where rewrite_after is not null) as rewriting`,
 );

@@ -17,6 +17,8 @@ export interface ClusterOptions {
   /** The slot of each partition. */
   readonly slots: readonly number[];
   readonly onError?: (error: Error) => void;
+  /** As of one server; `partition` is the first one that it carries, null while it carries none. */
+  readonly admit?: (connection: RedisConnection, partition: number | null) => Promise<boolean>;
 }
 
 /** Where channels are: what hints need to know of a cluster. */
@@ -69,7 +71,7 @@ function newest(views: readonly (View | null)[]): View | null {
 }
 
 /** Connects to every master that carries a partition, now and as they change. */
-export function connectCluster({ seeds, name, slots, onError }: ClusterOptions): RedisCluster {
+export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOptions): RedisCluster {
   const [model] = seeds;
   if (model === undefined) throw new Error('a cluster needs the address of one of its servers');
   const connections = new Map<string, RedisConnection>();
@@ -81,6 +83,11 @@ export function connectCluster({ seeds, name, slots, onError }: ClusterOptions):
   let looking = false;
   let again = false;
 
+  function firstPartitionOf(connection: RedisConnection): number | null {
+    const first = slots.findIndex((slot) => owners[slot] === connection);
+    return first === -1 ? null : first;
+  }
+
   /** Servers name each other without a password: what the first seed says holds for all. */
   function connectionTo(url: string): RedisConnection {
     let connection = connections.get(url);
@@ -90,7 +97,11 @@ export function connectCluster({ seeds, name, slots, onError }: ClusterOptions):
         // A server that went may have been replaced.
         if (connections.get(url)?.runId() === null) lookSoon();
       };
-      connection = connectRedis({ url, name, onChange, ...(onError ? { onError } : {}) });
+      connection = connectRedis({
+        ...{ url, name, onChange },
+        ...(onError ? { onError } : {}),
+        ...(admit ? { admit: (self) => admit(self, firstPartitionOf(self)) } : {}),
+      });
       connections.set(url, connection);
     }
     return connection;

@@ -50,6 +50,8 @@ export interface ConnectOptions {
   readonly onError?: (error: Error) => void;
   /** Hears when the server became usable and when it no longer is. */
   readonly onChange?: () => void;
+  /** Looks at each server before it is used. False, or an error: the connection is given up and made anew. */
+  readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 
 /** Milliseconds before attempt `n` to connect again: short at first, never above a second, with jitter. */
@@ -61,7 +63,13 @@ export function reconnectDelay(attempt: number): number {
 const watchMs = 250;
 
 /** Opens a connection that refuses at once while it is down: whoever calls decides whether to wait. */
-export function connectRedis({ url: server, name, onError, onChange }: ConnectOptions): RedisConnection {
+export function connectRedis({
+  url: server,
+  name,
+  onError,
+  onChange,
+  admit,
+}: ConnectOptions): RedisConnection {
   const url = typeof server === 'string' ? server : server.url;
   const client = openClient(server, {
     connectionName: `petrel-${name}`,
@@ -75,6 +83,10 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     disableClientInfo: true,
   });
   let runId: string | null = null;
+  /** Of the present connection; and what is being asked about it. */
+  let admitted: string | null = null;
+  let admitting: Promise<boolean> | undefined;
+  let closes = 0;
   let silent = false;
   let held = false;
   let clockReadAt = 0;
@@ -83,6 +95,9 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
   client.on('close', () => {
     const was = runId;
     runId = null;
+    admitted = null;
+    admitting = undefined;
+    closes++;
     setSilent(false);
     if (was !== null) onChange?.();
   });
@@ -97,9 +112,11 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
       await asked;
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
-      runId = run && replication ? `${run}.${replication}` : null;
+      const found = run && replication ? `${run}.${replication}` : null;
       // Whoever follows Sentinels asks them anew.
-      if (typeof server !== 'string' && !/^role:master/m.test(info)) {
+      const isUsable = typeof server === 'string' || /^role:master/m.test(info);
+      if (isUsable && (await isAdmitted(found))) runId = found;
+      else {
         runId = null;
         client.disconnect(true);
       }
@@ -110,6 +127,20 @@ export function connectRedis({ url: server, name, onError, onChange }: ConnectOp
     }
     waiting.wake();
     if ((was === null) !== (runId === null)) onChange?.();
+  }
+
+  /** Throws where the connection was lost meanwhile. */
+  async function isAdmitted(found: string | null): Promise<boolean> {
+    if (admit === undefined || found === null || found === admitted) return true;
+    const before = closes;
+    const asked = admitting ?? admit(self);
+    admitting = asked;
+    const may = await asked.finally(() => {
+      if (admitting === asked) admitting = undefined;
+    });
+    if (closes !== before) throw new Error('the connection was lost');
+    if (may) admitted = found;
+    return may;
   }
 
   /** Clocks drift apart: it is asked for again at intervals. */

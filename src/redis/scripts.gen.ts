@@ -485,7 +485,7 @@ export interface Scripts {
   /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
-    args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string };
+    args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
     result:
       | { status: 'ok' }
       | { status: 'behind'; highest: number }

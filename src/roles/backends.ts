@@ -7,6 +7,7 @@ import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { openBlobStore } from '../files/storage.js';
 import { createHistory, type History } from '../journal/history.js';
+import { type Adoption, createIdentity, type Identity, IdentityError } from '../journal/identity.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
 import { managementIdentity } from '../manage/identity.js';
@@ -31,7 +32,7 @@ import { type Keys, makeKeys } from '../store/core/keys.js';
 import type { Secrets } from '../store/core/secrets.js';
 import { createStore, type Store } from '../store/store.js';
 import { version } from '../version.js';
-import { checkPartitions, noteSecrets, openSecrets, StartError } from './installation.js';
+import { checkPartitions, checkSettings, noteSecrets, openSecrets, StartError } from './installation.js';
 import { type OwnNode, ownNode } from './own_node.js';
 import { postgresFigures, tellPostgres } from './postgres_events.js';
 import { redisFigures, tellHistories } from './redis_events.js';
@@ -81,7 +82,9 @@ export const isLate = (error: unknown): boolean =>
 
 /** A wrong setting or version does not mend itself; what is away may come back. */
 const isFinal = (error: unknown) =>
-  error instanceof StartError || (error instanceof RedisCheckError && !error.away);
+  error instanceof StartError ||
+  (error instanceof RedisCheckError && !error.away) ||
+  (error instanceof IdentityError && !error.passing);
 
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
@@ -116,14 +119,18 @@ export function openRedis(
   keys: Keys,
   name: string,
   onError: (error: Error) => void,
+  admit?: Identity['admit'],
 ): { connection: RedisServers; hints: Hints } {
   if (!isCluster(target)) {
     return {
-      connection: connectRedis({ url: target, name, onError }),
+      connection: connectRedis({ url: target, name, onError, admit: admit && ((self) => admit(self, 0)) }),
       hints: createHints(target, name, onError),
     };
   }
-  const cluster = connectCluster({ seeds: target, name, slots: keys.partitions.slots, onError });
+  const cluster = connectCluster({
+    ...{ seeds: target, name, slots: keys.partitions.slots, onError },
+    ...(admit ? { admit } : {}),
+  });
   return { connection: cluster, hints: createHints(cluster, name, onError) };
 }
 
@@ -154,6 +161,16 @@ async function openPartitions(connection: RedisServers, recovery: Recovery, coun
   await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
 }
 
+/** Waits until Redis is usable. Errors: IdentityError where it is that of another installation, or `unavailable`. */
+async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
+  await connection.ready(1_000).catch((error: Error) => {
+    throw identity.refusal() ?? error;
+  });
+}
+
+const adopted =
+  'the installation uses an empty Redis from now on: what the former one had and Postgres has not is lost';
+
 function tellMemory(log: Logger, full: boolean, server: string): void {
   if (full)
     log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, all else goes on');
@@ -170,8 +187,16 @@ async function openManagementBot(store: Store, username: string): Promise<number
   }
 }
 
-/** Opens everything a role needs. Errors: ConfigError, StartError, or what Redis or Postgres said last. */
-export async function openBackends(given: Config, role: string, log: Logger): Promise<Backends> {
+/**
+ * Opens everything a role needs; `adoption` says what is done about an empty Redis. Errors: ConfigError, StartError, IdentityError,
+ * or what Redis or Postgres said last.
+ */
+export async function openBackends(
+  given: Config,
+  role: string,
+  log: Logger,
+  adoption: Adoption,
+): Promise<Backends> {
   const target = redisOf(given);
   const config = requireSettings(given, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
   const keys = makeKeys(config.PARTITIONS);
@@ -182,13 +207,23 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
 
   const troubles = createTroubles(log);
   const { onError, onDelay } = troubles;
-  const { connection, hints } = openRedis(target, keys, role, onError('redis'));
+  const node = ownNode();
+  const identity = createIdentity({
+    ...{ url: config.DATABASE_URL, keys, node: node.id, adoption },
+    onRefused: (reason) =>
+      log.error({ reason }, 'Redis and Postgres do not belong together: neither is used'),
+    onAdopted: (generation) => log.warn({ generation }, adopted),
+    onError: onDelay('the comparison of Redis with Postgres', 'it is made again within seconds'),
+  });
+  await patiently('Postgres', () => identity.open((pool) => checkSettings(asDatabase(pool), config)));
+  const { connection, hints } = openRedis(target, keys, role, onError('redis'), identity.admit);
   const went = tellPostgres(log);
   const history = createHistory({
     url: config.DATABASE_URL,
     keys,
     connection,
     runner: () => runner,
+    checkInstallation: identity.checkPostgres,
     ...{ onWentBack: went.back, onOtherServer: went.elsewhere },
     onError: onDelay('marks of Postgres', 'Redis learns of them later'),
   });
@@ -221,6 +256,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     bytesMax: config.JOURNAL_BYTES_MAX,
     runner: () => runner,
     trustSeals: config.PRIVATE_REDIS === 'kept',
+    installation: identity.id,
     onRaised: histories.raised,
   });
   const memory = createMemoryWatch({
@@ -236,6 +272,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     reconnectMsMax: role === 'front' ? limits.redis_wait_ms_max : limits.redis_wait_background_ms_max,
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
+  await patiently('Redis', () => reachRedis(connection, identity));
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const store = createStore({
@@ -272,7 +309,6 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     onError: onError('files'),
   });
 
-  await connection.ready(Math.max(1_000, config.START_MS));
   await patiently('Redis', async () => {
     const first = connection.at(0);
     if (first) await checkPartitions(first.client, keys);
@@ -284,6 +320,7 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
   await ring.join(log);
   await noteSecrets(db, secrets);
   const unwatch = history.watch(pool);
+  const unwatchIdentity = adoption === 'unless_used' ? identity.watch(pool, connection) : null;
   const managementBot = await patiently('the management bot', () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
   );
@@ -303,12 +340,13 @@ export async function openBackends(given: Config, role: string, log: Logger): Pr
     store,
     files,
     doorbell,
-    figures: [...redisFigures(histories, pauses), ...postgresFigures(went, history)],
+    figures: [...redisFigures(histories, pauses, identity), ...postgresFigures(went, history)],
     troubles,
-    node: ownNode(),
+    node,
     traces,
     async close() {
       unwatch();
+      await unwatchIdentity?.();
       memory.stop();
       await traces?.stop();
       await ring.leave();

@@ -1,7 +1,7 @@
 /** What all nodes of an installation must agree on: partitions, keys and peppers, as the first node noted them. */
 import type { Config } from '../config.js';
 import { noteInstallation, readInstallation } from '../postgres/rotation.js';
-import type { Database } from '../postgres/sql.js';
+import type { Database, Sql } from '../postgres/sql.js';
 import type { RedisConnection } from '../redis/connection.js';
 import type { Keys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
@@ -35,17 +35,22 @@ export function compare(noted: ReadonlyMap<string, string>, partitions: number, 
   }
 }
 
+type Given = Pick<Config, 'PARTITIONS'> & {
+  readonly TOKEN_PEPPER: readonly string[];
+  readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
+};
+
+/** Compares the settings with what Postgres has noted, and changes nothing. Errors: StartError. */
+export async function checkSettings(db: Sql, config: Given): Promise<void> {
+  const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
+  compare(await readInstallation(db), partitions, createSecrets(peppers, ring));
+}
+
 /**
  * The secrets of the settings, compared with what is noted. What must outlive a pepper is derived from the first pepper that the
  * installation had, which is kept sealed. Errors: StartError.
  */
-export async function openSecrets(
-  db: Database,
-  config: Pick<Config, 'PARTITIONS'> & {
-    readonly TOKEN_PEPPER: readonly string[];
-    readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
-  },
-): Promise<Secrets> {
+export async function openSecrets(db: Database, config: Given): Promise<Secrets> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   const own = createSecrets(peppers, ring);
   const before = await readInstallation(db);

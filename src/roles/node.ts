@@ -124,9 +124,12 @@ export const tellAs =
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
       node.told = told;
-      const client = connection.at(0)?.client;
-      if (client)
+      const server = connection.at(0);
+      // One that is not used may belong to others.
+      if (server?.runId()) {
+        const { client } = server;
         await client.hset(keys.nodes(), node.id, `${await clockOf(client)} ${JSON.stringify(told)}`);
+      }
     }
 
     let telling: Promise<void> | undefined;

@@ -1,4 +1,5 @@
 /** Tells whoever runs it that Redis goes on under another history, and what that may have cost. */
+import type { Identity } from '../journal/identity.js';
 import type { RaisedPartition } from '../journal/recovery.js';
 import type { Logger } from '../obs/log.js';
 import { counter, type Figure, gauge } from '../obs/metrics.js';
@@ -38,8 +39,17 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
 }
 
 /** What metrics tell of both. */
-export function redisFigures(histories: Histories, pauses: Pauses): Figure[] {
+export function redisFigures(
+  histories: Histories,
+  pauses: Pauses,
+  identity: Pick<Identity, 'refusal'>,
+): Figure[] {
   return [
+    gauge(
+      'petrel_redis_refused',
+      '1 while this process uses no Redis, since the one it reaches does not belong to its Postgres.',
+      () => (identity.refusal() === null ? 0 : 1),
+    ),
     counter(
       'petrel_redis_histories_raised_total',
       'Partitions that this process found under another history of Redis: a restart, a failover, a moved slot.',

@@ -37,8 +37,12 @@ async function contentOfKey(redis: Redis, key: string): Promise<string> {
     case 'string':
       return `string ${(await redis.getBuffer(key))?.toString('base64')}`;
     case 'hash': {
-      // A master without a replica gets a new history by being copied.
-      const later = key.endsWith('}:meta') ? ['run', 'ver'] : [];
+      // A master without a replica gets a new history by being copied, and a copy is an installation of its own.
+      const later = key.endsWith('}:meta')
+        ? ['run', 'ver', 'of']
+        : key.endsWith('}:installation')
+          ? ['ID', 'GENERATION']
+          : [];
       const names = (await redis.hkeysBuffer(key))
         .filter((name) => !later.includes(String(name)))
         .sort(Buffer.compare);

@@ -295,7 +295,14 @@ describe('recovery', () => {
     });
     const before = await meta();
     const at = { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) };
-    const args = { expected: runId(), incarnation: 4, post: 0, high_water: highWater, bytes_max: bytesMax };
+    const args = {
+      expected: runId(),
+      incarnation: 4,
+      post: 0,
+      high_water: highWater,
+      bytes_max: bytesMax,
+      installation: '',
+    };
     expect(await node.runner.call('partition/recover', partition(), at, args)).toEqual({
       status: 'behind',
       highest: 4 * limits.versions_per_incarnation + 5,

@@ -35,7 +35,7 @@ const calls = {
       'partition/recover',
       partition(),
       { meta: node.keys.meta(partition()), journal: node.keys.journal(partition()) },
-      { expected, incarnation, post: 0, high_water: 500, bytes_max: 1_000_000 },
+      { expected, incarnation, post: 0, high_water: 500, bytes_max: 1_000_000, installation: '' },
     ),
   heartbeat: (id: string, leaving = false) =>
     node.runner.call(

@@ -63,7 +63,15 @@ const recover = (what: string, more: More, args = {}): Case => ({
     script: 'partition/recover',
     what,
     keys: at,
-    args: { expected: run, incarnation: '96', post: '12', high_water: '100', bytes_max: '5000', ...args },
+    args: {
+      expected: run,
+      incarnation: '96',
+      post: '12',
+      high_water: '100',
+      bytes_max: '5000',
+      installation: '',
+      ...args,
+    },
   },
   ...more,
 });
@@ -90,7 +98,14 @@ const unseal = (what: string, more: More, args = {}): Case => ({
     script: 'partition/unseal',
     what,
     keys: at,
-    args: { expected: run, seal: 'sealed text', high_water: '100', bytes_max: '5000', ...args },
+    args: {
+      expected: run,
+      seal: 'sealed text',
+      high_water: '100',
+      bytes_max: '5000',
+      installation: '',
+      ...args,
+    },
   },
   ...more,
 });

@@ -44,6 +44,7 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('jw jt', again('of an empty journal')),
       ...all('ver post_inc', rows('partitions.incarnation')),
       post: rows('post_sequences'),
+      of: again('when the partition is opened'),
       seal: lost('proofs that an orderly stop lost nothing'),
     },
   },
@@ -169,7 +170,11 @@ export const redisRecords: readonly RedisRecord[] = [
   },
   { kind: 'rings', what: 'keys that nodes hold', fields: { '*': again('by the nodes') } },
   { kind: 'nodes', what: 'what nodes tell of themselves', fields: { '*': again('by the nodes') } },
-  { kind: 'installation', what: 'what nodes agree on', fields: { PARTITIONS: again('by the first node') } },
+  {
+    kind: 'installation',
+    what: 'what nodes agree on',
+    fields: all('PARTITIONS ID GENERATION', again('by the first node')),
+  },
   {
     kind: 'postgres',
     what: 'how far Postgres has committed',

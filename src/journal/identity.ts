@@ -1,0 +1,313 @@
+/**
+ * Keeps a node from working on a Redis and a Postgres that do not belong together. Both name the installation, and both count how
+ * often it began to use an empty Redis: the generation. A node compares them at its start, at each connection and every two
+ * seconds, and uses no Redis that does not match. An empty Redis becomes the next generation unless other nodes work on the present
+ * one.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { limits } from '../limits.js';
+import {
+  forgetNode,
+  loadIdentity,
+  lockIdentity,
+  noteNode,
+  type OpenedAs,
+  type OtherNode,
+  type PostgresIdentity,
+  saveGeneration,
+} from '../postgres/identity.js';
+import { createPool, type Pool } from '../postgres/pool.js';
+import type { RedisConnection, RedisServers } from '../redis/connection.js';
+import type { Keys } from '../store/core/keys.js';
+
+/** Redis and Postgres do not belong together; the message says why and what to do. */
+export class IdentityError extends Error {
+  /** Waiting may mend it. */
+  readonly passing: boolean;
+
+  constructor(message: string, passing = false) {
+    super(message);
+    this.passing = passing;
+  }
+}
+
+/** What a Redis names. */
+export interface RedisIdentity {
+  /** Null in one that no node has used, or none of this version. */
+  readonly id: string | null;
+  readonly generation: number;
+  /** Partitions were opened in it. */
+  readonly used: boolean;
+  /** Run id under which partition 0 was opened, and the seal if it is closed. */
+  readonly run: string | null;
+  readonly seal: string | null;
+}
+
+/**
+ * What to do about an empty Redis: a role begins to use it unless other nodes work on the present one (`unless_used`), a command
+ * does not (`never`), and `petrel redis rebuild` does also where the Redis of the other nodes is away, or where a former Redis
+ * is to be used again (`rebuild`).
+ */
+export type Adoption = 'unless_used' | 'never' | 'rebuild';
+
+/** The generation under which a Redis may be used, whether it is marked so already, or why it may not be used. */
+export type Decision =
+  | { readonly generation: number; readonly marked: boolean }
+  | { readonly refusal: IdentityError };
+
+const rebuildHint = 'stop all nodes and run "petrel redis rebuild" with this REDIS_URL';
+const nodesText = (count: number) => `${count} ${count === 1 ? 'node' : 'nodes'}`;
+
+function holdersOf(others: readonly OtherNode[], generation: number, adoption: Adoption): number {
+  const holding = others.filter((other) => other.generation === generation);
+  return (adoption === 'rebuild' ? holding.filter(({ away }) => !away) : holding).length;
+}
+
+/** Whether partition 0 was last opened by a node on this Postgres. */
+const openedHere = ({ run, seal }: RedisIdentity, opened: OpenedAs | null): boolean =>
+  opened !== null &&
+  run !== null &&
+  (run === opened.run_id || run === opened.seal_run || (run === 'sealed' && seal === opened.seal));
+
+function refuse(message: string, passing = false): Decision {
+  return { refusal: new IdentityError(message, passing) };
+}
+
+/** Compares what Redis and Postgres name; pure. `isSameServer`: it was of the present generation a moment ago, and lost its data. */
+export function decide(
+  redis: RedisIdentity,
+  postgres: PostgresIdentity,
+  others: readonly OtherNode[],
+  opened: OpenedAs | null,
+  adoption: Adoption,
+  isSameServer = false,
+): Decision {
+  if (redis.id !== null && redis.id !== postgres.id)
+    return refuse(
+      `this Redis belongs to the installation ${redis.id}, and DATABASE_URL to ${postgres.id}: one of them is the wrong server`,
+    );
+  // A greater one shows that Postgres went back.
+  if (redis.id !== null && redis.generation >= postgres.generation)
+    return { generation: redis.generation, marked: true };
+  const next: Decision = { generation: postgres.generation + 1, marked: false };
+  const holders =
+    isSameServer || postgres.generation === 0 ? 0 : holdersOf(others, postgres.generation, adoption);
+  const using = `${nodesText(holders)} of this installation ${holders === 1 ? 'uses' : 'use'} another one`;
+  if (redis.id !== null || (redis.used && !openedHere(redis, opened))) {
+    const what =
+      redis.id !== null
+        ? 'this Redis is a former one of this installation, which uses another one since'
+        : 'this Redis is in use and does not name its installation';
+    if (adoption !== 'rebuild') return refuse(`${what}: correct REDIS_URL, or ${rebuildHint}`);
+    return holders > 0 ? refuse(`${what}; ${using}: stop them first`) : next;
+  }
+  const empty = redis.used ? 'this Redis does not name its installation' : 'this Redis is empty';
+  if (holders > 0)
+    return refuse(
+      `${empty}, and ${using}: correct REDIS_URL, or if Redis lost its data, ${rebuildHint}`,
+      true,
+    );
+  if (adoption === 'never' && postgres.generation > 0 && !redis.used)
+    return refuse(
+      'this Redis is empty, and the installation has used one: correct REDIS_URL, or if Redis lost its data, start a role or run "petrel redis rebuild"',
+    );
+  return next;
+}
+
+export interface IdentityOptions {
+  /** Of Postgres: what decides has a connection of its own, since others wait for Redis. */
+  readonly url: string;
+  readonly keys: Keys;
+  /** Name of this node. */
+  readonly node: string;
+  readonly adoption: Adoption;
+  /** Told when this node stops using Redis or Postgres, and when an empty Redis becomes that of the installation. */
+  readonly onRefused: (reason: string) => void;
+  readonly onAdopted: (generation: number) => void;
+  readonly onError: (error: Error) => void;
+}
+
+export interface Identity {
+  /** Reads the id of the installation, after `check`; before anything else is done. */
+  open(check: (pool: Pool) => Promise<void>): Promise<void>;
+  /** Id of the installation. */
+  id(): string;
+  /** Looks at each new connection to Redis before it is used. False: it must not be. */
+  admit(connection: RedisConnection, partition: number | null): Promise<boolean>;
+  /** Throws where a connection to Postgres leads to another installation. */
+  checkPostgres(id: string | null): void;
+  /** Why Redis is not used at the moment. */
+  refusal(): IdentityError | null;
+  /** Compares both every limits.postgres_check_ms. Returns what ends it. */
+  watch(pool: Pool, connection: RedisServers): () => Promise<void>;
+}
+
+/** Marks a Redis, unless another node marked it later. */
+const mark = `local known = redis.call('HMGET', KEYS[1], 'ID', 'GENERATION')
+if known[1] == ARGV[1] and tonumber(known[2] or 0) > tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], 'ID', ARGV[1], 'GENERATION', ARGV[2])
+return 1`;
+
+const refusedRest_ms = 500;
+const failedRest_ms = 100;
+
+/** The partition has moved from this server, or is about to: whoever carries it then is looked at. */
+async function isElsewhere(error: Error): Promise<boolean> {
+  if (/^(MOVED|ASK|TRYAGAIN)/.test(error.message)) return true;
+  await sleep(failedRest_ms);
+  throw error;
+}
+
+export function createIdentity(options: IdentityOptions): Identity {
+  const { url, keys, node, adoption, onRefused, onAdopted, onError } = options;
+  let own: PostgresIdentity = { id: '', generation: 0 };
+  let refusal: IdentityError | null = null;
+  let told = '';
+  let deciding: Promise<Decision> | undefined;
+
+  function tellRefused(error: IdentityError): void {
+    if (told !== error.message) onRefused(error.message);
+    told = error.message;
+  }
+
+  function accept(): void {
+    refusal = null;
+    told = '';
+  }
+
+  const withPool = async <T>(work: (pool: Pool) => Promise<T>): Promise<T> => {
+    const pool = createPool({ url, max: 1, name: 'identity', onError });
+    return work(pool).finally(() => pool.close());
+  };
+
+  async function read({ client }: RedisConnection): Promise<RedisIdentity> {
+    const [[id, generation, partitions], [run, seal]] = await Promise.all([
+      client.hmget(keys.installation(), 'ID', 'GENERATION', 'PARTITIONS'),
+      client.hmget(keys.meta(0), 'run', 'seal'),
+    ]);
+    return {
+      id: id ?? null,
+      generation: Number(generation ?? 0),
+      used: (partitions ?? run ?? null) !== null,
+      ...{ run: run ?? null, seal: seal ?? null },
+    };
+  }
+
+  const matches = ({ id, generation }: RedisIdentity) => id === own.id && generation === own.generation;
+
+  /** Decides under a lock in Postgres, and notes what this node works on. */
+  async function settle(connection: RedisConnection, isSameServer: boolean): Promise<Decision> {
+    const found = await read(connection);
+    const decision = await withPool((pool) =>
+      pool.transaction(async (tx) => {
+        const { others, opened, ...postgres } = await lockIdentity(tx, node);
+        const decided = decide(found, postgres, others, opened, adoption, isSameServer);
+        const generation = 'refusal' in decided ? null : decided.generation;
+        if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
+        if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
+        if (generation !== null) own = { id: postgres.id, generation };
+        return decided;
+      }),
+    );
+    if (!('refusal' in decision) && !decision.marked) {
+      const { generation } = decision;
+      await connection.client.eval(mark, 1, keys.installation(), own.id, generation);
+      if (generation > 1) onAdopted(generation);
+    }
+    return decision;
+  }
+
+  /** Connections that meet the same Redis share the work. */
+  function settleOnce(connection: RedisConnection, isSameServer: boolean): Promise<Decision> {
+    deciding ??= settle(connection, isSameServer).finally(() => {
+      deciding = undefined;
+    });
+    return deciding;
+  }
+
+  function judge(decision: Decision): boolean {
+    if ('refusal' in decision) {
+      refusal = decision.refusal;
+      // Another node may be about to learn the same of its Redis.
+      if (!refusal.passing) tellRefused(refusal);
+    } else accept();
+    return !('refusal' in decision);
+  }
+
+  async function mayUse(connection: RedisConnection): Promise<boolean> {
+    if (!matches(await read(connection))) return judge(await settleOnce(connection, false));
+    accept();
+    return true;
+  }
+
+  /** A master of another cluster has partitions of another installation. */
+  async function isOfOurs({ client }: RedisConnection, partition: number): Promise<boolean> {
+    const of = await client.hget(keys.meta(partition), 'of');
+    if (of === null || of === own.id) return true;
+    refusal = new IdentityError(
+      `a master of this Redis Cluster belongs to the installation ${of}, and DATABASE_URL to ${own.id}`,
+    );
+    tellRefused(refusal);
+    return false;
+  }
+
+  async function look(pool: Pool, connection: RedisServers): Promise<void> {
+    const server = connection.at(0);
+    const usable = server?.runId() ? server : null;
+    const found = usable && (await read(usable));
+    // Who does not reach its Redis holds to it: what it has may be there alone.
+    const holds = refusal === null && (found === null || matches(found));
+    const state = { generation: holds ? own.generation : null, away: found === null };
+    const { id, generation } = await noteNode(pool, node, state);
+    if (usable === null || (found !== null && matches(found) && generation === own.generation)) return;
+    if (id !== own.id || judge(await settleOnce(usable, generation === own.generation))) return;
+    // The next connection is refused, until one matches.
+    for (const { client } of connection.nodes()) client.disconnect(true);
+  }
+
+  return {
+    async open(check) {
+      own = await withPool(async (pool) => {
+        await check(pool);
+        return loadIdentity(pool);
+      });
+    },
+    id: () => own.id,
+    async admit(connection, partition) {
+      if (partition === null) return true;
+      const admitted =
+        partition === 0
+          ? await mayUse(connection).catch(isElsewhere)
+          : await isOfOurs(connection, partition).catch(isElsewhere);
+      if (!admitted) await sleep(refusedRest_ms * (0.75 + Math.random() / 2));
+      return admitted;
+    },
+    checkPostgres(id) {
+      if (id === own.id) return;
+      const error = new IdentityError(
+        `DATABASE_URL leads to the installation ${id ?? 'without an id'}, and this node works for ${own.id}`,
+      );
+      tellRefused(error);
+      throw error;
+    },
+    refusal: () => refusal,
+    watch(pool, connection) {
+      let looking: Promise<void> | undefined;
+      const lookOnce = () => {
+        looking ??= look(pool, connection)
+          .catch(onError)
+          .finally(() => {
+            looking = undefined;
+          });
+      };
+      lookOnce();
+      const timer = setInterval(lookOnce, limits.postgres_check_ms);
+      timer.unref();
+      return async () => {
+        clearInterval(timer);
+        await looking;
+        await forgetNode(pool, node).catch(onError);
+      };
+    },
+  };
+}

@@ -1,0 +1,107 @@
+/** What Postgres notes of the Redis that the nodes of an installation work on. */
+import { limits } from '../limits.js';
+import { type Queryable, statement } from './pool.js';
+
+export interface PostgresIdentity {
+  /** Id of the installation. */
+  readonly id: string;
+  /** How often the installation began to use an empty Redis; 0 before the first one. */
+  readonly generation: number;
+}
+
+/** Another node, as it told of itself last. */
+export interface OtherNode {
+  /** Of the Redis that it works on. */
+  readonly generation: number | null;
+  /** That Redis does not answer it at the moment. */
+  readonly away: boolean;
+}
+
+/** Under which history partition 0 was opened last. */
+export interface OpenedAs {
+  readonly run_id: string | null;
+  readonly seal: string | null;
+  readonly seal_run: string | null;
+}
+
+const columns = `(select value from installation where name = 'ID') as id,
+  (select value::int from installation where name = 'REDIS_GENERATION') as generation`;
+
+const readIdentity = statement('read_identity', `select ${columns}`);
+
+export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
+  const [row] = (await from.query<PostgresIdentity>(readIdentity)).rows;
+  if (row === undefined || row.id === null) throw new Error('Postgres does not name its installation');
+  return row;
+}
+
+/** Those who would change the generation wait for each other. */
+const lockGeneration = statement(
+  'lock_redis_generation',
+  "select 1 from installation where name = 'REDIS_GENERATION' for update",
+);
+const otherNodes = statement(
+  'other_redis_nodes',
+  "select generation, away from redis_nodes where node <> $1 and seen_at > now() - $2::int * interval '1 ms'",
+);
+const openedAs = statement(
+  'partition_opened_as',
+  'select run_id, seal, seal_run from partitions where partition = 0',
+);
+
+export async function lockIdentity(
+  tx: Queryable,
+  node: string,
+): Promise<PostgresIdentity & { readonly others: readonly OtherNode[]; readonly opened: OpenedAs | null }> {
+  await tx.query(lockGeneration);
+  const identity = await loadIdentity(tx);
+  const others = (await tx.query<OtherNode>(otherNodes, [node, limits.redis_node_age_ms_max])).rows;
+  const opened = (await tx.query<OpenedAs>(openedAs)).rows[0] ?? null;
+  return { ...identity, others, opened };
+}
+
+const setGeneration = statement(
+  'set_redis_generation',
+  "update installation set value = $1::int::text where name = 'REDIS_GENERATION'",
+);
+
+export async function saveGeneration(tx: Queryable, generation: number): Promise<void> {
+  await tx.query(setGeneration, [generation]);
+}
+
+const note = statement(
+  'note_redis_node',
+  `with noted as (
+     insert into redis_nodes as n (node, generation, away) values ($1, $2, $3)
+     on conflict (node) do update set generation = excluded.generation, away = excluded.away, seen_at = now()
+   )
+   select ${columns}`,
+);
+
+/** Returns what Postgres names at the moment. */
+export async function noteNode(on: Queryable, node: string, told: OtherNode): Promise<PostgresIdentity> {
+  const [row] = (await on.query<PostgresIdentity>(note, [node, told.generation, told.away])).rows;
+  return row as PostgresIdentity;
+}
+
+const forget = statement(
+  'forget_redis_node',
+  "delete from redis_nodes where node = $1 or seen_at < now() - interval '1 hour'",
+);
+
+/** Forgets also those that ended without a word. */
+export async function forgetNode(on: Queryable, node: string): Promise<void> {
+  await on.query(forget, [node]);
+}
+
+const rename = statement(
+  'rename_installation',
+  `update installation set value = case name when 'ID' then gen_random_uuid()::text else $1::int::text end
+    where name in ('ID', 'REDIS_GENERATION') returning name, value`,
+);
+
+/** A copy of an installation is another one. Returns its id. */
+export async function renameInstallation(on: Queryable, generation: number): Promise<string> {
+  const { rows } = await on.query<{ name: string; value: string }>(rename, [generation]);
+  return rows.find(({ name }) => name === 'ID')?.value as string;
+}

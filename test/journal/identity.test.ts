@@ -1,0 +1,111 @@
+/** What a node decides from what Redis and Postgres name, and how it looks at the masters of a cluster. */
+import { afterAll, describe, expect, it, test } from 'vitest';
+import { type Adoption, createIdentity, decide, type RedisIdentity } from '../../src/journal/identity.js';
+import type { OtherNode } from '../../src/postgres/identity.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { connectCluster } from '../../src/redis/cluster.js';
+import { makeKeys } from '../../src/store/core/keys.js';
+import { freshCluster, openAnywhere } from '../support/cluster.js';
+import { freshDatabase } from '../support/servers.js';
+
+const none: RedisIdentity = { id: null, generation: 0, used: false, run: null, seal: null };
+const named = (generation: number, id = 'ours'): RedisIdentity => ({ ...none, id, generation, used: true });
+const unnamed = (run: string): RedisIdentity => ({ ...none, used: true, run });
+const node = (generation: number | null, away = false): OtherNode => ({ generation, away });
+const opened = { run_id: 'run', seal: null, seal_run: null };
+
+function decided(
+  redis: RedisIdentity,
+  generation: number,
+  others: readonly OtherNode[] = [],
+  adoption: Adoption = 'unless_used',
+  isSameServer = false,
+): string {
+  const found = decide(redis, { id: 'ours', generation }, others, opened, adoption, isSameServer);
+  if ('refusal' in found) return `${found.refusal.passing ? 'waits' : 'refuses'}: ${found.refusal.message}`;
+  return `${found.marked ? 'uses' : 'adopts'} ${found.generation}`;
+}
+
+describe('a Redis that names its installation', () => {
+  it('is used when both agree', () => expect(decided(named(2), 2, [node(2)])).toBe('uses 2'));
+  it('is used under its own generation when Postgres went back', () =>
+    expect(decided(named(3), 2)).toBe('uses 3'));
+  it('is refused when it belongs to another installation', () => {
+    for (const adoption of ['unless_used', 'never', 'rebuild'] as const)
+      expect(decided(named(2, 'theirs'), 2, [], adoption)).toMatch(
+        /^refuses: .*installation theirs, and .* ours/,
+      );
+  });
+  it('is refused when it is a former one', () =>
+    expect(decided(named(1), 2)).toMatch(/^refuses: this Redis is a former one/));
+  it('is used again after a rebuild, unless nodes use the present one', () => {
+    expect(decided(named(1), 2, [], 'rebuild')).toBe('adopts 3');
+    expect(decided(named(1), 2, [node(2)], 'rebuild')).toMatch(/^refuses: .*1 node .* uses another one/);
+  });
+});
+
+describe('an empty Redis', () => {
+  it('is adopted by the first node of an installation', () => {
+    expect(decided(none, 0)).toBe('adopts 1');
+    expect(decided(none, 0, [node(0)], 'never')).toBe('adopts 1');
+  });
+  it('is adopted when no node uses another one', () => {
+    expect(decided(none, 1)).toBe('adopts 2');
+    expect(decided(none, 1, [node(null), node(null)])).toBe('adopts 2');
+  });
+  it('is refused while nodes use another one', () => {
+    expect(decided(none, 1, [node(1), node(1), node(null)])).toMatch(/^waits: .*empty, and 2 nodes/);
+    expect(decided(none, 1, [node(1, true)])).toMatch(/^waits: .*1 node /);
+    expect(decided(none, 1, [node(1)], 'rebuild')).toMatch(/^waits: /);
+  });
+  it('is adopted by a rebuild when the other Redis is away', () =>
+    expect(decided(none, 1, [node(1, true)], 'rebuild')).toBe('adopts 2'));
+  it('is adopted when it is the present one that lost its data', () =>
+    expect(decided(none, 1, [node(1)], 'unless_used', true)).toBe('adopts 2'));
+  it('is never adopted by a command once the installation has used one', () =>
+    expect(decided(none, 1, [], 'never')).toMatch(/^refuses: this Redis is empty/));
+});
+
+describe('a Redis of a version that named nothing', () => {
+  it('is adopted when partition 0 was opened on this Postgres', () => {
+    expect(decided(unnamed('run'), 0)).toBe('adopts 1');
+    expect(decided(unnamed('run'), 0, [], 'never')).toBe('adopts 1');
+  });
+  it('is refused otherwise, except by a rebuild', () => {
+    expect(decided(unnamed('other'), 0)).toMatch(/^refuses: .*does not name its installation/);
+    expect(decided(unnamed('other'), 0, [], 'rebuild')).toBe('adopts 1');
+  });
+});
+
+test('a master that has a partition of another installation is not used', async () => {
+  const [cluster, database] = await Promise.all([freshCluster(), freshDatabase()]);
+  afterAll(() => Promise.all([cluster.stop(), database.drop()]));
+  await migrate(database.url);
+  const keys = makeKeys(8);
+  const refused: string[] = [];
+  const identity = createIdentity({
+    ...{ url: database.url, keys, node: 'n', adoption: 'unless_used' },
+    onRefused: (reason) => refused.push(reason),
+    onAdopted: () => undefined,
+    onError: () => undefined,
+  });
+  await identity.open(async () => undefined);
+  const open = () =>
+    connectCluster({
+      ...{ seeds: cluster.cluster, name: 'test', slots: keys.partitions.slots, admit: identity.admit },
+    });
+  const first = open();
+  await first.ready(5_000);
+  await first.close();
+
+  const client = openAnywhere(cluster);
+  for (let partition = 0; partition < 8; partition++)
+    await client.hset(keys.meta(partition), 'of', partition < 4 ? identity.id() : 'theirs');
+  client.disconnect();
+  const second = open();
+  await expect(second.ready(3_000)).rejects.toThrow();
+  expect(second.at(0)?.runId()).toBeTruthy();
+  expect(second.at(7)?.runId()).toBeNull();
+  expect(refused).toEqual([expect.stringContaining('belongs to the installation theirs')]);
+  await second.close();
+}, 60_000);
