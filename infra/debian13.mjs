@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root as checkout, Refusal, say } from '../checkout.mjs';
+import { root as checkout, Refusal, say } from './checkout.mjs';
 
 const suite = 'trixie';
 const packages = 'ca-certificates,curl,git,procps,redis-server';
