@@ -17,7 +17,7 @@ const onlyWhenAsked = [
   ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
   // It mounts file systems of its own, which takes root.
   ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/disk.test.ts']),
-  ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/image.test.ts']),
+  ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/{image,compose,operating}.test.ts']),
   // Installs all packages from the registry.
   ...(process.env.PETREL_TEST_FRESH ? [] : ['test/local/fresh.test.ts']),
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY

@@ -32,7 +32,7 @@ export interface BalancerOptions {
   readonly dir: string;
   /** File with certificate and key. */
   readonly pem: string;
-  /** Ports of the fronts, one to three. */
+  /** Ports of the fronts: one to five, of nginx to three. */
   readonly fronts: readonly number[];
   /** Is given what it writes to its output; without it that is thrown away. */
   readonly hear?: (chunk: string) => void;
@@ -51,17 +51,12 @@ interface Prepared {
   readonly env: Record<string, string>;
 }
 
-function prepareHaproxy(port: number, { shipped, dir, pem, fronts }: BalancerOptions): Prepared {
+function prepareHaproxy(port: number, { shipped, pem, fronts }: BalancerOptions): Prepared {
   const addresses = Object.fromEntries(
     fronts.map((front, i) => [`PETREL_FRONT${i + 1}`, `127.0.0.1:${front}`]),
   );
   const env = { PETREL_LISTEN: `127.0.0.1:${port}`, PETREL_CERT: pem, ...addresses };
-  const text = readFileSync(join(shipped, 'haproxy.cfg'), 'utf8');
-  const own = text.replace(/^ *server front(\d+) .*\n/gm, (line, n) =>
-    Number(n) > fronts.length ? '' : line,
-  );
-  writeFileSync(join(dir, 'haproxy.cfg'), own);
-  return { args: ['-db', '-f', join(dir, 'haproxy.cfg')], env };
+  return { args: ['-db', '-f', join(shipped, 'haproxy.cfg')], env };
 }
 
 function prepareNginx(port: number, { shipped, dir, pem, fronts }: BalancerOptions): Prepared {
