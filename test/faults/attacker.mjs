@@ -13,7 +13,7 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' };
 const json = { 'content-type': 'application/json' };
 
 const pairs = repeated('%&', mebibyte);
-const links = JSON.stringify({ text: repeated('[a]', 200_000), parse_mode: 'MarkdownV2' });
+const links = repeated('[a]', 200_000);
 const blanks = ' '.repeat(3_500);
 
 /** An upload without a token that never ends. */
@@ -34,7 +34,7 @@ function holdUpload(port) {
   });
 }
 
-process.once('message', async ({ url, ms, token, botToken, chat }) => {
+process.once('message', async ({ url, ms, token, botToken, chat, file }) => {
   const dispatcher = new Agent({ connections: 64 });
   const ends = performance.now() + ms;
   const statuses = {};
@@ -50,8 +50,9 @@ process.once('message', async ({ url, ms, token, botToken, chat }) => {
   const sent = (text) => JSON.stringify({ chat_id: chat, text });
   const attacks = {
     form: () => post('sendMessage', pairs, form),
-    markup: () => post('sendMessage', links),
-    range: () => call(`/file/bot${botToken}/documents/x`, { headers: { range: `bytes=${blanks}x` } }),
+    markup: () =>
+      post('sendMessage', JSON.stringify({ chat_id: chat, text: links, parse_mode: 'MarkdownV2' })),
+    range: () => call(`/file/bot${botToken}/${file}`, { headers: { range: `bytes=${blanks}x` } }),
     encoding: () => call('/app/', { headers: { 'accept-encoding': `a${blanks}x` } }),
     chats: () => call('/api/chats?limit=100', { headers: person }),
     groups: () =>
