@@ -10,6 +10,7 @@ import type { Scenario } from './scenarios/scenario.js';
 import { type RedisWatch, watchRedis } from './site/redis_watch.js';
 import { type Site, startSite } from './site/site.js';
 import { balanced } from './surveys/balanced.js';
+import { idle } from './surveys/idle.js';
 import { journal } from './surveys/journal.js';
 import { memory } from './surveys/memory.js';
 import { reactionsCold } from './surveys/reactions_cold.js';
@@ -22,7 +23,7 @@ import { webhooks } from './surveys/webhooks.js';
 
 export const partitions = 64;
 
-const surveys: readonly Survey[] = [trips, memory, journal, reactionsCold, webhooks, latency, balanced];
+const surveys: readonly Survey[] = [trips, idle, memory, journal, reactionsCold, webhooks, latency, balanced];
 const scalingName = 'scaling';
 
 export const names: readonly string[] = [...scenarios, ...surveys]

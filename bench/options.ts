@@ -73,7 +73,7 @@ export async function readOptions(
       'Measures calls of the service against their floors: the least any program on these parts must do.',
     )
     .option('--only <names>', `some of ${names.join(',')}`, some)
-    .option('--goals', 'what the goals P1 to P10 need and nothing else, with a table of them')
+    .option('--goals', 'what the goals P1 to P11 need and nothing else, with a table of them')
     .option(
       '--within <minutes>',
       'begins nothing more after this time, and breaks off a minute later',

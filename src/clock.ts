@@ -15,4 +15,13 @@ export function setClock([seconds, micros]: readonly [string, string], sentMs: n
 export const nowMs = (): number =>
   offsetMs === undefined ? Date.now() : Math.floor(offsetMs + performance.now());
 
+/** What `work` gives, or undefined after `ms` while it goes on. Rejects as `work` does. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
 export const nowSeconds = (): number => Math.floor(nowMs() / 1_000);

@@ -269,6 +269,8 @@ export const limits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
+  /** A node that remembers tokens and was not asked for so long lets its lease run out. */
+  auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_node_age_ms_max: 60_000,
   auth_log_length_max: 10_000,
@@ -302,7 +304,7 @@ export const limits = {
   /** Deletions and deliveries go on until the journal is this many times its high-water mark. */
   journal_reserve: 2,
   journal_lease_ms: 3_000,
-  flush_idle_ms_max: 1_000,
+  flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,

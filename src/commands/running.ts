@@ -12,7 +12,8 @@ import { type Backends, openBackends, StartError } from '../roles/backends.js';
 import type { Role } from '../roles/role.js';
 import { version } from '../version.js';
 
-export type Starter = (backends: Backends, isStopping: () => boolean) => Role | Promise<Role>;
+/** `stopping` is aborted when the process begins to leave. */
+export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
 /** What each command says at the end of its help. */
 export const settings = 'Settings come from the environment; the README lists them.';
@@ -40,11 +41,11 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
   let log = createLog('info', name);
   const roles: Role[] = [];
   let backends: Backends | undefined;
-  let stopping = false;
+  const stopping = new AbortController();
   let drainMs = 0;
   const stop = async () => {
-    if (stopping) return;
-    stopping = true;
+    if (stopping.signal.aborted) return;
+    stopping.abort();
     const late = setTimeout(
       () => {
         log.error('the shutdown took too long');
@@ -66,7 +67,7 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
     log = createLog(config.LOG_LEVEL, name);
     drainMs = config.DRAIN_MS;
     backends = await openBackends(config, name, log, 'unless_used');
-    for (const start of starters) roles.push(await start(backends, () => stopping));
+    for (const start of starters) roles.push(await start(backends, stopping.signal));
     log.info({ version }, 'ready');
     process.send?.({ type: 'ready' });
   } catch (error) {

@@ -79,6 +79,7 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
   let waiting = 0;
   let refused = 0;
   let recordBytes = 0;
+  let started = false;
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> | undefined;
 
@@ -90,6 +91,7 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
       ...{ failures: [], successes: [] },
     };
     bots.set(bot, made);
+    arm();
     return made;
   }
 
@@ -212,20 +214,29 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
     }
   }
 
+  /** Writes soon, and again while anything waits. */
+  function arm(): void {
+    if (!started || bots.size === 0 || writing !== undefined) return;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      writing = write(false)
+        .catch(onError)
+        .finally(() => {
+          writing = undefined;
+          arm();
+        });
+    }, limits.delivery_attempts_flush_ms).unref();
+  }
+
   return {
     note,
     start() {
-      timer = setInterval(() => {
-        writing ??= write(false)
-          .catch(onError)
-          .finally(() => {
-            writing = undefined;
-          });
-      }, limits.delivery_attempts_flush_ms);
-      timer.unref();
+      started = true;
+      arm();
     },
     async stop() {
-      clearInterval(timer);
+      started = false;
+      clearTimeout(timer);
       await writing;
       await write(true).catch(onError);
     },

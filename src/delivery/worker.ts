@@ -1,5 +1,6 @@
 /** Delivers webhooks in one process: answers the doorbell, keeps the drains that run here, and sweeps for lost rings. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../clock.js';
 import { limits } from '../limits.js';
 import { isBlocked } from '../store/core/control.js';
 import type { DrainContext } from './context.js';
@@ -32,6 +33,8 @@ export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'may
 }
 
 const sweepMs = 500;
+/** While no webhook of any bot has anything that waits. */
+const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
 /** Rings that are answered at a time, a queue. */
 const looksMax = 64;
@@ -147,17 +150,20 @@ export function createDeliveryWorker({
     }
   }
 
-  async function sweepAll(): Promise<void> {
+  /** Whether anything waits, now or later. */
+  async function sweepAll(): Promise<boolean> {
     const due = await store.deliveries.partitionsDue();
     await Promise.all(due.map((partition) => sweepPartition(partition).catch(onError)));
+    return due.length > 0;
   }
 
   async function sweep(): Promise<void> {
     while (!stopping.signal.aborted) {
       // On a cluster one master may be away: it must not hold up the others' next round.
-      await Promise.race([sweepAll().catch(onError), sleep(sweepMs)]);
+      const waits = await within(sweepMs, sweepAll().catch(onError));
       forgetServed();
-      await sleep(sweepMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      const ms = waits === false ? idleSweepMs : sweepMs;
+      await sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
 

@@ -102,9 +102,6 @@ interface InFlight {
 const rests_after_batch = 4;
 /** One batch that is settled, one that is written, and one that is ready. */
 const in_flight_max = 3;
-/** How often a flusher reads the flag that tells whether Postgres went back. The flag is in memory, so this costs no query. */
-const rewrite_look_ms = 1_000;
-
 /** Makes a flusher; it does nothing before `start`. */
 export function createFlusher(options: FlusherOptions): Flusher {
   const { connection, runner, pool, keys, hotTtlMs, intervalMs } = options;
@@ -142,7 +139,8 @@ export function createFlusher(options: FlusherOptions): Flusher {
       })
       .catch(onError);
     rewriting = false;
-  }, rewrite_look_ms);
+    // The flag is set by a look that comes as often.
+  }, limits.postgres_check_ms);
   rewriteTimer.unref();
 
   async function rest(ms: number): Promise<void> {

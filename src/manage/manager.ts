@@ -37,6 +37,8 @@ export interface ManagerOptions {
 }
 
 const noticesEveryMs = 1_000;
+/** While there are none. */
+const noticesEveryMsMax = 4_000;
 
 /** The person will not see it: they blocked the bot, or are gone. */
 const unheard = (error: unknown): boolean =>
@@ -123,16 +125,16 @@ export function createManager({ store, bot: id, onError }: ManagerOptions): Mana
   let telling: Promise<void> | undefined;
 
   async function tell(): Promise<void> {
+    let everyMs = noticesEveryMs;
     while (!stopping.signal.aborted) {
       try {
-        const bot = await profileOf(null);
-        while ((await store.notices.sendDue(bot, noticeMessage)) === limits.notices_batch_max) {
-          // The next batch.
-        }
+        const sent = await store.notices.sendDue(() => profileOf(null), noticeMessage);
+        if (sent === limits.notices_batch_max) continue;
+        everyMs = sent === 0 ? Math.min(noticesEveryMsMax, everyMs * 2) : noticesEveryMs;
       } catch (error) {
         onError(error);
       }
-      await sleep(noticesEveryMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await sleep(everyMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
 

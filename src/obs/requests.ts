@@ -64,14 +64,15 @@ const sampled = 16;
 
 export function createRequestMeter(): RequestMeter {
   let ofSecond = 0;
-  setInterval(() => {
+  const nextSecond = () => {
     ofSecond = 0;
-  }, 1_000).unref();
+  };
   const counts = new Counts();
   const times = new Distributions();
   return {
     weight() {
-      if (++ofSecond <= timedEach) return 1;
+      if (++ofSecond === 1) setTimeout(nextSecond, 1_000).unref();
+      if (ofSecond <= timedEach) return 1;
       return ofSecond % sampled === 0 ? sampled : 0;
     },
     over(call, status, ms, weight) {

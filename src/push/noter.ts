@@ -37,7 +37,7 @@ export interface Noter {
 const edited_ms_max = 30_000;
 const messages_a_statement = 1_000;
 const note_interval_ms = 200;
-/** How soon the first subscriber of an installation counts. */
+/** How soon the first subscriber of an installation counts. While nothing is written nobody looks for one. */
 const look_interval_ms = 1_000;
 const purge_interval_ms = 60_000;
 
@@ -54,15 +54,24 @@ function notedOf({ table, key, entry }: WrittenRow, now: number): NotedMessage |
 export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
   const waiting = new Map<string, NotedMessage>();
   const stats = { noted: 0, dropped: 0 };
-  let wanted = false;
-  let working: Promise<void> | undefined;
-  const timers: NodeJS.Timeout[] = [];
+  /** Whether anybody is to be notified; not known while nothing was written for `look_interval_ms`. */
+  let wanted = true;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let stopped = false;
+  let noting: Promise<void> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let purging: Promise<void> | undefined;
+  let purgeTimer: NodeJS.Timeout | undefined;
 
   async function look(): Promise<void> {
+    if (performance.now() - lookedAt < look_interval_ms) return;
     wanted = await push.anybody();
+    lookedAt = performance.now();
+    if (!wanted) waiting.clear();
   }
 
   async function note(): Promise<void> {
+    await look();
     while (waiting.size > 0) {
       const some = [...waiting].slice(0, messages_a_statement);
       for (const [name] of some) waiting.delete(name);
@@ -74,24 +83,24 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
     }
   }
 
-  function every(ms: number, work: () => Promise<void>): void {
-    let busy = false;
-    const timer = setInterval(() => {
-      if (busy) return;
-      busy = true;
-      working = work()
+  /** Notes soon, and again while anything waits. */
+  function arm(): void {
+    if (stopped || noting !== undefined) return;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      noting = note()
         .catch(onError)
         .finally(() => {
-          busy = false;
+          noting = undefined;
+          if (waiting.size > 0) arm();
         });
-    }, ms).unref();
-    timers.push(timer);
+    }, note_interval_ms).unref();
   }
 
   return {
     stats,
     written(rows) {
-      if (!wanted) return;
+      if (!wanted && performance.now() - lookedAt < look_interval_ms) return;
       const now = nowMs();
       for (const row of rows) {
         try {
@@ -106,16 +115,23 @@ export function createNoter({ push, delayMs, onError }: NoterOptions): Noter {
           onError(error);
         }
       }
+      if (waiting.size > 0) arm();
     },
     start() {
-      void look().catch(onError);
-      every(look_interval_ms, look);
-      every(note_interval_ms, note);
-      every(purge_interval_ms, push.purge);
+      purgeTimer = setInterval(() => {
+        purging ??= push
+          .purge()
+          .catch(onError)
+          .finally(() => {
+            purging = undefined;
+          });
+      }, purge_interval_ms).unref();
     },
     async stop() {
-      for (const timer of timers) clearInterval(timer);
-      await working;
+      stopped = true;
+      clearTimeout(timer);
+      clearInterval(purgeTimer);
+      await Promise.all([noting, purging]);
       await note().catch(onError);
     },
   };

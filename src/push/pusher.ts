@@ -44,8 +44,8 @@ export interface Pusher {
 }
 
 const take_interval_ms = 250;
-/** How often a pusher looks while nothing is due, at most: a message is noted so long before it is due. */
-const idle_interval_ms_max = 1_000;
+/** How long a pusher rests while nothing is due, at most: a message is noted `delayMs` before it is due. */
+const idle_interval_ms_max = 4_000;
 
 /** What one person is told of one chat: a row for each of their browsers. */
 type Job = readonly [Addressee, ...Addressee[]];
@@ -78,7 +78,7 @@ export function createPusher({ store, sender, vapid, delayMs, onError }: PusherO
   const busy = new Map<number, number>();
   let stopping = false;
   let timer: NodeJS.Timeout | undefined;
-  let turning: Promise<void> | undefined;
+  let turning: Promise<void> = Promise.resolve();
 
   async function push(to: Addressee, payload: unknown): Promise<void> {
     const receiver = receiverOf(to.endpoint);
@@ -165,21 +165,23 @@ export function createPusher({ store, sender, vapid, delayMs, onError }: PusherO
     }
   }
 
+  function schedule(): void {
+    if (stopping) return;
+    timer = setTimeout(
+      () => {
+        turning = turn().catch(onError).finally(schedule);
+      },
+      Math.max(take_interval_ms, lookAt - performance.now()),
+    );
+  }
+
   return {
     stats,
     underWay: () => underWay.size,
-    start() {
-      timer = setInterval(() => {
-        turning ??= turn()
-          .catch(onError)
-          .finally(() => {
-            turning = undefined;
-          });
-      }, take_interval_ms);
-    },
+    start: schedule,
     async stop() {
       stopping = true;
-      clearInterval(timer);
+      clearTimeout(timer);
       await turning;
       await Promise.all(underWay);
     },

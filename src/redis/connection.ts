@@ -185,7 +185,12 @@ export function connectRedis({
    * unread in its socket, and one late look counts as one.
    */
   let silence = { bytes: 0, looks: 0 };
-  const watch = setInterval(() => {
+  let watch: NodeJS.Timeout | undefined;
+  function look(): void {
+    if (client.commandQueue.length === 0) {
+      clearInterval(watch);
+      watch = undefined;
+    }
     const bytes = client.stream?.bytesRead ?? 0;
     const owed = client.commandQueue.length > 0 && bytes === silence.bytes;
     silence = { bytes, looks: owed ? silence.looks + 1 : 0 };
@@ -194,8 +199,14 @@ export function connectRedis({
     if (silence.looks * watchMs < limits.redis_command_timeout_ms) return;
     silence.looks = 0;
     client.disconnect(true);
-  }, watchMs);
-  watch.unref();
+  }
+
+  /** Nobody looks while no answer is owed. */
+  const sendCommand = client.sendCommand.bind(client);
+  client.sendCommand = (command, stream) => {
+    watch ??= setInterval(look, watchMs).unref();
+    return sendCommand(command, stream);
+  };
   const self: RedisConnection = {
     clustered: false,
     url,

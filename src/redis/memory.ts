@@ -1,7 +1,7 @@
 /**
  * Watches how full the Redis servers are. A server above `limits.redis_full_percent` of its memory is full: the runner then
  * refuses every script that lacks `allow-oom`, which leaves the rest for what deletes, revokes, acknowledges and delivers.
- * Calls read a flag in this process; Redis is asked once a second.
+ * Calls read a flag in this process; Redis is asked once a second while there are calls that read it.
  */
 import { limits } from '../limits.js';
 import type { RedisConnection, RedisServers } from './connection.js';
@@ -31,6 +31,8 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
+  /** Somebody wanted to know since the last look. */
+  let asked = true;
 
   /** A server that cannot be asked keeps what was known of it. */
   async function isFullNow(server: RedisConnection): Promise<boolean> {
@@ -63,11 +65,21 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
   }
 
   return {
-    isFull: (server) => full.size > 0 && full.has(server),
-    anyFull: () => full.size > 0,
+    isFull(server) {
+      asked = true;
+      return full.size > 0 && full.has(server);
+    },
+    anyFull() {
+      asked = true;
+      return full.size > 0;
+    },
     look,
     start() {
-      timer ??= setInterval(() => void look(), limits.redis_memory_look_ms);
+      timer ??= setInterval(() => {
+        if (!asked && full.size === 0) return;
+        asked = false;
+        void look();
+      }, limits.redis_memory_look_ms);
       timer.unref();
     },
     stop() {

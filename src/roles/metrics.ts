@@ -88,13 +88,13 @@ export function tellFigures(
 }
 
 /** Answers on METRICS_PORT, where one is set, until the roles that were started before it have stopped. */
-export async function startMetrics(backends: Backends, isStopping: () => boolean): Promise<Role> {
+export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
   const { config, log, connection } = backends;
   if (config.METRICS_PORT === undefined) return { stop: async () => undefined };
   const engine = loadEngine();
   const metrics = metricsOf(engine);
   tellFigures(metrics, backends);
-  const pages = statusPages(metrics, () => !isStopping() && connection.reachable());
+  const pages = statusPages(metrics, () => !stopping.aborted && connection.reachable());
   const server = await listen({
     engine,
     host: config.HOST,

@@ -5,6 +5,7 @@
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type NodeCore, type NodeTold, nodeCore, nodeTold } from '../api/operations.js';
+import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
@@ -66,16 +67,27 @@ export async function readNodes({
 
 /** Each look wakes the process up: at 20 ms they cost more than half of what an idle process may use. */
 const loop_look_ms = 100;
+/** Share of its time below which a process counts as idle: how late its timers are is then not measured. */
+const idle_share_max = 0.02;
 
 /** How the process itself fares, over the time since the last look. */
 function createPulse() {
   const delay = monitorEventLoopDelay({ resolution: loop_look_ms });
   delay.enable();
-  let before = { cpu: process.cpuUsage(), at: performance.now() };
+  let before = {
+    cpu: process.cpuUsage(),
+    at: performance.now(),
+    loop: performance.eventLoopUtilization(),
+  };
   const inMs = (nanoseconds: number) => Math.round(nanoseconds / 10_000) / 100;
   return {
     read() {
-      const now = { cpu: process.cpuUsage(), at: performance.now() };
+      const now = {
+        cpu: process.cpuUsage(),
+        at: performance.now(),
+        loop: performance.eventLoopUtilization(),
+      };
+      const { utilization } = performance.eventLoopUtilization(now.loop, before.loop);
       const used = now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system;
       const share = used / 1_000 / Math.max(1, now.at - before.at);
       before = now;
@@ -87,6 +99,8 @@ function createPulse() {
         memory_bytes: process.memoryUsage.rss(),
       };
       delay.reset();
+      if (utilization < idle_share_max) delay.disable();
+      else delay.enable();
       return found;
     },
     stop: () => delay.disable(),
@@ -101,12 +115,10 @@ function scriptTimes({ runner }: Backends): number[] {
   return sum;
 }
 
-const look_ms = 500;
-
 /** Tells of this process until it is stopped, and at once when it begins to leave. The last role of a process to start. */
 export const tellAs =
   (role: string) =>
-  async (backends: Backends, isStopping: () => boolean): Promise<Role> => {
+  async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
     const { node, connection, keys, troubles } = backends;
     const onError = troubles.onDelay(
       'what processes tell of themselves',
@@ -118,7 +130,7 @@ export const tellAs =
     async function tell(): Promise<void> {
       const told: NodeTold = {
         ...{ id: node.id, role, host: hostname(), pid: process.pid, version, since_ms },
-        state: isStopping() ? 'leaving' : 'serving',
+        state: stopping.aborted ? 'leaving' : 'serving',
         ...pulse.read(),
         scripts: scriptTimes(backends),
         ...Object.assign({}, ...node.parts.map((part) => part())),
@@ -126,30 +138,25 @@ export const tellAs =
       node.told = told;
       const server = connection.at(0);
       // One that is not used may belong to others.
-      if (server?.runId()) {
-        const { client } = server;
-        await client.hset(keys.nodes(), node.id, `${await clockOf(client)} ${JSON.stringify(told)}`);
-      }
+      if (server?.runId())
+        await server.client.hset(keys.nodes(), node.id, `${nowMs()} ${JSON.stringify(told)}`);
     }
 
     let telling: Promise<void> | undefined;
-    let dueAt = 0;
-    let left = false;
-    const look = () => {
-      const leaves = isStopping() && !left;
-      if (telling || (!leaves && performance.now() < dueAt)) return;
-      left ||= leaves;
-      dueAt = performance.now() + limits.node_tell_ms - look_ms / 2;
-      telling = tell()
+    const tellSoon = () => {
+      telling ??= tell()
         .catch(onError)
         .finally(() => {
           telling = undefined;
         });
+      return telling;
     };
-    look();
+    const onStopping = () => void (telling ?? Promise.resolve()).then(tellSoon);
+    stopping.addEventListener('abort', onStopping, { once: true });
+    tellSoon();
     // Each start clears away those that ended without a word: nobody else may ever look.
     await readNodes(backends).catch(onError);
-    const timer = setInterval(look, look_ms);
+    const timer = setInterval(tellSoon, limits.node_tell_ms);
     return {
       async stop() {
         clearInterval(timer);

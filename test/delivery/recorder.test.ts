@@ -16,7 +16,7 @@ const facts = { tries: 1, nextAtMs: null, secrets: [] };
 const tick_ms = limits.delivery_attempts_flush_ms;
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance', 'Date'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
 });
 afterEach(() => {
   vi.useRealTimers();

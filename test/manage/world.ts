@@ -68,7 +68,7 @@ export async function startManager(): Promise<World> {
     },
     async tell() {
       const profile = await store.bots.profile(bot, null);
-      if (profile) await store.notices.sendDue(profile, noticeMessage);
+      if (profile) await store.notices.sendDue(async () => profile, noticeMessage);
     },
     async written(who) {
       const list = (await store.history.list(directChat(bot, who.id), 0, 100)) ?? [];

@@ -30,10 +30,13 @@ const told = async (user: Person) => {
   return list.map(({ record }) => record.content.text).reverse();
 };
 const send = (on = node) =>
-  on.store.notices.sendDue(bot.sender.profile, (notice) => ({
-    content: { text: 'username' in notice ? notice.username : notice.kind },
-    markup: null,
-  }));
+  on.store.notices.sendDue(
+    async () => bot.sender.profile,
+    (notice) => ({
+      content: { text: 'username' in notice ? notice.username : notice.kind },
+      markup: null,
+    }),
+  );
 const noted = (user: Person) =>
   node.db.query<{ told: boolean; refused: string | null; tries: number }>(
     'select told_at is not null as told, refused, tries from notices where user_id = $1 order by id',

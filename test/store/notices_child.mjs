@@ -30,4 +30,7 @@ const store = createStore({
   reactorsListed: 100,
   onError: () => undefined,
 });
-await store.notices.sendDue(JSON.parse(bot), () => ({ content: { text: 'told' }, markup: null }));
+await store.notices.sendDue(
+  async () => JSON.parse(bot),
+  () => ({ content: { text: 'told' }, markup: null }),
+);

@@ -117,6 +117,26 @@ describe('while Redis is well', () => {
     expect(fromMemory(a, bot.token)).toBeNull();
   });
 
+  test('a node that nobody asks stops renewing its lease, and accepts nothing that was revoked meanwhile', async () => {
+    await a.store.auth.bot(bot.token);
+    await sleep(limits.auth_idle_ms + 2 * limits.auth_lease_renew_ms);
+    let renewals = 0;
+    a.hooks.call = (name, run) => {
+      if (name === 'auth/renew') renewals++;
+      return run();
+    };
+    await sleep(leaseMs);
+    expect(renewals).toBe(0);
+    expect(a.store.auth.stats).toMatchObject({ remembered: 1, leased: true });
+    a.hooks.hint = () => false;
+    const { token } = await regenerate(b);
+    expect(fromMemory(a, bot.token)).toBeNull();
+    expect(await a.store.auth.bot(bot.token)).toBeNull();
+    expect(await a.store.auth.bot(token)).toMatchObject({ id: bot.id });
+    await eventually('renewed', () => renewals > 1);
+    expect(fromMemory(a, token)).toMatchObject({ id: bot.id });
+  }, 30_000);
+
   test('a log that does not reach back makes a node forget everything', async () => {
     const other = await makeBot(b, owner);
     await a.store.auth.bot(bot.token);

@@ -51,6 +51,7 @@ export interface Auth {
   /** Takes up the lease; until then nothing is remembered. */
   start(): Promise<void>;
   stop(): Promise<void>;
+  /** `leased`: the lease holds, or has run out because nobody asked for limits.auth_idle_ms. */
   readonly stats: { readonly remembered: number; readonly epoch: number; readonly leased: boolean };
   /** For tests that force an interleaving: runs between a look-up and remembering it. */
   beforeRemember?: () => Promise<void>;
@@ -76,7 +77,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   const bots = new Map<number, Memory<Bot>>();
   const tokensOf = new Map<Subject, Set<string>>();
   const listeners = new Map<Subject, Set<() => void>>();
-  const use = createTokenUse(context.db);
+  const tokenUse = createTokenUse(context.db);
   const at = {
     meta: keys.meta(0),
     nodes: keys.authNodes(),
@@ -93,6 +94,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let forgotten = 0;
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
+  /** When what is remembered was last asked for, by the monotonic clock. */
+  let usedAt = 0;
+  /** Nobody asks: the lease may run out, and a revoker need not wait for it. */
+  let resting = false;
   let unlisten: (() => void) | undefined;
 
   function forget(revoked: readonly string[]): void {
@@ -153,7 +158,28 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     await renew();
   }
 
-  const fresh = (memory: Memory<unknown>, now: number) => now < leaseUntil && now < memory.until;
+  function use(now: number): void {
+    usedAt = now;
+    if (resting) keepLease();
+  }
+
+  function keepLease(): void {
+    resting = false;
+    timer = setInterval(tick, limits.auth_lease_renew_ms).unref();
+    void renew();
+  }
+
+  /** Renews unless nobody asks. What listens to revocations counts as asking. */
+  function tick(): void {
+    resting = listeners.size === 0 && performance.now() - usedAt > limits.auth_idle_ms;
+    if (resting) clearInterval(timer);
+    else void renew();
+  }
+
+  function fresh(memory: Memory<unknown>, now: number): boolean {
+    use(now);
+    return now < leaseUntil && now < memory.until;
+  }
 
   function rememberBot(value: Bot): void {
     if (bots.size >= limits.auth_cache_entries_max) forget(['*']);
@@ -196,7 +222,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
     // The token of who is suspended stays theirs, and is not accepted.
     if (pepper < 0 || value.state !== undefined) return null;
-    if ('tokens' in value) use.note(secrets.lookup(token));
+    if ('tokens' in value) tokenUse.note(secrets.lookup(token));
     // A bot's token can be read from its box, and moves without being used.
     if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, kind, value);
@@ -293,6 +319,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     },
     onForgotten(subject, listener) {
       const those = listeners.get(subject) ?? new Set();
+      use(performance.now());
       listeners.set(subject, those.add(listener));
       return () => {
         those.delete(listener);
@@ -303,18 +330,19 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
       if (timer !== undefined) return;
       unlisten = await hints.listen(at.channel, () => void renewAgain());
       await renew();
-      timer = setInterval(() => void renew(), limits.auth_lease_renew_ms);
-      timer.unref();
+      usedAt = performance.now();
+      keepLease();
     },
     async stop() {
       clearInterval(timer);
+      resting = false;
       unlisten?.();
       leaseUntil = 0;
-      await use.flush();
+      await tokenUse.flush();
       await scripts.call('auth/leave', 0, { nodes: at.nodes }, { node }).catch(() => undefined);
     },
     get stats() {
-      return { remembered: memories.size, epoch, leased: performance.now() < leaseUntil };
+      return { remembered: memories.size, epoch, leased: resting || performance.now() < leaseUntil };
     },
   };
   return auth;

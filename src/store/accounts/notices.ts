@@ -20,9 +20,12 @@ export interface Notices {
   tell(sql: Sql, user: number, notice: Notice): Promise<void>;
   /**
    * Sends what is due as messages of `bot` in the direct chats of those it is for, opening one where there is none; who blocks
-   * the bot is not sent anything, and the notice counts as told. `write` makes the words. Returns how many were due.
+   * the bot is not sent anything, and the notice counts as told. `profile` is asked for once something is due; `write` makes the words. Returns how many were due.
    */
-  sendDue(bot: Profile, write: (notice: Notice, language: string | null) => NoticeMessage): Promise<number>;
+  sendDue(
+    profile: () => Promise<Profile>,
+    write: (notice: Notice, language: string | null) => NoticeMessage,
+  ): Promise<number>;
 }
 
 /** What notices are sent through. */
@@ -61,12 +64,12 @@ export function createNotices(
 
   return {
     tell: tellPerson,
-    sendDue: (bot, write) =>
+    sendDue: (profile, write) =>
       takeNotices(db, limits.notices_batch_max, async ({ id, user_id, notice, tries }) => {
         try {
           const user = await store().users.find(user_id);
           if (user === null) return { how: 'refused', why: 'user_not_found' };
-          await send(id, bot, user_id, write(notice, user.languageCode));
+          await send(id, await profile(), user_id, write(notice, user.languageCode));
           return { how: 'sent' };
         } catch (error) {
           if (!passing(error) || tries >= limits.notice_tries_max)

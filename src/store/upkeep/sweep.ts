@@ -3,6 +3,7 @@
  * in an outbox; and what comes due: counts of reactions. Every step may be repeated, so that any number of nodes may sweep.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../clock.js';
 import { type StaleRow, takeStale } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
@@ -23,6 +24,8 @@ export interface Sweep {
 }
 
 const intervalMs = 1_000;
+/** The longest time between two looks for stale copies, while there are none: who changes something refreshes its copies itself. */
+const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
 
 export function createSweep(
@@ -73,10 +76,13 @@ export function createSweep(
     }
   }
 
-  async function sweepCopies(): Promise<void> {
-    // A row stays until its copy was refreshed: the transaction that takes it ends after the work.
-    while ((await takeStale(db, intervalMs, batchMax, refresh)) === batchMax) {
-      // The next batch.
+  /** Returns how many were refreshed. */
+  async function sweepCopies(): Promise<number> {
+    for (let sum = 0; ; ) {
+      // A row stays until its copy was refreshed: the transaction that takes it ends after the work.
+      const found = await takeStale(db, intervalMs, batchMax, refresh);
+      sum += found;
+      if (found < batchMax) return sum;
     }
   }
 
@@ -93,14 +99,24 @@ export function createSweep(
     await Promise.all(waiting.map(sweepPartition));
   }
 
+  let copiesIntervalMs = intervalMs;
+  let copiesAt = 0;
+
+  async function lookForCopies(): Promise<void> {
+    if (performance.now() < copiesAt) return;
+    const found = await sweepCopies().catch(onError);
+    copiesIntervalMs = found === 0 ? Math.min(copiesIntervalMsMax, copiesIntervalMs * 2) : intervalMs;
+    // Half an interval early: the rounds that ask do not come at the instant.
+    copiesAt = performance.now() + copiesIntervalMs - intervalMs / 2;
+  }
+
   let running: Promise<void> | undefined;
   const stopping = new AbortController();
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       // On a cluster one master may be away: what waits for it must not hold up the others' next round.
-      const swept = Promise.race([sweepPartitions().catch(onError), sleep(intervalMs)]);
-      await Promise.all([sweepCopies().catch(onError), swept]);
+      await Promise.all([lookForCopies(), within(intervalMs, sweepPartitions().catch(onError))]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }
