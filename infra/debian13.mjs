@@ -104,6 +104,8 @@ function copyCheckout(folder, major) {
     .split('\0')
     .filter((name) => name !== '' && existsSync(join(checkout, name))))
     cpSync(join(checkout, file), join(place, file), { recursive: true });
+  // Tests ask git for the files.
+  must('git', ['init', '--quiet', place]);
   return place.slice(folder.length);
 }
 

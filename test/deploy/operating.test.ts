@@ -1,0 +1,155 @@
+/**
+ * infra/docs/operating.md, followed to the letter: its blocks of commands are run on seven machines (network namespaces with a file
+ * system each), whose addresses alone are others. Not followed: the installation of packages. systemd is `systemctl.sh`.
+ * `npm run test:image` asks for it.
+ */
+import { randomInt } from 'node:crypto';
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { Agent } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { findBinaries, postgresUser } from '../../src/local/postgres_binaries.js';
+import { createWorld, type World } from '../faults/world.js';
+import { type Composition, compose } from '../support/compose.js';
+import { nothingWrong } from '../support/ledger.js';
+import { temporaryFolder } from '../support/servers.js';
+import type { Answer, Service } from '../support/service.js';
+import { createCalls } from '../support/service_calls.js';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const checkout = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+const net = `10.${randomInt(64, 192)}.${randomInt(256)}`;
+const text = readFileSync(join(checkout, 'infra/docs/operating.md'), 'utf8').replaceAll('10.0.0.', `${net}.`);
+const apps = ['app1', 'app2', 'app3', 'app4', 'app5'];
+const folder = temporaryFolder();
+const failures: string[] = [];
+let machines: Composition;
+let agent: Agent | undefined;
+let world: World | undefined;
+let secrets: string;
+
+/** Blocks of a part of the document in a language. */
+function blocks(heading: string, language = 'sh'): string[] {
+  const [, own] = new RegExp(`^#+ ${heading}.*\n([^]*?)(?=^#+ [A-Z0-9]|(?![^]))`, 'm').exec(text) ?? [];
+  if (own === undefined) throw new Error(`the document has no part "${heading}"`);
+  return [...own.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
+    ([, block]) => block as string,
+  );
+}
+
+const [prepare = '', petrel = ''] = blocks('Install');
+
+/** Runs commands in a shell on a machine, in which `petrel` is what the document says; throws with their output when one fails. */
+async function on(machine: string, commands: string): Promise<string> {
+  const script = `set -e\ncd /root\n${petrel}\n${commands}`;
+  const { how, out } = (await machines.containers
+    .get(`${machine}.1`)
+    ?.run('env', 'HOME=/root', 'bash', '--norc', '-c', script)) ?? {
+    how: '',
+    out: '',
+  };
+  if (how !== 'exit code 0') throw new Error(`on ${machine}: ${how}\n${commands}\n${out}`);
+  return out;
+}
+const addressOf = (machine: string) => machines.containers.get(`${machine}.1`)?.address;
+
+/** What the document expects to be there: a PostgreSQL that listens and lets `petrel` in. */
+async function startPostgres(): Promise<void> {
+  const { initdb, postgres } = findBinaries();
+  const { uid = 0, gid = 0 } = postgresUser() ?? {};
+  const as = `setpriv --reuid=${uid} --regid=${gid} --clear-groups`;
+  await on(
+    'data',
+    `install -d -o ${uid} -g ${gid} /var/lib/pg
+     echo admin-password > /tmp/password
+     ${as} ${initdb} --pgdata=/var/lib/pg/data --username=admin --pwfile=/tmp/password --auth=scram-sha-256 --encoding=UTF8 --locale=C
+     echo "host all admin ${net}.1/32 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
+     echo "host petrel petrel ${net}.0/24 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
+     setsid ${as} ${postgres} -D /var/lib/pg/data -c listen_addresses=${net}.20 -c unix_socket_directories=/tmp </dev/null >/var/log/pg 2>&1 &
+     sleep 3`,
+  );
+  const [, password = ''] = /^POSTGRES_PASSWORD=(.*)$/m.exec(secrets) ?? [];
+  const client = new pg.Client(`postgres://admin:admin-password@${net}.20:5432/postgres`);
+  await client.connect();
+  const [sql = ''] = blocks('2\\. Start', 'sql');
+  for (const statement of sql.split(';\n').filter((each) => each.trim()))
+    await client.query(statement.replace('<POSTGRES_PASSWORD of /root/petrel-secrets>', password));
+  await client.end();
+}
+
+beforeAll(async () => {
+  const systemctl = join(folder, 'systemctl');
+  copyFileSync(join(here, 'systemctl.sh'), systemctl);
+  machines = compose(join(here, 'machines.yaml'), { CHECKOUT: checkout, SYSTEMCTL: systemctl, NET: net });
+  await machines.up();
+}, 60_000);
+afterAll(async () => {
+  await world?.stop();
+  await agent?.destroy();
+  await machines?.remove();
+  rmSync(folder, { recursive: true, force: true });
+}, 60_000);
+
+test('an installation on seven machines, step by step', async () => {
+  for (const app of apps) await on(app, prepare.replace(/^cd .*npm ci.*\n/m, ''));
+  for (const block of blocks('1\\. Make the secrets')) await on('app1', block);
+  secrets = await on('app1', 'cat /root/petrel-secrets');
+  for (const other of ['data', 'balancer', ...apps.slice(1)])
+    await on(other, `umask 077; cat > /root/petrel-secrets <<'END'\n${secrets}END`);
+  for (const block of blocks('2\\. Start')) await on('data', block);
+  await startPostgres();
+  for (const app of apps) for (const block of blocks('3\\. Settings')) await on(app, block);
+  for (const block of blocks('4\\. Make the tables')) await on('app1', block);
+  await Promise.all(apps.map((app) => on(app, blocks('5\\. Start')[0] as string)));
+  await on('balancer', 'mkdir -p /etc/haproxy && cp /opt/petrel/infra/proxy/haproxy.cfg /etc/haproxy/');
+  for (const block of blocks('6\\. Start')) await on('balancer', block);
+  for (const block of blocks('7\\. Make'))
+    expect(await on('balancer', block)).toContain('"username":"carol"');
+  for (const block of blocks('8\\. Look')) await on('app3', block);
+}, 180_000);
+
+test('restarts, a machine that leaves and comes back, and a backup under load: no call fails and nothing is lost', async () => {
+  const ca = await on('balancer', 'cat /etc/haproxy/petrel.pem');
+  const [, admin = ''] = /^ADMIN_TOKEN=(.*)$/m.exec(secrets) ?? [];
+  agent = new Agent({ connect: { ca, servername: 'petrel.example.org' }, connections: 64 });
+  const made = createCalls([{ url: `https://${addressOf('balancer')}` } as never], admin, agent, new Set());
+  const noted = async (what: string, answer: Promise<Answer>) => {
+    const got = await answer.catch((error: Error) => {
+      failures.push(`${what}: ${error.message}`);
+      throw error;
+    });
+    if (got.status !== 200) failures.push(`${what}: ${got.status} ${JSON.stringify(got.body)}`);
+    return got;
+  };
+  const calls = {
+    ...made,
+    app: ((user, verb, path, body) =>
+      noted(`${verb} ${path}`, made.app(user, verb, path, body))) as Service['app'],
+    bot: ((bot, method, params) => noted(method, made.bot(bot, method, params))) as Service['bot'],
+  };
+  world = await createWorld(calls as Service);
+  world.poll(() => 0);
+  const ended = new AbortController();
+  // A person may make 30 calls a second by default, also to read all of it again.
+  const loading = world.load({
+    ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 },
+  });
+  for (const app of apps) await on(app, blocks('Restart without')[0] as string);
+  const [, leave = ''] = /\*\*Remove\*\*: `([^`]*)`/.exec(text) ?? [];
+  await on('app5', leave);
+  await sleep(3_000);
+  await on('app5', blocks('5\\. Start')[0] as string);
+  await on('app1', 'petrel backup /root/backup');
+  await on('app1', 'petrel doctor');
+  await sleep(2_000);
+  ended.abort();
+  await loading;
+  const verdict = await world.settled();
+  console.log(`The walk: ${verdict.acknowledged} acknowledged, ${failures.length} failed`);
+  expect(failures).toEqual([]);
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(verdict.acknowledged).toBeGreaterThan(500);
+}, 300_000);
