@@ -40,6 +40,14 @@ beforeAll(async () => {
     const { message_id } = await ctx.reply('To be kept');
     await ctx.api.pinChatMessage(ctx.chat.id, message_id);
   });
+  bot.command('steps', (ctx) =>
+    ctx.reply('Step 1', { reply_markup: new InlineKeyboard().text('Next', 'next') }),
+  );
+  bot.callbackQuery('next', async (ctx) => {
+    await ctx.answerCallbackQuery();
+    const row = new InlineKeyboard().text('Erase', 'erase').text('Another').text('Preferences');
+    await ctx.editMessageText('Step 2', { reply_markup: row });
+  });
   void bot.start();
 });
 
@@ -86,6 +94,95 @@ test('a direct chat with a bot: start screen, button, edit, pin', async () => {
   await page.keyboard.press('Enter');
   await page.locator('.pinned').getByText('To be kept').waitFor();
   expect(await page.getByRole('log').getByText('pin it', { exact: true }).count()).toBe(1);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a button that takes the place of an answered one is not marked as answered', async () => {
+  await world.service.openChat(alice, made);
+  const page = await world.open(alice, `#/chat/${made.id}`);
+  await page.getByRole('combobox', { name: 'Message' }).fill('/steps ');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Next', exact: true }).click();
+  const erase = page.locator('.key', { hasText: 'Erase' }).last();
+  await erase.waitFor();
+  expect(await erase.getAttribute('class')).toBe('key');
+  for (const width of [768, 390, 320]) {
+    await page.setViewportSize({ width, height: 800 });
+    const [keyboard, list] = await Promise.all([
+      page.locator('.keyboard').last().boundingBox(),
+      page.getByRole('log').boundingBox(),
+    ]);
+    expect(keyboard).toMatchObject({ width: expect.any(Number) });
+    expect((keyboard?.x ?? 0) + (keyboard?.width ?? 0)).toBeLessThanOrEqual(
+      (list?.x ?? 0) + (list?.width ?? 0),
+    );
+    // A word that is broken inside makes the text of a button higher than a line.
+    const [height, line] = await page
+      .locator('.key span', { hasText: 'Preferences' })
+      .first()
+      .evaluate((span) => [
+        span.getBoundingClientRect().height,
+        Number.parseFloat(getComputedStyle(span).lineHeight),
+      ]);
+    expect([width, (height ?? 0) / (line ?? 1)]).toEqual([width, expect.closeTo(1, 0)]);
+  }
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('a reply is sent once, and messages written offline keep their order', async () => {
+  const { service } = world;
+  const group = await service.newGroup(alice, 'Tunnel', [bob]);
+  await resultOf(service.app(bob, 'POST', `/api/chats/${group}/messages`, { text: 'Where are you?' }));
+  const page = await world.open(alice, `#/chat/${group}`);
+  const field = page.getByRole('combobox', { name: 'Message' });
+  const texts = async () =>
+    (await resultOf(service.app(bob, 'GET', `/api/chats/${group}/messages`)))
+      .map(({ text }: { text?: string }) => text)
+      .reverse();
+  await page.getByRole('log').getByText('Where are you?').click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Reply' }).click();
+  await field.fill('In a tunnel');
+  await page.keyboard.press('Enter');
+  await page.locator('.quote', { hasText: 'Where are you?' }).waitFor();
+  expect(await field.inputValue()).toBe('');
+  await page.keyboard.press('Enter');
+  await page.route('**/messages', (route) => route.abort());
+  await field.fill('one');
+  await page.keyboard.press('Enter');
+  await page.getByRole('log').getByText('one', { exact: true }).waitFor();
+  await page.getByRole('log').getByRole('button', { name: 'Try again' }).waitFor();
+  await page.unroute('**/messages');
+  await field.fill('two');
+  await page.keyboard.press('Enter');
+  await expect.poll(texts, { timeout: 20_000 }).toEqual(['Where are you?', 'In a tunnel', 'one', 'two']);
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
+test('each dangerous action is confirmed by itself, and a person is found or nobody', async () => {
+  const page = await world.open(alice, `#/bots/${made.id}/transfer`);
+  const dialog = page.getByRole('dialog');
+  await page.getByLabel('Username of the new owner').fill('bob');
+  await page.getByRole('button', { name: 'Transfer', exact: true }).click();
+  await dialog.getByRole('textbox').fill(made.username);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Delete the bot' }).click();
+  expect(await dialog.getByRole('textbox').inputValue()).toBe('');
+  expect(await dialog.getByRole('button', { name: 'Delete the bot' }).isDisabled()).toBe(true);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await page.goto(`${world.wire.url}/app#/bots/${made.id}/webhook`);
+  await page.getByText('No dead letters.').waitFor();
+  await page.goto(`${world.wire.url}/app#/`);
+  const search = page.getByRole('searchbox');
+  await search.fill(`@${bob.username}`);
+  await search.press('Enter');
+  await page.getByText(`@${bob.username} is a person.`).waitFor();
+  expect(await page.getByText('Nobody has the name').count()).toBe(0);
+  await search.fill('@nobody_at_all');
+  await search.press('Enter');
+  await page.getByText('Nobody has the name').waitFor();
   expect(world.faults()).toEqual([]);
   await page.context().close();
 });

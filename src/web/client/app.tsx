@@ -46,7 +46,8 @@ function Opening({ username }: { username: string }) {
   useEffect(() => {
     setMissing(false);
     void openUsername(username).then((found) => {
-      if (!found) setMissing(true);
+      setMissing(found === 'nobody');
+      if (found === 'person') go('');
     });
   }, [username]);
   return (

@@ -114,6 +114,11 @@ function TransferPage({ bot }: BotProps) {
   const [asking, setAsking] = useState<'transfer' | 'delete' | null>(null);
   const [typed, setTyped] = useState('');
   const name = username.trim().replace(/^@/, '');
+  /** What was typed confirms this action and no other. */
+  const ask = (what: 'transfer' | 'delete') => {
+    setTyped('');
+    setAsking(what);
+  };
   const run = async (work: () => Promise<unknown>) => {
     try {
       await work();
@@ -134,7 +139,7 @@ function TransferPage({ bot }: BotProps) {
         className="card stack"
         onSubmit={(event) => {
           event.preventDefault();
-          setAsking('transfer');
+          ask('transfer');
         }}
       >
         <h3>{t('transfer')}</h3>
@@ -150,7 +155,7 @@ function TransferPage({ bot }: BotProps) {
         <h3>{t('delete_bot')}</h3>
         <p className="muted">{t('delete_bot_hint')}</p>
         <div className="row end">
-          <button type="button" className="button danger" onClick={() => setAsking('delete')}>
+          <button type="button" className="button danger" onClick={() => ask('delete')}>
             {t('delete_bot')}
           </button>
         </div>

@@ -259,16 +259,23 @@ export class History extends Signal {
     this.retry(outgoing);
   }
 
+  /** Sends a message again, and before it those that were lost before it. */
   retry(outgoing: Outgoing): void {
-    outgoing.failed = undefined;
-    outgoing.lost = false;
+    for (const one of this.outgoing) {
+      if (one === outgoing || one.lost) {
+        one.failed = undefined;
+        one.lost = false;
+        this.#sending = this.#sending.then(() => this.#deliver(one));
+      }
+      if (one === outgoing) break;
+    }
     this.changed();
-    this.#sending = this.#sending.then(() => this.#deliver(outgoing));
   }
 
   /** Sends what was lost while there was no connection, in its order. */
   resume(): void {
-    for (const outgoing of this.outgoing) if (outgoing.lost) this.retry(outgoing);
+    const last = this.outgoing.findLast(({ lost }) => lost);
+    if (last) this.retry(last);
   }
 
   discard(outgoing: Outgoing): void {
@@ -278,6 +285,14 @@ export class History extends Signal {
   }
 
   async #deliver(outgoing: Outgoing): Promise<void> {
+    // A connection that came back in between must not let a later message overtake.
+    const lost = this.outgoing.find((one) => one.lost || one === outgoing);
+    if (lost?.lost) {
+      outgoing.failed = lost.failed;
+      outgoing.lost = true;
+      this.changed();
+      return;
+    }
     const { text, photo, replyTo } = outgoing;
     const reply = replyTo ? { reply_to_message_id: replyTo.message_id } : {};
     let body: FormData | Record<string, unknown> = { text, ...reply };

@@ -3,6 +3,7 @@ import { call } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { Signal } from '../signal.js';
+import type { Button, Message } from '../types.js';
 import { t } from '../words.js';
 
 type State = 'pending' | 'answered';
@@ -38,8 +39,11 @@ interface Answer {
 
 export const presses = new Presses();
 
-export const placeOf = (chat: number, message: number, row: number, column: number) =>
-  `${chat}/${message}/${row}/${column}`;
+/** Names a button of one version of a message: another one may stand in its place after an edit. */
+export const placeOf = (chat: number, message: Message, button: Button, row: number, column: number) =>
+  [chat, message.message_id, message.edit_date ?? 0, row, column, button.callback_data, button.text].join(
+    '/',
+  );
 
 function show(place: string, { text, show_alert, url }: Answer): void {
   presses.set(place, 'answered');

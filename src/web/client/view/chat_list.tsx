@@ -15,8 +15,8 @@ import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
 import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
-/** What a username stands for: opens it. False when nobody has it. */
-export async function openUsername(name: string): Promise<boolean> {
+/** Opens what has a username. A person has no chat to open: a note says so. */
+export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {
     const found = await get<{ type: string; id: number; username: string }>(
@@ -25,9 +25,9 @@ export async function openUsername(name: string): Promise<boolean> {
     if (found.type === 'bot') go(chats.byId.has(found.id) ? `chat/${found.id}` : `bot/${found.username}`);
     else if (found.type === 'user') say(t('is_person', { name: username }));
     else go(`chat/${found.id}`);
-    return found.type !== 'user';
+    return found.type === 'user' ? 'person' : 'opened';
   } catch {
-    return false;
+    return 'nobody';
   }
 }
 
@@ -154,10 +154,10 @@ function Search({ text, set, first }: SearchProps) {
     const name = text.trim();
     if (name === '') return;
     const own = name.startsWith('@') ? undefined : first;
-    const found = own !== undefined || (await openUsername(name));
+    const found = own ? 'opened' : await openUsername(name);
     if (own) go(`chat/${own.id}`);
-    setMissing(!found);
-    if (found) set('');
+    setMissing(found === 'nobody');
+    if (found === 'opened') set('');
   };
   return (
     <search>

@@ -104,6 +104,9 @@ export function Composer({ chat, commands, replyTo, editing, done, sent, editLas
   useEffect(() => {
     setText(editing ? (editing.text ?? editing.caption ?? '') : (drafts.get(chat) ?? ''));
     setMenu(false);
+  }, [chat, editing]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another chat takes the focus too
+  useEffect(() => {
     if (!matchMedia('(pointer: coarse)').matches || editing || replyTo) field.current?.focus();
   }, [chat, editing, replyTo]);
   useEffect(() => {

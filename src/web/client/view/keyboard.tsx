@@ -57,10 +57,10 @@ export function Keyboard({ chat, message }: { chat: number; message: Message }) 
       {rows.map((row, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a button is known by its place
         <div className="keyboard-row" key={i}>
-          {row.map((button, j) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: as above
-            <Key key={j} button={button} chat={chat} message={id} place={placeOf(chat, id, i, j)} />
-          ))}
+          {row.map((button, j) => {
+            const place = placeOf(chat, message, button, i, j);
+            return <Key key={place} button={button} chat={chat} message={id} place={place} />;
+          })}
         </div>
       ))}
     </div>

@@ -166,7 +166,7 @@ export const en = {
   no_attempts: 'Nothing was sent yet.',
   no_bots: 'You have no bots yet.',
   no_chats: 'No chats yet. Find a bot by its username.',
-  no_dead_letters: 'Everything was delivered.',
+  no_dead_letters: 'No dead letters.',
   no_messages: 'No messages yet',
   no_posts: 'No posts yet',
   nobody_has: 'Nobody has the name “{name}”.',

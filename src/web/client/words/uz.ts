@@ -168,7 +168,7 @@ export const words: Words = {
   no_attempts: 'Hali hech narsa yuborilmagan.',
   no_bots: 'Sizda hali bot yoʻq.',
   no_chats: 'Hali suhbatlar yoʻq. Botni foydalanuvchi nomi bilan toping.',
-  no_dead_letters: 'Hammasi yetkazilgan.',
+  no_dead_letters: 'Yetkazilmagan yangilanishlar yo‘q.',
   no_messages: 'Hali xabarlar yoʻq',
   no_posts: 'Hali eʼlonlar yoʻq',
   nobody_has: '“{name}” nomi hech kimniki emas.',
