@@ -138,7 +138,7 @@ test('a reply is sent once, and messages written offline keep their order', asyn
   const page = await world.open(alice, `#/chat/${group}`);
   const field = page.getByRole('combobox', { name: 'Message' });
   const texts = async () =>
-    (await resultOf(service.app(bob, 'GET', `/api/chats/${group}/messages`)))
+    (await resultOf(service.app(bob, 'GET', `/api/chats/${group}/messages`))).items
       .map(({ text }: { text?: string }) => text)
       .reverse();
   await page.getByRole('log').getByText('Where are you?').click({ button: 'right' });
