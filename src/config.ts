@@ -12,6 +12,7 @@ import {
   int,
   keyRing,
   peppers,
+  postgresUrl,
   rate,
   rateText,
   servers,
@@ -46,9 +47,11 @@ export const settings = {
     .describe(
       'Bytes that a Redis without `maxmemory` may use: above 85 % of either, sends and uploads answer 429 and all else goes on',
     ),
-  DATABASE_URL: url(['postgres:', 'postgresql:'])
+  DATABASE_URL: postgresUrl
     .optional()
-    .describe('PostgreSQL to use; `dev` starts a private one without it'),
+    .describe(
+      'PostgreSQL to use; `dev` starts a private one without it. Several hosts are separated by commas: the primary is found. `?pooler=unnamed` is PgBouncer in transaction mode, `?pooler=prepared` one from 1.21 on with `max_prepared_statements`',
+    ),
   PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
   WORKERS: int(1, 64, 1).describe('Deliver processes that `dev` starts'),

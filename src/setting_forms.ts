@@ -3,6 +3,7 @@ import { createECDH } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { limits } from './limits.js';
+import { parseAddress } from './rules/database_url.js';
 
 export const whole = (min: number, max: number) =>
   z.coerce
@@ -17,6 +18,12 @@ export const url = (protocols: readonly string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
     error: `a URL that begins with ${protocols.map((p) => (p === 'mailto:' ? p : `${p}//`)).join(' or ')}`,
   });
+
+export const postgresUrl = z.string().refine((text) => parseAddress(text) !== null, {
+  error:
+    'a URL that begins with postgres:// or postgresql://, with several hosts separated by commas and ?pooler=unnamed or ' +
+    '?pooler=prepared where they are meant',
+});
 
 /** Servers as URLs; what the first one says of protocol and password holds for those that are bare. */
 export const servers = (port: number) =>

@@ -1,8 +1,8 @@
 /** Copies whole tables out of a database at one instant, and into an empty one. */
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { openSession } from './session.js';
 
 export interface TableShape {
   readonly name: string;
@@ -62,16 +62,7 @@ function ordered(
   return sorted;
 }
 
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: 5_000,
-    application_name: 'petrel-copy',
-  });
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
+const connect = (url: string) => openSession(url, 'petrel-copy', 5_000);
 
 /** Errors: what Postgres says. */
 export async function openSnapshot(url: string): Promise<Snapshot> {

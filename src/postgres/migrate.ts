@@ -8,7 +8,10 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type pg from 'pg';
+import { addressOf } from '../rules/database_url.js';
+import { postgresVersionProblem } from '../rules/versions.js';
+import { openSession } from './session.js';
 
 /** Found from `src/` and from the built `dist/` alike. */
 const shippedFolder = fileURLToPath(new URL('../../src/postgres/migrations', import.meta.url));
@@ -25,7 +28,7 @@ interface Migration {
   readonly serves: number;
 }
 
-/** A database that this program must not touch: newer than it, or changed under its feet. */
+/** A database that this program must not touch: newer than it, changed under its feet, or on a server that is too old. */
 export class SchemaError extends Error {}
 
 function readMigrations(folder: string): Migration[] {
@@ -77,49 +80,66 @@ const lockTimeout = '1s';
 const lockTriesMax = 60;
 const lockPauseMs = 500;
 
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
+/** Runs `work` in a transaction of which no two run at once. The lock goes with the transaction: a pooler may stand between. */
+async function alone<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  await client.query('begin');
+  try {
+    await client.query('set local statement_timeout = 0');
+    await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
+    const result = await work();
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+/** False when another program has applied it meanwhile. */
+async function apply(client: pg.Client, migration: Migration): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
-      return await applyOnce(client, migration);
+      return await alone(client, () => applyOnce(client, migration));
     } catch (error) {
-      const { code } = (error as Error).cause as { code?: string };
-      if (code !== '55P03' || tries >= lockTriesMax) throw error;
+      if ((error as { code?: string }).code !== '55P03' || tries >= lockTriesMax)
+        throw new Error(`${migration.file}: ${(error as Error).message}`, { cause: error });
       await sleep(lockPauseMs);
     }
   }
 }
 
-async function applyOnce(client: pg.Client, migration: Migration): Promise<void> {
-  await client.query('begin');
-  try {
-    await client.query(`set local lock_timeout = '${lockTimeout}'`);
-    await client.query(migration.sql);
-    await client.query(
-      'insert into schema_migrations (version, file, checksum, serves) values ($1, $2, $3, $4)',
-      [migration.version, migration.file, migration.checksum, migration.serves],
-    );
-    await client.query('commit');
-  } catch (error) {
-    await client.query('rollback').catch(() => {});
-    throw new Error(`${migration.file}: ${(error as Error).message}`, { cause: error });
-  }
+async function applyOnce(client: pg.Client, migration: Migration): Promise<boolean> {
+  const { version, file, checksum, serves } = migration;
+  const known = await client.query('select from schema_migrations where version = $1', [version]);
+  if (known.rowCount !== 0) return false;
+  await client.query(`set local lock_timeout = '${lockTimeout}'`);
+  await client.query(migration.sql);
+  await client.query(
+    'insert into schema_migrations (version, file, checksum, serves) values ($1, $2, $3, $4)',
+    [version, file, checksum, serves],
+  );
+  return true;
 }
 
-const connect = async (url: string): Promise<pg.Client> => {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: 2_000,
-    application_name: 'petrel-migrate',
-  });
-  // Whoever waits for a query hears of a lost connection by its rejection.
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-};
+async function readApplied(client: pg.Client): Promise<Applied[]> {
+  await client.query(`create table if not exists schema_migrations (
+    version int primary key,
+    file text not null,
+    checksum text not null,
+    applied_at timestamptz not null default now()
+  )`);
+  await client.query('alter table schema_migrations add column if not exists serves int');
+  const { rows } = await client.query<Applied>(
+    'select version, file, checksum from schema_migrations order by 1',
+  );
+  return rows;
+}
+
+const connect = (url: string) => openSession(url, 'petrel-migrate', 2_000);
 
 /**
- * Applies what is missing and returns the schema version. Of several programs that start at once, one applies and the
- * others wait. `log` is told of each file; `upTo` leaves later ones out. Errors: SchemaError when an applied file has changed or the database is
+ * Applies what is missing and returns the schema version. Several programs may start at once: each
+ * file is applied by one of them. `log` is told of each file; `upTo` leaves later ones out. Errors: SchemaError when an applied file has changed or the database is
  * newer than this program; whatever Postgres says of a file, which then left no trace.
  */
 export async function migrate(
@@ -131,58 +151,71 @@ export async function migrate(
   const migrations = readMigrations(folder);
   const client = await connect(url);
   try {
-    await client.query('select pg_advisory_lock($1)', [advisoryLock]);
-    await client.query(`create table if not exists schema_migrations (
-      version int primary key,
-      file text not null,
-      checksum text not null,
-      applied_at timestamptz not null default now()
-    )`);
-    await client.query('alter table schema_migrations add column if not exists serves int');
-    const { rows } = await client.query<Applied>(
-      'select version, file, checksum from schema_migrations order by 1',
-    );
-    const missing = pending(migrations, rows).filter(({ version }) => version <= upTo);
+    const tooOld = postgresVersionProblem(await serverVersion(client));
+    if (tooOld !== null) throw new SchemaError(tooOld);
+    const applied = await alone(client, () => readApplied(client));
+    const missing = pending(migrations, applied).filter(({ version }) => version <= upTo);
+    let own = 0;
     for (const migration of missing) {
       const start = performance.now();
-      await apply(client, migration);
+      if (!(await apply(client, migration))) continue;
+      own++;
       log(`applied ${migration.file} in ${Math.round(performance.now() - start)} ms`);
     }
-    if (missing.length === 0) log(`schema ${migrations.length} is up to date`);
+    if (own === 0) log(`schema ${migrations.length} is up to date`);
     return migrations.length;
   } finally {
-    // The lock belongs to the session and goes with it.
     await client.end();
   }
 }
 
-interface SchemaState {
+interface DatabaseState {
+  /** What the server says as its version. */
+  readonly server: string;
+  /** Something between us and the server answers in its name. */
+  readonly pooled: boolean;
   /** 0 before the first migration. */
   readonly applied: number;
   /** The oldest schema whose programs work on it. */
   readonly serves: number;
 }
 
-async function schemaState(url: string): Promise<SchemaState> {
+const serverVersion = async (client: pg.Client): Promise<string> =>
+  (await client.query('show server_version')).rows[0].server_version;
+
+async function databaseState(url: string): Promise<DatabaseState> {
   const client = await connect(url);
   try {
-    const known = await client.query("select to_regclass('schema_migrations') is not null as known");
-    if (!known.rows[0].known) return { applied: 0, serves: 0 };
+    const server = await serverVersion(client);
+    const { rows: asked } = await client.query(
+      "select to_regclass('schema_migrations') is not null as known, pg_backend_pid() as pid",
+    );
+    const [{ known, pid }] = asked;
+    // A pooler tells its own number of the session at the start.
+    const pooled = pid !== (client as unknown as { readonly processID: number }).processID;
+    if (!known) return { server, pooled, applied: 0, serves: 0 };
     // What was applied before the column came serves programs that know it.
     const { rows } = await client.query(`select coalesce(max(version), 0) as applied,
       coalesce(max(coalesce((to_jsonb(m) ->> 'serves')::int, version)), 0) as serves from schema_migrations m`);
-    return rows[0];
+    return { server, pooled, ...rows[0] };
   } finally {
     await client.end();
   }
 }
 
 /** The schema version of a database, 0 before the first migration. Throws when it cannot be asked. */
-export const appliedVersion = async (url: string): Promise<number> => (await schemaState(url)).applied;
+export const appliedVersion = async (url: string): Promise<number> => (await databaseState(url)).applied;
 
 /** Why a program of this schema cannot work on the database; null when it can. Throws when it cannot be asked. */
-export async function schemaProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
-  const { applied, serves } = await schemaState(url);
+export async function databaseProblem(url: string, wanted = schemaVersion()): Promise<string | null> {
+  const { server, pooled, applied, serves } = await databaseState(url);
+  const tooOld = postgresVersionProblem(server);
+  if (tooOld !== null) return tooOld;
+  if (pooled && !addressOf(url).pooled)
+    return (
+      'DATABASE_URL leads to a pooler: add ?pooler=unnamed to it, or ?pooler=prepared for a PgBouncer from 1.21 on ' +
+      'with max_prepared_statements'
+    );
   if (applied < wanted)
     return `the database has schema ${applied}, this program needs ${wanted}: run "petrel migrate"`;
   if (applied === wanted || serves <= wanted) return null;

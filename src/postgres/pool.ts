@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
+import { addressOf } from '../rules/database_url.js';
 
 /** A statement that a connection prepares once. The name stands for the text: one name, one text. */
 export interface Statement {
@@ -31,6 +32,9 @@ export interface Transaction extends Queryable {
   /** The server behind the connection, as the guard named it; '' without a guard. */
   readonly server: string;
 }
+
+/** The cause of a guard's refusal of a server, as opposed to one that could not be compared now. */
+export class RefusedServer extends Error {}
 
 /** Looks at each new connection before it is used. */
 export interface Guard {
@@ -71,6 +75,7 @@ export interface Pool extends Queryable {
 }
 
 export interface PoolOptions {
+  /** As `parseAddress` reads it. Of several hosts the one that was admitted last is used until it fails. */
   readonly url: string;
   /** Connections at most. */
   readonly max: number;
@@ -83,6 +88,8 @@ export interface PoolOptions {
 
 const transactionTriesMax = 8;
 const connectMsMax = 2_000;
+
+const isStandby = statement('is_standby', 'select pg_is_in_recovery() as standby');
 
 const bigintOid = 20;
 const bigintArrayOid = 1016;
@@ -112,6 +119,9 @@ const awayCodes = new Set([
 const awayMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|client was closed|connection ended/i;
 
+/** All connections of the pool are lent out, which tells nothing of the server. */
+const isBusy = (error: unknown): boolean => /timeout exceeded when trying/.test((error as Error).message);
+
 /** Whether an error tells of a database that is lost, unreachable or unable to serve, not of the statement. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof ApiError) return error.kind === 'unavailable';
@@ -134,33 +144,69 @@ const isRetryable = (error: unknown): boolean => /^(40001|40P01|PTL01)$/.test(sq
 /** Whether a connection must not be used again after this error. */
 const breaks = (error: unknown): boolean => isUnavailable(error) || isOtherServer(error);
 
-async function run<R extends object>(
-  client: pg.PoolClient,
-  { name, text }: Statement,
-  values: readonly unknown[] = [],
-): Promise<Result<R>> {
-  const { rows, rowCount } = await client.query<R>({ name, text, values: values as unknown[] });
-  return { rows, count: rowCount ?? 0 };
+/** What bounds a session by startup parameters, and through a pooler each transaction. */
+const timeouts = {
+  statement_timeout: limits.postgres_statement_timeout_ms,
+  // Row locks of a process that was stopped in a transaction must not outlast a statement's bound.
+  idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
+};
+
+/** The first statements of each transaction through a pooler: bounds, and the server that must still be behind it. */
+function beginPooled(server: string): string {
+  const bounds = Object.entries(timeouts).map(([name, ms]) => `set local ${name} = ${ms}`);
+  const check = server === '' ? [] : [`select require_server(${pg.escapeLiteral(server)})`];
+  return ['begin', ...bounds, ...check].join('; ');
 }
 
 /** Opens a pool. Nothing connects before the first query; while Postgres is away, calls reject within about 2 s. */
 export function createPool({ url, max, name, guard, onError }: PoolOptions): Pool {
-  const servers = new WeakMap<pg.PoolClient, string>();
+  const { urls, pooled, named } = addressOf(url);
+  /** Which of the hosts new connections go to. */
+  let host = 0;
+  /** Connections of an older age are not used again: what was behind them is not what the guard admits now. */
+  let age = 0;
+  const lent = new WeakMap<pg.PoolClient, { readonly server: string; readonly age: number }>();
+
+  async function run<R extends object>(
+    client: pg.PoolClient,
+    { name, text }: Statement,
+    values: readonly unknown[] = [],
+  ): Promise<Result<R>> {
+    const { rows, rowCount } = await client.query<R>({
+      ...(named ? { name } : {}),
+      text,
+      values: values as unknown[],
+    });
+    return { rows, count: rowCount ?? 0 };
+  }
   const over = (client: pg.PoolClient): Queryable => ({
     query: (statement, values) => run(client, statement, values),
   });
-  const serverOf = (client: pg.PoolClient) => servers.get(client) ?? '';
-  const admit = async (client: pg.PoolClient) => {
-    if (guard) servers.set(client, await guard.admit(over(client)));
+  const serverOf = (client: pg.PoolClient) => lent.get(client)?.server ?? '';
+  const isOld = (client: pg.PoolClient) => (lent.get(client)?.age ?? age) < age;
+  /** Has all connections made anew that are as old as this one. */
+  const distrust = (client: pg.PoolClient) => {
+    if (!isOld(client)) age++;
   };
+
+  async function admit(client: pg.PoolClient): Promise<void> {
+    const now = age;
+    if (guard) lent.set(client, { server: await guard.admit(over(client)), age: now });
+    else if (urls.length > 1 && (await run<{ standby: boolean }>(client, isStandby)).rows[0]?.standby)
+      throw new ApiError('unavailable', { retry_after: 1 });
+  }
+
+  class Client extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      super({ ...config, connectionString: urls[host % urls.length] as string });
+    }
+  }
+
   const pool = new pg.Pool({
-    connectionString: url,
     max,
     application_name: `petrel-${name}`,
     connectionTimeoutMillis: connectMsMax,
-    statement_timeout: limits.postgres_statement_timeout_ms,
-    // Row locks of a process that was stopped in a transaction must not outlast a statement's bound.
-    idle_in_transaction_session_timeout: limits.postgres_statement_timeout_ms,
+    ...(pooled ? {} : timeouts),
     // The server's own bound cannot arrive from a host that vanished.
     query_timeout: limits.postgres_statement_timeout_ms + 1_000,
     keepAlive: true,
@@ -173,21 +219,39 @@ export function createPool({ url, max, name, guard, onError }: PoolOptions): Poo
       verify: (client: pg.PoolClient, done: (error?: Error) => void) =>
         void admit(client).then(() => done(), done),
     },
+    Client: Client as unknown as new () => pg.ClientBase,
   });
   let retries = 0;
   pool.on('error', (error) => onError?.(error));
   // A connection that breaks while it is lent out emits an error that nobody else listens to.
   pool.on('connect', (client) => client.on('error', (error) => onError?.(error)));
 
+  /** A connection that is as new as what the guard admits, to the first host that serves. */
+  async function connect(): Promise<pg.PoolClient> {
+    for (let tries = 1; ; ) {
+      const tried = host;
+      try {
+        const client = await pool.connect();
+        if (!isOld(client)) return client;
+        client.release(true);
+      } catch (error) {
+        if (tries++ >= urls.length || !isUnavailable(error) || isBusy(error)) throw error;
+        if (host === tried) host++;
+      }
+    }
+  }
+  const begin = (client: pg.PoolClient) => client.query(pooled ? beginPooled(serverOf(client)) : 'begin');
+
   async function once<T>(fn: (tx: Transaction) => Promise<T>): Promise<T> {
-    const client = await pool.connect();
+    const client = await connect();
     let broken: Error | undefined;
     try {
-      await client.query('begin');
+      await begin(client);
       const result = await fn({ ...over(client), server: serverOf(client) });
       await client.query('commit');
       return result;
     } catch (error) {
+      if (isOtherServer(error)) distrust(client);
       if (breaks(error)) broken = error as Error;
       else await client.query('rollback').catch((failure: Error) => (broken = failure));
       throw error;
@@ -198,23 +262,24 @@ export function createPool({ url, max, name, guard, onError }: PoolOptions): Poo
 
   async function batchOnce<R extends object>(
     calls: readonly Call[],
-    last: ((server: string) => Call) | undefined,
-  ): Promise<R[]> {
-    const client = await pool.connect();
+    last?: (server: string) => Call,
+  ): Promise<Result<R>> {
+    const client = await connect();
     let broken: Error | undefined;
     const all = last === undefined ? calls : [...calls, last(serverOf(client))];
     // After a statement fails, Postgres refuses those behind it and turns the commit into a rollback.
-    const began = client.query('begin');
+    const began = begin(client);
     const ran = all.map(({ statement, values }) => run<R>(client, statement, values));
     const ended = client.query('commit');
     for (const end of await Promise.allSettled([began, ...ran, ended])) {
       if (end.status === 'fulfilled') continue;
+      if (isOtherServer(end.reason)) distrust(client);
       if (breaks(end.reason)) broken = end.reason;
       client.release(broken);
       throw end.reason;
     }
     client.release();
-    return (await ran.at(-1))?.rows ?? [];
+    return (await ran.at(-1)) ?? { rows: [], count: 0 };
   }
 
   async function again<T>(attempt: () => Promise<T>): Promise<T> {
@@ -230,11 +295,12 @@ export function createPool({ url, max, name, guard, onError }: PoolOptions): Poo
   }
 
   return {
-    async query(statement, values) {
-      const client = await pool.connect();
+    async query<R extends object>(statement: Statement, values: readonly unknown[] = []) {
+      if (pooled) return again(() => batchOnce<R>([{ statement, values }]));
+      const client = await connect();
       let broken: Error | undefined;
       try {
-        return await run(client, statement, values);
+        return await run<R>(client, statement, values);
       } catch (error) {
         if (isUnavailable(error)) broken = error as Error;
         throw error;
@@ -244,13 +310,14 @@ export function createPool({ url, max, name, guard, onError }: PoolOptions): Poo
     },
     transaction: (fn) => again(() => once(fn)),
     batch: <R extends object>(calls: readonly Call[], last?: (server: string) => Call) =>
-      again(() => batchOnce<R>(calls, last)),
+      again(async () => (await batchOnce<R>(calls, last)).rows),
     async recheck() {
-      const client = await pool.connect();
+      const client = await connect();
       let broken: Error | undefined;
       try {
         await admit(client);
       } catch (error) {
+        if ((error as Error).cause instanceof RefusedServer) distrust(client);
         broken = error as Error;
         throw error;
       } finally {

@@ -1,5 +1,6 @@
 /** Tells whether a Redis, or each master of a cluster, can carry Petrel before anything is written to it. */
 import type { Redis } from 'ioredis';
+import { redisVersion } from '../rules/versions.js';
 import { viewFrom } from './cluster.js';
 import { clusterSlots, shownUrl } from './slots.js';
 import {
@@ -11,8 +12,6 @@ import {
   shownServer,
   type Watched,
 } from './target.js';
-
-const version_min = 7;
 
 export interface RedisCheck {
   readonly version: string;
@@ -89,7 +88,7 @@ async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> 
 }
 
 /**
- * Connects and asks: version 7 or newer, Lua scripts with flags, sharded pub/sub, and a policy that evicts nothing.
+ * Connects and asks: a version that is new enough, Lua scripts with flags, sharded pub/sub, and a policy that evicts nothing.
  * Warns when the append-only file is off. Waits up to `timeout_ms` for a connection and for data that is being loaded.
  * Throws a RedisCheckError.
  */
@@ -138,9 +137,8 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     reply.catch((error: Error) => refuse(`${what} (${error.message})`));
 
   const info = String(await attempt('it does not answer INFO', redis.info()));
-  const version = field(info, 'redis_version') ?? '0';
-  if (Number.parseInt(version, 10) < version_min)
-    refuse(`version ${version} is too old, 7 or newer is needed`);
+  const { version, problem } = redisVersion(info);
+  if (problem !== null) refuse(problem);
   const clustered = field(info, 'cluster_enabled') === '1';
   if (clustered && !inCluster) refuse('it is a server of a Redis Cluster, which REDIS_CLUSTER names');
   if (!clustered && inCluster) refuse('it is no server of a Redis Cluster, so REDIS_URL names it');

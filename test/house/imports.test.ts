@@ -73,8 +73,9 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/core/codec.ts',
-  redis: (to) => /^(errors|limits)$/.test(folderOf(to)) || to === 'obs/distribution.ts',
-  postgres: (to) => /^(errors|limits)$/.test(folderOf(to)),
+  redis: (to) =>
+    /^(errors|limits)$/.test(folderOf(to)) || /^(obs\/distribution|rules\/versions)\.ts$/.test(to),
+  postgres: (to) => /^(errors|limits)$/.test(folderOf(to)) || /^rules\/(database_url|versions)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/core\/(keys|codec)\.ts$/.test(to),
   // What it implements is defined by the endpoint that asks it.
@@ -103,7 +104,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
   config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
   config_file: () => false,
-  setting_forms: (to) => to === 'limits.ts',
+  setting_forms: (to) => /^(limits|rules\/database_url)\.ts$/.test(to),
   errors: () => false,
   limits: (to) => to === 'push_limits.ts',
   push_limits: () => false,

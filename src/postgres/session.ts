@@ -1,0 +1,30 @@
+/** One connection for work that is not a pool's: migrations and copies. */
+import pg from 'pg';
+import { addressOf } from '../rules/database_url.js';
+
+/**
+ * Connects to the primary: the first host of the URL that answers and is no standby. The caller ends it. Errors: those of the
+ * last host.
+ */
+export async function openSession(url: string, application: string, timeoutMs: number): Promise<pg.Client> {
+  const { urls } = addressOf(url);
+  for (let at = 0; ; at++) {
+    const client = new pg.Client({
+      connectionString: urls[at] as string,
+      connectionTimeoutMillis: timeoutMs,
+      application_name: application,
+    });
+    // Whoever waits for a query hears of a lost connection by its rejection.
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      if (urls.length === 1) return client;
+      const { rows } = await client.query('select pg_is_in_recovery() as standby');
+      if (!rows[0].standby) return client;
+      await client.end();
+      throw new Error('it is a standby');
+    } catch (error) {
+      if (at === urls.length - 1) throw error;
+    }
+  }
+}

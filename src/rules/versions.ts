@@ -1,0 +1,44 @@
+/** The least versions of the servers that Petrel works on: those with which its tests run. */
+
+/** Major version of PostgreSQL. */
+export const postgresVersionMin = 15;
+export const redisVersionMin = '7.0';
+export const valkeyVersionMin = '7.2';
+
+/** Negative when `a` is older than `b`. What follows the numbers, like `-rc1`, is not compared. */
+function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((text) => (/^[\d.]*/.exec(text)?.[0] ?? '').split('.').map(Number));
+  for (let i = 0; i < 3; i++) {
+    const difference = (left?.[i] ?? 0) - (right?.[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Why a PostgreSQL cannot be used, by what it says as `server_version`; null when it can. */
+export function postgresVersionProblem(version: string): string | null {
+  return Number.parseInt(version, 10) >= postgresVersionMin
+    ? null
+    : `PostgreSQL ${version} is too old, ${postgresVersionMin} or newer is needed`;
+}
+
+export interface RedisVersion {
+  readonly name: 'Redis' | 'Valkey';
+  readonly version: string;
+  /** Why it cannot be used; null when it can. */
+  readonly problem: string | null;
+}
+
+/** Reads the answer of INFO. Valkey calls itself a Redis 7.2 there, whatever its own version. */
+export function redisVersion(info: string): RedisVersion {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const valkey = field('valkey_version');
+  const name = valkey === undefined ? 'Redis' : 'Valkey';
+  const version = valkey ?? field('redis_version') ?? '0';
+  const least = valkey === undefined ? redisVersionMin : valkeyVersionMin;
+  const problem =
+    compareVersions(version, least) < 0
+      ? `${name} ${version} is too old, ${name} ${least} or newer is needed`
+      : null;
+  return { name, version, problem };
+}
