@@ -319,6 +319,8 @@ export const limits = {
   /** some 150 bytes each */
   revocations_kept_max: 200_000,
   revocations_page_max: 1_000,
+  /** Servers of Postgres that others have replaced, of which Redis knows. */
+  replaced_servers_kept_max: 256,
   /** past the ids that are known to have been handed out before Postgres went back */
   postgres_sequence_skip: 10_000,
   /** keys of Redis that are looked at together, and in a second, when entities are written again */

@@ -1,33 +1,39 @@
 --[[
 @summary Notes how far Postgres has committed, and what was revoked there.
 @why     A Postgres that went back in time is recognised by what Redis knows of it, and its revocations are made again.
+         What a server commits that another one has replaced is lost: only its revocations count.
 @repeatable Marks only grow, and a revocation is noted once.
 @include clock
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
-@key     revoked  {NN}:revoked   ZSET   lookup value of a token, bot:<id> or user:<id> -> ms
+@key     revoked  {NN}:revoked   ZSET   lookup value of a token, admin:<fingerprint>, bot:<id> or user:<id> -> ms
+@arg     running  text   database, timeline and start of the server that committed it
 @arg     shard    int
 @arg     mark     int    of the shard
 @arg     id       int    the last id that was handed out
 @arg     version  int    the last version of a control record
 @args    changes  text   + and what was revoked, - and what is accepted again
+@ok      replaced  flag   another server has taken its place and lacks this
 ]]
 local function grow(field, value)
   if tonumber(redis.call('HGET', history_key, field) or 0) < tonumber(value) then redis.call('HSET', history_key, field, value) end
 end
-grow('mark:' .. shard, mark)
+local replaced = redis.call('HEXISTS', history_key, 'gone:' .. running) == 1
+if not replaced then grow('mark:' .. shard, mark) end
 grow('id', id)
 grow('version', version)
-if #changes == 0 then return ok() end
+if #changes == 0 then return ok(replaced and 1 or 0) end
 
+-- The present server lacks these. It counts as one that went back, so that revocations are made again there.
+if replaced then redis.call('HINCRBY', history_key, 'incarnation', 1) end
 local _, ms = now()
 for _, change in ipairs(changes) do
   if change:sub(1, 1) == '+' then
     redis.call('ZADD', revoked_key, ms, change:sub(2))
-  else
+  elseif not replaced then
     redis.call('ZREM', revoked_key, change:sub(2))
   end
 end
 redis.call('ZREMRANGEBYSCORE', revoked_key, '-inf', ms - LIMITS.revocation_age_ms_max)
 redis.call('ZREMRANGEBYRANK', revoked_key, 0, -LIMITS.revocations_kept_max - 1)
-return ok()
+return ok(replaced and 1 or 0)

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { requireSettings } from '../config.js';
 import { runDev } from '../local/dev.js';
 import { migrate } from '../postgres/migrate.js';
+import { acceptPostgres } from '../roles/accept_postgres.js';
 import { openBackends } from '../roles/backends.js';
 import { startBacklog } from '../roles/backlog.js';
 import { startDeliver } from '../roles/deliver.js';
@@ -50,6 +51,18 @@ export function addRoles(program: Command): void {
     .action(() =>
       task('migrate', async (config, log) => {
         await migrate(requireSettings(config, ['DATABASE_URL']).DATABASE_URL, (line) => log.info(line));
+      }),
+    );
+  program
+    .command('accept-postgres')
+    .description(
+      'makes the Postgres of DATABASE_URL the present one again though another has replaced it, for a former state brought back on purpose',
+    )
+    .addHelpText('after', `\n${settings}`)
+    .action(() =>
+      task('accept-postgres', (config, log) => {
+        log.level = 'warn';
+        return acceptPostgres(config, log, (line) => process.stdout.write(`${line}\n`));
       }),
     );
   program

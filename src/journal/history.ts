@@ -25,6 +25,7 @@ import {
   isUnavailable,
   type Pool,
   type Queryable,
+  RefusedServer,
   statement,
 } from '../postgres/pool.js';
 import type { RedisServers } from '../redis/connection.js';
@@ -51,6 +52,8 @@ export interface HistoryOptions {
   readonly onWentBack?: (found: WentBack) => void;
   /** Another server or timeline than before has all that was committed. */
   readonly onOtherServer?: (before: string, now: string) => void;
+  /** A server was refused that another one has replaced. */
+  readonly onReplaced?: (why: string) => void;
   readonly onError?: (error: Error) => void;
 }
 
@@ -63,10 +66,15 @@ export interface History extends Guard, ControlMarks {
 
 /** What Redis knows of Postgres. */
 interface Known {
+  /** Servers and histories that others have replaced. */
+  readonly gone: ReadonlySet<string>;
   readonly marks: ReadonlyMap<number, number>;
   readonly id: number;
   readonly version: number;
+  /** System identifier and timeline. */
   readonly server: string | null;
+  /** The server itself, as `server_identity` names it. */
+  readonly running: string | null;
   readonly incarnation: number;
 }
 
@@ -91,8 +99,24 @@ function lostOf(known: Known, state: ServerState): number {
 const wentBack = (known: Known, state: ServerState) =>
   lostOf(known, state) > 0 || state.incarnation < known.incarnation;
 
+/** Whether another server has replaced this one, as a promotion does: whatever it takes, the other one lacks. */
+function isReplaced({ gone, server }: Known, { server: running, history }: ServerState): boolean {
+  if (gone.has(running) || gone.has(history)) return true;
+  const [system, timeline = ''] = history.split(' ');
+  const [present, reached = ''] = (server ?? '').split(' ');
+  // Eight hexadecimal digits each.
+  return system === present && timeline < reached;
+}
+
+const refused = (why: string) =>
+  new ApiError('unavailable', { retry_after: 1 }, { cause: new RefusedServer(why) });
+const replacedText =
+  'this Postgres was replaced by another one, as by a promotion, and is refused: DATABASE_URL must lead to the other one, or ' +
+  '"petrel accept-postgres" makes this one the present one again';
+
 export function createHistory(options: HistoryOptions): History {
-  const { url, keys, connection, runner, checkInstallation, onWentBack, onOtherServer, onError } = options;
+  const { url, keys, connection, runner, checkInstallation } = options;
+  const { onWentBack, onOtherServer, onReplaced, onError } = options;
   const at = { history: keys.postgres(), revoked: keys.revoked() };
   /** Marks that Redis did not take yet, by shard. */
   const waiting = new Map<number, RaisedMark>();
@@ -114,7 +138,9 @@ export function createHistory(options: HistoryOptions): History {
       id: number('id'),
       version: number('version'),
       server: of.get('server') ?? null,
+      running: of.get('running') ?? null,
       incarnation: number('incarnation'),
+      gone: new Set([...of.keys()].flatMap((name) => (name.startsWith('gone:') ? [name.slice(5)] : []))),
     };
   }
 
@@ -177,6 +203,8 @@ export function createHistory(options: HistoryOptions): History {
         // The server changed again meanwhile: whoever connects next looks at it.
         if (state.server !== found) throw new ApiError('unavailable', { retry_after: 1 });
         if (!wentBack(known, state)) return null;
+        // A former primary that goes on is refused from now on, or it would raise marks for ever.
+        await meet(known, state);
         const transactions = lostOf(known, state);
         const incarnation = Math.max(known.incarnation, state.incarnation) + 1;
         const revoked = await putRight(own, known, transactions);
@@ -197,15 +225,25 @@ export function createHistory(options: HistoryOptions): History {
     return putting;
   }
 
-  async function meet(known: Known, state: ServerState): Promise<void> {
-    if (known.server === state.history && known.incarnation === state.incarnation) return;
-    const { before } = await runner().call(
+  /** Returns the server before, where that was another one. */
+  async function meet(known: Known, state: ServerState): Promise<string | null> {
+    if (isReplaced(known, state)) throw replaced();
+    const same = known.server === state.history && known.running === state.server;
+    if (same && known.incarnation === state.incarnation) return null;
+    const met = await runner().call(
       'history/meet',
       0,
       { history: at.history },
-      { server: state.history, incarnation: state.incarnation },
+      { server: state.history, running: state.server, incarnation: state.incarnation },
     );
-    if (before !== null && before !== state.history) onOtherServer?.(before, state.history);
+    if (met.status === 'replaced') throw replaced();
+    return met.before === state.history ? null : met.before;
+  }
+
+  function replaced(): ApiError {
+    compared = undefined;
+    onReplaced?.(replacedText);
+    return refused(replacedText);
   }
 
   /**
@@ -220,29 +258,37 @@ export function createHistory(options: HistoryOptions): History {
 
   async function admit(session: Queryable, tries = 0): Promise<string> {
     if (compared !== undefined && (connection.at(0)?.runId() ?? null) === null) return admitAlone(session);
+    // What this process alone knows of counts as well.
+    if (waiting.size > 0) await sendWaiting();
     // Redis first: what Postgres commits meanwhile is no loss.
     const known = await read();
     const state = await loadServerState(session);
     checkInstallation?.(state.installation);
-    if (state.standby || tries > raiseTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
+    if (state.standby) throw refused('this Postgres is a standby');
+    if (tries > raiseTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
+    if (isReplaced(known, state)) throw replaced();
     if (wentBack(known, state)) {
       await recoverOnce(state.server);
       return admit(session, tries + 1);
     }
     rewriting = state.rewriting;
-    await meet(known, state);
+    const before = await meet(known, state);
+    if (before !== null) onOtherServer?.(before, state.history);
     compared = state.server;
     return state.server;
   }
 
-  async function send(mark: RaisedMark): Promise<void> {
-    await runner().call('history/note', 0, at, {
+  /** False when another server has replaced the one that has it. */
+  async function send(mark: RaisedMark): Promise<boolean> {
+    const { replaced } = await runner().call('history/note', 0, at, {
+      running: mark.server,
       shard: mark.shard,
       mark: mark.raised,
       id: mark.last_id,
       version: mark.last_version,
       changes: mark.revocations.split('\n').filter(Boolean),
     });
+    return !replaced;
   }
 
   /** Bounded by the shards: of those that wait for Redis, the newest mark of each stays, with the revocations of all. */
@@ -252,13 +298,14 @@ export function createHistory(options: HistoryOptions): History {
     waiting.set(mark.shard, { ...newest, revocations: `${before?.revocations ?? ''}${mark.revocations}` });
   }
 
-  async function sendOrKeep(mark: RaisedMark): Promise<void> {
+  async function sendOrKeep(mark: RaisedMark): Promise<boolean> {
     try {
-      await send(mark);
+      return await send(mark);
     } catch (error) {
       // The change is committed: that Redis is away for now does not undo it.
       keep(mark);
       onError?.(error as Error);
+      return true;
     }
   }
 
@@ -274,13 +321,15 @@ export function createHistory(options: HistoryOptions): History {
         return await admit(session);
       } catch (error) {
         // A connection that is not admitted counts as one that could not be opened.
+        if (error instanceof ApiError && error.cause instanceof RefusedServer) throw error;
         if (error instanceof ApiError || error instanceof IdentityError || isUnavailable(error))
           throw new ApiError('unavailable', { retry_after: 1 }, { cause: error });
         throw error;
       }
     },
     async note(raised) {
-      await Promise.all(raised.map(sendOrKeep));
+      const known = await Promise.all(raised.map(sendOrKeep));
+      if (!known.every(Boolean)) throw replaced();
     },
     watch(pool) {
       let looking = false;

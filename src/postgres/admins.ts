@@ -63,9 +63,12 @@ export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
   sql.query(`select ${tokenColumns} from admin_tokens order by name`);
 
 /** False when there is no such token. */
-export async function removeAdminToken(sql: Sql, name: string): Promise<boolean> {
-  const rows = await sql.query('delete from admin_tokens where name = $1 returning 1', [name]);
-  return rows.length > 0;
+export function removeAdminToken(db: Database, name: string): Promise<boolean> {
+  // In a transaction, so that Redis learns of it.
+  return db.transaction(async (sql) => {
+    const rows = await sql.query('delete from admin_tokens where name = $1 returning 1', [name]);
+    return rows.length > 0;
+  });
 }
 
 /** Who called what, from where. None of the texts holds a token. */

@@ -5,6 +5,8 @@ import { type Call, type Pool, type Queryable, statement } from './pool.js';
 /** What a transaction raised at its end; no row for one that changed nothing. */
 export interface RaisedMark {
   readonly shard: number;
+  /** The server that has it, as the guard named it. */
+  readonly server: string;
   readonly raised: number;
   /** The last id and the last version of a control record that were handed out. */
   readonly last_id: number;
@@ -15,13 +17,13 @@ export interface RaisedMark {
 
 export interface ControlMarks {
   /** Has Redis learn of a transaction that is committed. Waits for that while Redis is there; what it misses, it learns with the
-   * next one. */
+   * next one. Error: `unavailable` when another server has replaced the one that committed it, and lacks it. */
   note(raised: readonly RaisedMark[]): Promise<void>;
 }
 
 const raise = statement(
   'raise_control_mark',
-  'select $1::int as shard, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
+  'select $1::int as shard, $2::text as server, raised, last_id, last_version, revocations from raise_control_mark($1, $2)',
 );
 
 /** The last statement of a transaction on a server that the guard named so. */
@@ -95,6 +97,11 @@ const revokeUsers = statement(
      raised as (update users set version = nextval('control_versions') where id in (select user_id from ended))
    select count(*)::int as count from ended`,
 );
+const revokeAdmins = statement(
+  'history_revoke_admins',
+  `with ended as (delete from admin_tokens where fingerprint = any($1::bytea[]) returning 1)
+   select count(*)::int as count from ended`,
+);
 const rememberEnded = statement(
   'history_former_tokens',
   'insert into former_tokens (hmac) select unnest($1::bytea[]) on conflict do nothing',
@@ -112,9 +119,10 @@ const suspendUsers = suspend('users');
 
 /** Makes revocations again that Redis remembers. Returns how many had been forgotten. */
 export async function revokeAgain(connection: Queryable, revoked: readonly string[]): Promise<number> {
-  const idsOf = (kind: string) =>
-    revoked.filter((each) => each.startsWith(kind)).map((each) => Number(each.slice(kind.length)));
-  const lookups = revoked.filter((each) => !each.includes(':')).map((each) => Buffer.from(each, 'base64'));
+  const of = (kind: string) =>
+    revoked.filter((each) => each.startsWith(kind)).map((each) => each.slice(kind.length));
+  const bytes = (texts: readonly string[]) => texts.map((text) => Buffer.from(text, 'base64'));
+  const lookups = bytes(revoked.filter((each) => !each.includes(':')));
   let forgotten = 0;
   const count = async (what: typeof revokeBots, values: unknown) => {
     forgotten += (await connection.query<{ count: number }>(what, [values])).rows[0]?.count ?? 0;
@@ -122,8 +130,9 @@ export async function revokeAgain(connection: Queryable, revoked: readonly strin
   await count(revokeBots, lookups);
   await count(revokeUsers, lookups);
   await connection.query(rememberEnded, [lookups]);
-  await count(suspendBots, idsOf('bot:'));
-  await count(suspendUsers, idsOf('user:'));
+  await count(revokeAdmins, bytes(of('admin:')));
+  await count(suspendBots, of('bot:').map(Number));
+  await count(suspendUsers, of('user:').map(Number));
   return forgotten;
 }
 

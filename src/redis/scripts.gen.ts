@@ -124,19 +124,27 @@ export interface Scripts {
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
   };
+  /** Takes a server of Postgres for the present one though another has replaced it: an operator says so. */
+  'history/accept': {
+    keys: { history: string };
+    args: { server: string; running: string };
+    result:
+      | { status: 'ok' };
+  };
   /** Notes which server Postgres is now and under which incarnation, and says which it was before. */
   'history/meet': {
     keys: { history: string };
-    args: { server: string; incarnation: number | string };
+    args: { server: string; running: string; incarnation: number | string };
     result:
-      | { status: 'ok'; before: string | null };
+      | { status: 'ok'; before: string | null }
+      | { status: 'replaced' };
   };
   /** Notes how far Postgres has committed, and what was revoked there. */
   'history/note': {
     keys: { history: string; revoked: string };
-    args: { shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
+    args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
     result:
-      | { status: 'ok' };
+      | { status: 'ok'; replaced: boolean };
   };
   /** What Redis knows of Postgres: how far it has committed, and which server it was. */
   'history/read': {

@@ -15,8 +15,8 @@ import type { Logger } from '../obs/log.js';
 import type { Figure } from '../obs/metrics.js';
 import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
-import { schemaProblem } from '../postgres/migrate.js';
-import { createPool, type Pool } from '../postgres/pool.js';
+import { databaseProblem } from '../postgres/migrate.js';
+import { createPool, type Pool, RefusedServer } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
@@ -86,6 +86,12 @@ const isFinal = (error: unknown) =>
   (error instanceof RedisCheckError && !error.away) ||
   (error instanceof IdentityError && !error.passing);
 
+/** Why a server of Postgres was refused, where that is what an error comes from. */
+function refusalIn(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
+  return undefined;
+}
+
 type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
 
 /** Tries again what is away, with a growing and jittered rest, until `msMax` after this was made. Error: StartError with the last reason. */
@@ -97,7 +103,7 @@ function createPatience(log: Logger, msMax: number): Patience {
         return await attempt();
       } catch (error) {
         if (isFinal(error)) throw error;
-        const reason = (error as Error).message || (error as { code?: string }).code;
+        const reason = refusalIn(error) ?? ((error as Error).message || (error as { code?: string }).code);
         if (performance.now() > deadline)
           throw new StartError(`${what} did not come within ${msMax / 1_000} s (START_MS): ${reason}`);
         if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
@@ -108,8 +114,8 @@ function createPatience(log: Logger, msMax: number): Patience {
   };
 }
 
-async function checkSchema(url: string): Promise<void> {
-  const problem = await schemaProblem(url);
+async function checkDatabase(url: string): Promise<void> {
+  const problem = await databaseProblem(url);
   if (problem !== null) throw new StartError(problem);
 }
 
@@ -203,7 +209,7 @@ export async function openBackends(
   const patiently = createPatience(log, config.START_MS);
   const check = await patiently('Redis', () => checkRedis(target));
   for (const warning of check.warnings) log.warn(warning);
-  await patiently('Postgres', () => checkSchema(config.DATABASE_URL));
+  await patiently('Postgres', () => checkDatabase(config.DATABASE_URL));
 
   const troubles = createTroubles(log);
   const { onError, onDelay } = troubles;
@@ -224,7 +230,7 @@ export async function openBackends(
     connection,
     runner: () => runner,
     checkInstallation: identity.checkPostgres,
-    ...{ onWentBack: went.back, onOtherServer: went.elsewhere },
+    ...{ onWentBack: went.back, onOtherServer: went.elsewhere, onReplaced: went.replaced },
     onError: onDelay('marks of Postgres', 'Redis learns of them later'),
   });
   const pool = createPool({

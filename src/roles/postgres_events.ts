@@ -6,11 +6,16 @@ import { counter, type Figure, gauge } from '../obs/metrics.js';
 export interface PostgresEvents {
   back(found: WentBack): void;
   elsewhere(before: string, now: string): void;
-  readonly stats: { readonly wentBack: number; readonly transactions: number };
+  replaced(why: string): void;
+  readonly stats: { readonly wentBack: number; readonly transactions: number; readonly refused: number };
 }
 
+/** Each new connection meets the same server. */
+const told_ms_min = 10_000;
+
 export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvents {
-  const stats = { wentBack: 0, transactions: 0 };
+  const stats = { wentBack: 0, transactions: 0, refused: 0 };
+  let told = Number.NEGATIVE_INFINITY;
   return {
     stats,
     back(found) {
@@ -21,6 +26,12 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
         'Postgres went back in time: it lost transactions that it had committed. Revocations were made again, no id comes twice, ' +
           'and what Redis still holds of messages and posts is written again; other changes of these transactions are lost',
       );
+    },
+    replaced(why) {
+      stats.refused++;
+      if (performance.now() - told < told_ms_min) return;
+      told = performance.now();
+      log.error(why);
     },
     elsewhere(before, now) {
       log.warn({ before, now }, 'Postgres is another server than before, and has all that was committed');
@@ -39,6 +50,11 @@ export const postgresFigures = ({ stats }: PostgresEvents, history: Pick<History
     'petrel_postgres_lost_transactions_total',
     'Transactions of which Redis knew and that such a Postgres no longer had.',
     () => stats.transactions,
+  ),
+  counter(
+    'petrel_postgres_replaced_refused_total',
+    'Connections and changes refused because another Postgres has replaced the one they came to.',
+    () => stats.refused,
   ),
   gauge(
     'petrel_postgres_rewriting_partitions',

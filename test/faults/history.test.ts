@@ -1,16 +1,14 @@
 /** Postgres goes back in time: revoked tokens stay dead, no id comes twice, and what Redis holds reaches Postgres again. */
-import { spawnSync } from 'node:child_process';
-import { appendFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { startPostgres } from '../../src/local/postgres.js';
-import { freePort, type LocalServer } from '../../src/local/processes.js';
+import { freePort } from '../../src/local/processes.js';
 import { openMasters } from '../support/cluster.js';
 import { petrel } from '../support/command.js';
 import { nothingWrong } from '../support/ledger.js';
+import { pgbouncer, startPooler } from '../support/pgbouncer.js';
+import { ask, atPort, copyFolder, openAddress, startPair } from '../support/postgres_pair.js';
 import { temporaryFolder } from '../support/servers.js';
 import {
   itemsOf,
@@ -23,56 +21,6 @@ import {
 import { compareStores, drained } from './compare.js';
 import { patienceMs } from './report.js';
 import { createWorld, eventually, type World } from './world.js';
-
-/** One address behind which servers change, as behind a virtual address or a name. */
-async function openAddress() {
-  const sockets = new Set<Socket>();
-  let target = 0;
-  const server = createServer((near) => {
-    const far = connect(target, '127.0.0.1');
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(one);
-      one.setNoDelay(true);
-      one.on('error', () => other.destroy());
-      one.on('close', () => {
-        sockets.delete(one);
-        other.destroy();
-      });
-    }
-    near.pipe(far).pipe(near);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  return {
-    port,
-    point(to: number) {
-      target = to;
-      for (const socket of sockets) socket.destroy();
-    },
-    close() {
-      for (const socket of sockets) socket.destroy();
-      return new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
-
-const copyFolder = (from: string, to: string) => {
-  const { status, stderr } = spawnSync('cp', ['-a', from, to], { encoding: 'utf8' });
-  if (status !== 0) throw new Error(stderr);
-};
-
-async function ask<R>(url: string, text: string): Promise<R[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(text)).rows as R[];
-  } finally {
-    await client.end();
-  }
-}
 
 /** A database server that can be put back to a moment, in two ways. */
 interface TimeMachine {
@@ -113,68 +61,40 @@ async function copied(): Promise<TimeMachine> {
   };
 }
 
-const makeStandby = (data: string, primary: URL) => {
-  const { username, password, port } = primary;
-  const conninfo = `host=127.0.0.1 port=${port} user=${username} password=${password}`;
-  const settings = `primary_conninfo = '${conninfo}'\nwal_retrieve_retry_interval = 100\n`;
-  appendFileSync(join(data, 'postgresql.auto.conf'), settings);
-  writeFileSync(join(data, 'standby.signal'), '');
-};
-
 /** A standby that follows until `mark`, or with `follows` until the end, and is then promoted: another timeline. */
 async function promoted(follows = false): Promise<TimeMachine> {
   const address = await openAddress();
-  const dir = temporaryFolder();
-  const options = { dir: join(dir, 'primary'), port: await freePort(), durable: false, detached: false };
-  const second = { ...options, dir: join(dir, 'standby'), port: await freePort() };
-  let primary = await startPostgres(options);
-  let standby: Promise<LocalServer> | undefined;
-  address.point(options.port);
-  const secondUrl = primary.url.replace(/:\d+\//, `:${second.port}/`);
-  const lsn = async (url: string, call: string) =>
-    (await ask<{ at: string }>(url, `select ${call}::text as at`))[0]?.at;
-  const caughtUp = () =>
-    eventually(
-      'the standby has all',
-      async () =>
-        (await lsn(secondUrl, 'pg_last_wal_replay_lsn()')) ===
-        (await lsn(primary.url, 'pg_current_wal_insert_lsn()')),
-    );
+  const pair = await startPair();
+  address.point(pair.primaryPort);
   return {
-    url: primary.url.replace(/:\d+\//, `:${address.port}/`),
+    url: atPort(pair.primaryUrl, address.port),
     async mark() {
-      await primary.stop();
-      copyFolder(options.dir, second.dir);
-      makeStandby(join(second.dir, 'data'), new URL(primary.url));
-      primary = await startPostgres(options);
-      // It counts as started once it is promoted.
-      standby = startPostgres(second);
-      standby.catch(() => undefined);
-      await eventually('the standby answers', () =>
-        lsn(secondUrl, 'pg_last_wal_replay_lsn()').then(Boolean, () => false),
-      );
-      if (follows) return;
-      await ask(secondUrl, "alter system set primary_conninfo = ''");
-      await ask(secondUrl, 'select pg_reload_conf()');
-      const receivers = 'select count(*)::int as n from pg_stat_wal_receiver';
-      await eventually(
-        'it follows no more',
-        async () => (await ask<{ n: number }>(secondUrl, receivers))[0]?.n === 0,
-      );
+      await pair.addStandby();
+      if (!follows) await pair.cut();
     },
     async goBack() {
-      if (follows) await caughtUp();
-      process.kill(primary.pid, 'SIGQUIT');
-      await primary.exited;
-      await ask(secondUrl, 'select pg_promote(true, 30)');
-      await standby;
-      address.point(second.port);
+      if (follows) await pair.caughtUp();
+      await pair.killPrimary();
+      await pair.promote();
+      address.point(pair.standbyPort);
     },
     async close() {
-      await (await standby)?.stop();
-      await primary.stop();
+      await pair.close();
       await address.close();
-      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The same behind PgBouncer: connections to it stand while the server behind them is another one. */
+async function pooled(made: Promise<TimeMachine>): Promise<TimeMachine> {
+  const machine = await made;
+  const pooler = await startPooler(machine.url);
+  return {
+    ...machine,
+    url: pooler.url,
+    async close() {
+      await pooler.stop();
+      await machine.close();
     },
   };
 }
@@ -368,6 +288,15 @@ test(
   'a standby that lagged is promoted',
   async () => {
     await begin(promoted());
+    await goBackUnderLoad();
+  },
+  patienceMs,
+);
+
+test.runIf(pgbouncer)(
+  'a standby that lagged is promoted behind PgBouncer',
+  async () => {
+    await begin(pooled(promoted()));
     await goBackUnderLoad();
   },
   patienceMs,

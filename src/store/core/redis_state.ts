@@ -180,7 +180,8 @@ export const redisRecords: readonly RedisRecord[] = [
     what: 'how far Postgres has committed',
     fields: {
       ...all('mark:* id version', again('by the next changes')),
-      ...all('server incarnation', again('by the next connection')),
+      ...all('server running incarnation', again('by the next connection')),
+      ...all('gone:*', lost('which former servers of Postgres are refused')),
     },
   },
   {

@@ -1,0 +1,153 @@
+/** A standby is promoted while its former primary goes on: a node that still reaches that one changes nothing there. */
+import pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { petrel } from '../support/command.js';
+import { nothingWrong } from '../support/ledger.js';
+import { type Address, ask, atPort, openAddress, type Pair, startPair } from '../support/postgres_pair.js';
+import { resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { compareStores, drained } from './compare.js';
+import { patienceMs } from './report.js';
+import { createWorld, eventually, type World } from './world.js';
+
+let pair: Pair;
+let most: Address;
+let second: Address;
+let service: Service;
+let world: World;
+let owner: TestUser;
+
+/** All roles but the second front reach Postgres at one address, that front at another one. */
+async function begin(): Promise<void> {
+  pair = await startPair();
+  [most, second] = await Promise.all([openAddress(), openAddress()]);
+  for (const address of [most, second]) address.point(pair.primaryPort);
+  const drop = async () => {
+    await Promise.all([most.close(), second.close()]);
+    await pair.close();
+  };
+  const url = atPort(pair.primaryUrl, most.port);
+  service = await startService({
+    fronts: 2,
+    database: { url, drop },
+    extraEnv: { PARTITIONS: '16', START_MS: '2000' },
+  });
+  await pair.addStandby();
+  service.env.DATABASE_URL = atPort(pair.primaryUrl, second.port);
+  await service.fronts[1]?.stop();
+  await service.fronts[1]?.start();
+  service.env.DATABASE_URL = url;
+  owner = await service.newUser('owner');
+  world = await createWorld(service);
+  world.poll((round) => round % 2);
+}
+afterEach(async () => {
+  await world?.stop();
+  await service?.stop();
+});
+
+const load = (count: number) => world.load({ count, front: (lane, tries) => (lane + tries) % 2, restMs: 5 });
+/** A control operation. */
+const speak = (front: number, language_code = 'en') =>
+  service.app(owner, 'PATCH', '/api/me', { language_code }, front);
+const serves = (front: number) =>
+  eventually(
+    `front ${front} serves control operations`,
+    async () => (await speak(front).catch(() => null))?.status === 200,
+    60_000,
+  );
+const flushed = async (url: string) =>
+  (await ask<{ n: string }>(url, 'select sum(flushed_version)::text as n from partitions'))[0]?.n;
+
+test(
+  'a node on the former primary gets nothing acknowledged there, standing or reconnected, and neither does a restart of it',
+  async () => {
+    await begin();
+    await load(100);
+    await pair.caughtUp();
+    await pair.cut();
+    await pair.promote();
+    most.point(pair.standbyPort);
+    await serves(0);
+
+    // Its connections to the former primary stand.
+    expect((await speak(1, 'de')).status).toBe(503);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => speak(1, 'de').then(({ status }) => status)),
+    );
+    expect(new Set(answers)).toEqual(new Set([503]));
+    const before = await flushed(pair.primaryUrl);
+    await load(100);
+    await drained(service);
+    expect(await flushed(pair.primaryUrl)).toBe(before);
+
+    second.point(pair.primaryPort);
+    expect((await speak(1, 'de')).status).toBe(503);
+    await pair.killPrimary();
+    await pair.startPrimary();
+    expect((await speak(1, 'de')).status).toBe(503);
+    const { code, log } = await petrel(
+      { ...service.env, DATABASE_URL: pair.primaryUrl, START_MS: '1000' },
+      'doctor',
+    );
+    expect(code).not.toBe(0);
+    expect(log).toMatch(/this Postgres was replaced by another one, as by a promotion, and is refused/);
+
+    second.point(pair.standbyPort);
+    await serves(1);
+    await load(100);
+    await drained(service);
+    const languages = `select language_code from users where id = ${owner.id}`;
+    expect(await ask(pair.standbyUrl, languages)).toEqual([{ language_code: 'en' }]);
+    expect((await compareStores({ ...service, databaseUrl: pair.standbyUrl })).differences).toEqual([]);
+    const { out } = await petrel(service.env, 'doctor');
+    expect(out).not.toMatch(/went back in time/);
+
+    // Whoever wants the former primary all the same says so.
+    const accepted = await petrel({ ...service.env, DATABASE_URL: pair.primaryUrl }, 'accept-postgres');
+    expect(accepted.out, accepted.log).toMatch(/timeline 00000001: nodes accept it/);
+    for (const address of [most, second]) address.point(pair.primaryPort);
+    for (const front of [0, 1]) await serves(front);
+    await load(50);
+    await drained(service);
+    await eventually('all is written again', async () => {
+      const left = 'select 1 from partitions where rewrite_after is not null';
+      return (await ask(pair.primaryUrl, left)).length === 0;
+    });
+    expect((await compareStores(service)).differences).toEqual([]);
+    expect(await world.settled()).toMatchObject(nothingWrong);
+  },
+  patienceMs,
+);
+
+test(
+  'tokens of bots and administrators that were revoked on the former primary alone stay revoked',
+  async () => {
+    await begin();
+    const admin = async (...args: string[]) => petrel(service.env, 'admin', ...args);
+    const token = (await admin('tokens', 'add', 'ada')).out.trim();
+    const look = (front: number) =>
+      service.app({ token }, 'GET', '/api/admin/reserved_usernames', undefined, front);
+    expect((await look(0)).status).toBe(200);
+    const bot = await service.newBot(owner, 'renewed');
+    await pair.caughtUp();
+    await pair.cut();
+    expect((await admin('tokens', 'revoke', 'ada')).code).toBe(0);
+    expect((await look(0)).status).toBe(401);
+
+    await resultOf(service.app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {}));
+    await pair.promote();
+    most.point(pair.standbyPort);
+    await serves(0);
+    second.point(pair.standbyPort);
+    await serves(1);
+    for (const front of [0, 1]) {
+      expect((await look(front)).status, 'a revoked token of an administrator').toBe(401);
+      expect((await service.bot(bot.token, 'getMe', {}, front)).status, 'a renewed token of a bot').toBe(401);
+    }
+    const db = new pg.Client(pair.standbyUrl);
+    await db.connect();
+    expect((await db.query('select 1 from admin_tokens')).rows).toEqual([]);
+    await db.end();
+  },
+  patienceMs,
+);

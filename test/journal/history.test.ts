@@ -1,0 +1,141 @@
+/** Two servers of Postgres that share a past, as two databases: which of them counts, and what the other one may do. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { ApiError } from '../../src/errors.js';
+import { createHistory, type History } from '../../src/journal/history.js';
+import { createPool, type Pool } from '../../src/postgres/pool.js';
+import { asDatabase, type Database } from '../../src/postgres/sql.js';
+import type { ScriptRunner } from '../../src/redis/scripts.js';
+import { ask } from '../support/postgres_pair.js';
+import {
+  type Node,
+  openNode,
+  type PostgresServer,
+  type RedisServer,
+  startPostgres,
+  startRedis,
+} from './support.js';
+
+let redis: RedisServer;
+let postgres: PostgresServer;
+let databases = 0;
+
+beforeAll(async () => {
+  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+});
+afterAll(async () => {
+  await Promise.all([redis?.remove(), postgres?.remove()]);
+});
+
+/** A process on a database; `away` cuts it off from Redis. */
+interface Process {
+  readonly db: Database;
+  readonly pool: Pool;
+  readonly history: History;
+  away: boolean;
+  readonly found: string[];
+}
+
+let node: Node;
+let pools: Pool[];
+let before: string;
+let after: string;
+
+beforeEach(async () => {
+  const name = `before_${++databases}`;
+  before = await postgres.database(name);
+  node = await openNode(redis.url, before);
+  await node.connection.client.flushall();
+  pools = [];
+  await ask(before, "insert into admin_tokens (name, fingerprint) values ('ada', 'a'), ('bob', 'b')");
+  await node.pool.close();
+  after = before.replace(name, `after_${databases}`);
+});
+afterEach(async () => {
+  await Promise.all(pools.map((pool) => pool.close()));
+  await node.connection.close();
+});
+
+/** Makes `after` of what `before` has now. */
+async function branch(): Promise<void> {
+  const name = new URL(before).pathname.slice(1);
+  const server = before.replace(`/${name}`, '/petrel');
+  await ask(
+    server,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
+  );
+  await ask(server, `create database ${new URL(after).pathname.slice(1)} template ${name}`);
+}
+
+function start(url: string): Process {
+  const found: string[] = [];
+  const runner: ScriptRunner = {
+    ...node.runner,
+    call(...args) {
+      if (made.away) throw new ApiError('unavailable', { retry_after: 1 });
+      return node.runner.call(...args);
+    },
+  };
+  const history = createHistory({
+    ...{ url, keys: node.keys, connection: node.connection, runner: () => runner },
+    onWentBack: ({ revoked }) => found.push(`went back, ${revoked} revoked`),
+    onReplaced: () => found.push('replaced'),
+  });
+  const pool = createPool({ url, max: 2, name: 'test', guard: history, onError: () => {} });
+  pools.push(pool);
+  const made = { db: asDatabase(pool, history), pool, history, away: false, found };
+  return made;
+}
+
+/** Any change at all. */
+const touch = ({ db }: Process) =>
+  db.transaction((sql) =>
+    sql.query(
+      "insert into installation (name, value) values ('touched', '') on conflict (name) do update set value = excluded.value",
+    ),
+  );
+const revoke = ({ db }: Process, name: string) =>
+  db.transaction((sql) => sql.query('delete from admin_tokens where name = $1', [name]));
+const names = async (url: string) =>
+  (await ask<{ name: string }>(url, 'select name from admin_tokens order by 1')).map(({ name }) => name);
+const refusal = (work: Promise<unknown>) =>
+  work.then(
+    () => 'none',
+    (error) => (error as ApiError).kind,
+  );
+
+it('refuses what a standing connection commits on a server that another one has replaced', async () => {
+  const former = start(before);
+  await touch(former);
+  await branch();
+  await former.db.query('select 1').catch(() => {});
+  await former.db.query('select 1');
+  const present = start(after);
+  await present.db.query('select 1');
+  expect(await refusal(revoke(former, 'ada'))).toBe('unavailable');
+  expect(former.found).toContain('replaced');
+  await expect(former.pool.recheck()).rejects.toThrow();
+  expect(await refusal(former.db.query('select 1'))).toBe('unavailable');
+  expect(present.found).toEqual([]);
+});
+
+it('revokes again what was revoked on a replaced server and what Redis learns only now', async () => {
+  const former = start(before);
+  await touch(former);
+  await branch();
+  await former.db.query('select 1').catch(() => {});
+  await former.db.query('select 1');
+  former.away = true;
+  // It is committed, and nobody else knows of it.
+  await revoke(former, 'ada');
+  const present = start(after);
+  await present.db.query('select 1');
+  // Its marks come to where those of the other server were.
+  for (let i = 0; i < 200; i++) await touch(present);
+  expect(await names(after)).toEqual(['ada', 'bob']);
+
+  former.away = false;
+  await expect(former.pool.recheck()).rejects.toThrow();
+  await present.pool.recheck();
+  expect(await names(after)).toEqual(['bob']);
+  expect(present.found).toEqual(['went back, 1 revoked']);
+});
