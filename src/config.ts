@@ -98,7 +98,7 @@ export const settings = {
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
     .describe(
-      'Calls of a bot, and as many `getUpdates`; a batch of messages counts as many, and so does each person it mentions (`dev`: 0)',
+      'Calls of a bot, and as many `getUpdates`; a batch of messages counts as many, each person it mentions one, a change of settings 20 (`dev`: 0)',
     ),
   RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
   RATE_PER_PERSON: rate

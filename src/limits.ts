@@ -81,6 +81,11 @@ export const limits = {
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
   /** of one person by all strangers, and of all strangers by one person */
+  /** as how many calls of a bot one counts that changes its settings */
+  settings_call_weight: 20,
+  /** such calls of all bots of one owner in one process: at once, and in turn */
+  settings_calls_at_once: 2,
+  settings_calls_waiting_max: 20,
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
   /** people whom one caller has compared with their chats in Postgres: at once, and after how long another one */

@@ -9,6 +9,7 @@ import type { Store } from '../store/store.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
 import { namesChat, withChatIds } from './chat_names.js';
 import {
+  changesSettings,
   changesState,
   growsState,
   type Method,
@@ -18,6 +19,7 @@ import {
 } from './method.js';
 import { noFiles, type Params, parseJson } from './params.js';
 import { methods } from './registry.js';
+import { createTurns } from './turns.js';
 
 const byName = new Map(methods.map((method) => [method.name, method]));
 const byLowerName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
@@ -51,14 +53,27 @@ export function messagesIn(params: unknown): number {
   );
 }
 
+/**
+ * Changes of a bot's settings lock its row. Those of one owner that come at once would hold every connection to Postgres while they
+ * wait for each other.
+ */
+const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
+
+/** As how many calls one counts: each commit in Postgres costs as much as many messages. */
+function weightOf(method: Method, params: unknown): number {
+  if (changesSettings(method)) return limits.settings_call_weight;
+  return growsState(method) ? messagesIn(params) : 1;
+}
+
 /** Runs a call that counts, where calls are counted (behaviour §14). Polls count apart, so that a bot which has made too many
  * calls still gets its updates. */
 export function fairly(
   method: Method,
   { bot, store }: MethodContext,
   params: unknown,
-  run: () => unknown,
+  work: () => unknown,
 ): unknown {
+  const run = changesSettings(method) ? () => settingsTurns.run(bot.owner, work) : work;
   const { fairUse } = store;
   if (fairUse === undefined) return run();
   if (method.name === 'getUpdates') {
@@ -68,7 +83,7 @@ export function fairly(
   const chat = (params as { readonly chat_id?: unknown } | null)?.chat_id;
   const changed = typeof chat === 'number' && chat !== 0 && changesState(method) ? chat : 0;
   const ref = changed === 0 ? null : changed > 0 ? directChat(bot.id, changed) : sharedChat(changed);
-  const counted = fairUse.call(bot, ref, growsState(method) ? messagesIn(params) : 1);
+  const counted = fairUse.call(bot, ref, weightOf(method, params));
   return counted === undefined ? run() : counted.then(run);
 }
 

@@ -397,6 +397,7 @@ export function createDispatch({
     const bot = await botOf(request, token);
     request.calledBy = bot.id;
     if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+    await store.fairUse?.call(bot, null, 1);
     await downloads.send(request, fileAtPath(files, name), bot.id);
   }
 

@@ -47,6 +47,10 @@ export const changesState = (method: Method): boolean => !method.name.startsWith
 export const growsState = (method: Method): boolean =>
   /^(send|copy|forward|edit|pin|create)/.test(method.name);
 
+/** Whether a call commits a change of the bot's own settings or memberships in Postgres. */
+export const changesSettings = (method: Method): boolean =>
+  /^(setMy|deleteMy|setWebhook|deleteWebhook|leave)/.test(method.name);
+
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
   readonly result: unknown;

@@ -25,7 +25,7 @@ import { createPictures, type Pictures } from './bots/pictures.js';
 import { createRemovalFollowing } from './bots/removal.js';
 import { createSigningSecrets, type SigningSecrets } from './bots/signing_secrets.js';
 import { type Activity, createActivity } from './chats/activity.js';
-import { type Chats, createChats } from './chats/chats.js';
+import { type Chats, createChats, isPresent } from './chats/chats.js';
 import { createHistory, type History } from './chats/history.js';
 import { createMutes, type Mutes } from './chats/mutes.js';
 import { createPresence, type Presence } from './chats/presence.js';
@@ -206,7 +206,9 @@ export function createStore({
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
-    fairUse: createFairUse(shared, rates),
+    fairUse: createFairUse(shared, rates, async (chat, bot) =>
+      isPresent((await chats.member(chat, bot)).status),
+    ),
     uploads: createUploads(shared, uploadBytesPerDay),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),

@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { freePort } from '../../src/local/processes.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
 import {
@@ -67,6 +68,7 @@ test('behaviour §14: a bot has so many calls on all nodes together, polls apart
     expect((await service.bot(other, 'getMe', {}, front)).status).toBe(200);
   }
   expect((await service.bot(bot, 'nothing')).status).toBe(404);
+  expect((await fetch(`${service.fronts[0].url}/file/bot${bot.token}/documents/x`)).status).toBe(429);
   expect((await itemsOf(service.app(owner, 'GET', '/api/me/bots')))[0].name).not.toBe('x');
 });
 
@@ -85,14 +87,21 @@ test('behaviour §14: a bot has as many polls as other calls, and at least ten a
   expect((await service.bot(other, 'getUpdates')).status).toBe(200);
 });
 
+test('behaviour §14: a change of its settings counts as many calls of a bot', async () => {
+  const bot = await service.newBot(await service.newUser('settings'), 'settings');
+  expect((await service.bot(bot, 'setMyName', { name: 'x' })).status).toBe(200);
+  expectWait(await service.bot(bot, 'getMe'), (86_400 / 8) * limits.settings_call_weight);
+});
+
 test('behaviour §14: a call that is repeated under its idempotency key counts each time', async () => {
   const owner = await service.newUser('again');
   const bot = await service.newBot(owner, 'again');
+  await service.openChat(owner, bot);
   const { url } = service.fronts[0];
   const call = async () => {
     const headers = { 'idempotency-key': 'one', 'content-type': 'application/json' };
-    const body = JSON.stringify({ name: 'x' });
-    const answer = await request(`${url}/bot${bot.token}/setMyName`, { method: 'POST', headers, body });
+    const body = JSON.stringify({ chat_id: owner.id, text: 'x' });
+    const answer = await request(`${url}/bot${bot.token}/sendMessage`, { method: 'POST', headers, body });
     await answer.body.dump();
     return answer.statusCode;
   };
@@ -177,6 +186,17 @@ test('behaviour §14: a chat takes so many changes, whichever bot makes them, an
   expect(taken(direct)).toBe(4);
   const start = `/api/bots/${bots[0]?.username}/start`;
   expectWait(await service.app(ben, 'POST', start, {}), 86_400 / 5);
+});
+
+test('behaviour §14: a bot that is not in a chat takes nothing from those that are', async () => {
+  const [ann, eve] = [await service.newUser('ann'), await service.newUser('eve')];
+  const [inside, outside] = [await service.newBot(ann, 'inside'), await service.newBot(eve, 'outside')];
+  const chat_id = await service.newGroup(ann, 'Ours', [inside]);
+  const send = (bot: TestBot) => (front: number) =>
+    service.bot(bot, 'sendMessage', { chat_id, text: 'x' }, front);
+  const refused = await many(8, send(outside));
+  expect(refused.map(({ status }) => status).sort()).toEqual([...Array(5).fill(403), ...Array(3).fill(429)]);
+  expect(taken(await many(6, send(inside)))).toBe(5);
 });
 
 test('behaviour §14: a client address has so many requests, as the trusted proxy tells it', async () => {

@@ -9,7 +9,7 @@ import { limits } from '../../limits.js';
 import { clusterSlot } from '../../redis/slots.js';
 import type { StoreContext } from '../core/context.js';
 import type { Bot } from '../core/control.js';
-import { type ChatRef, chatText } from '../core/keys.js';
+import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 
 /** So many calls at once, which come back evenly within so many seconds. */
 export interface Rate {
@@ -77,7 +77,11 @@ const spareMs = 1_000;
 const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
 
 /** Undefined where nothing has a bound: calls then pay nothing for it. */
-export function createFairUse({ scripts, keys }: StoreContext, given: Rates): FairUse | undefined {
+export function createFairUse(
+  { scripts, keys }: StoreContext,
+  given: Rates,
+  isMember: (chat: ChatRef, bot: number) => Promise<boolean>,
+): FairUse | undefined {
   const rates = Object.fromEntries(
     Object.entries(given).filter(([, rate]) => rate !== undefined && rate.calls > 0),
   ) as { [K in RateKind]?: Rate };
@@ -195,16 +199,23 @@ export function createFairUse({ scripts, keys }: StoreContext, given: Rates): Fa
     return takeAll([{ kind: 'address', id: address, partition: clusterSlot(address) % partitions.count }], 1);
   }
 
+  /** A bot that is not in the chat has a bucket of its own there, or anybody's bot could use up the calls of any chat. */
+  function takeInChat(bot: Bot, chat: ChatRef, weight: number): Promise<void> | undefined {
+    const bucket = bucketOf('chat', chatText(chat), chat.id);
+    if (isDirect(chat)) return takeAll([bucket], weight);
+    if (isOwn(bucket, nameOf(bucket), weight, performance.now())) return undefined;
+    const apart = bucketOf('chat', `${chatText(chat)}|${bot.id}`, chat.id);
+    return isMember(chat, bot.id).then((member) => takeAll([member ? bucket : apart], weight));
+  }
+
   return {
     call(bot, chat, weight) {
-      const others = (): Promise<void> | undefined =>
-        takeAll(
-          [
-            ...(rates.owner ? [bucketOf('owner', String(bot.owner), bot.owner)] : []),
-            ...(rates.chat && chat ? [bucketOf('chat', chatText(chat), chat.id)] : []),
-          ],
-          weight,
-        );
+      const ofOwner = () => rates.owner && takeAll([bucketOf('owner', String(bot.owner), bot.owner)], weight);
+      const inChat = () => (rates.chat && chat ? takeInChat(bot, chat, weight) : undefined);
+      const others = (): Promise<void> | undefined => {
+        const owned = ofOwner();
+        return owned === undefined ? inChat() : owned.then(inChat);
+      };
       // What a noisy bot is refused takes nothing from the other bots of its owner, nor from those in its chats.
       const first = rates.bot && takeAll([bucketOf('bot', String(bot.id), bot.id)], weight);
       return first === undefined ? others() : first.then(others);

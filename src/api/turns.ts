@@ -1,0 +1,28 @@
+/** At most so many calls of one account at a time in this process: others wait in turn, and beyond a bound they are refused. */
+import { fail } from '../errors.js';
+
+export interface Turns {
+  /** Error: `too_many_requests` while too many calls of the account wait. */
+  run<T>(account: number, work: () => T | Promise<T>): Promise<T>;
+}
+
+export function createTurns(atOnce: number, waitingMax: number): Turns {
+  const accounts = new Map<number, { running: number; readonly waiting: Array<() => void> }>();
+  return {
+    async run(account, work) {
+      const own = accounts.get(account) ?? { running: 0, waiting: [] };
+      accounts.set(account, own);
+      if (own.running < atOnce) own.running++;
+      else if (own.waiting.length >= waitingMax) fail('too_many_requests', { retry_after: 1 });
+      else await new Promise<void>((resolve) => own.waiting.push(resolve));
+      try {
+        return await work();
+      } finally {
+        // A turn that is waited for changes hands.
+        const next = own.waiting.shift();
+        if (next) next();
+        else if (--own.running === 0) accounts.delete(account);
+      }
+    },
+  };
+}

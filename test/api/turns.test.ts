@@ -1,0 +1,50 @@
+/** One account must not hold all connections to Postgres. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createTurns } from '../../src/api/turns.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service?.stop());
+
+test('calls of one account run so many at a time, in the order that they came; others do not wait', async () => {
+  const turns = createTurns(2, 3);
+  const begun: string[] = [];
+  const ends: Array<() => void> = [];
+  const call = (account: number, name: string) =>
+    turns.run(account, () => {
+      begun.push(name);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    });
+  const calls = ['a', 'b', 'c', 'd', 'e'].map((name) => call(1, name));
+  await expect(call(1, 'f')).rejects.toMatchObject({ kind: 'too_many_requests' });
+  calls.push(call(2, 'other'));
+  await expect.poll(() => begun).toEqual(['a', 'b', 'other']);
+  ends[0]?.();
+  await expect.poll(() => begun).toEqual(['a', 'b', 'other', 'c']);
+  for (let ended = 1; ended < 6; ended++) {
+    await expect.poll(() => ends.length).toBeGreaterThan(ended);
+    ends[ended]?.();
+  }
+  await Promise.all(calls);
+  const failing = turns.run(1, () => Promise.reject(new Error('no')));
+  await expect(failing).rejects.toThrow('no');
+  expect(await turns.run(1, () => 'yes')).toBe('yes');
+});
+
+test('a bot that sets its commands hundreds of times at once does not stop the settings of others', async () => {
+  const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
+  const [hasty, calm] = [await service.newBot(eve, 'hasty'), await service.newBot(ann, 'calm')];
+  const commands = Array.from({ length: 100 }, (_, n) => ({
+    command: `c${n}`,
+    description: 'd'.repeat(256),
+  }));
+  const set = () => service.bot(hasty, 'setMyCommands', { commands });
+  const all = Array.from({ length: 600 }, set);
+  for (const name of ['one', 'two', 'three']) await resultOf(service.bot(calm, 'setMyName', { name }));
+  const statuses = (await Promise.all(all)).map(({ status }) => status);
+  expect([...new Set(statuses)].sort()).toEqual([200, 429]);
+  await resultOf(set());
+});
