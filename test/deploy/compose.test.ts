@@ -16,7 +16,7 @@ import { createWorld, type World } from '../faults/world.js';
 import { type Composition, compose } from '../support/compose.js';
 import { nothingWrong } from '../support/ledger.js';
 import { temporaryFolder } from '../support/servers.js';
-import { type Answer, resultOf, type Service } from '../support/service.js';
+import { type Answer, itemsOf, resultOf, type Service } from '../support/service.js';
 import { createCalls } from '../support/service_calls.js';
 
 const deploy = fileURLToPath(new URL('../../infra/deploy', import.meta.url));
@@ -86,7 +86,7 @@ async function echoes(): Promise<void> {
   const chat = `/api/chats/${made.id}/messages`;
   await resultOf(calls.app(person, 'POST', chat, { text: 'hello' }));
   const texts = async () =>
-    (await resultOf(calls.app(person, 'GET', chat))).map(({ text }: { text: string }) => text);
+    (await itemsOf(calls.app(person, 'GET', chat))).map(({ text }: { text: string }) => text);
   await expect.poll(texts, { timeout: 10_000 }).toContain('you said hello');
   await bot.stop();
   await polling;

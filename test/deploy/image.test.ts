@@ -13,7 +13,7 @@ import { environment } from '../support/environment.js';
 import { buildImage, type Image, pidOf } from '../support/image.js';
 import { png } from '../support/samples.js';
 import { type FreshRedis, freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
-import { resultOf, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type TestUser } from '../support/service.js';
 import { createCalls } from '../support/service_calls.js';
 
 const added_bytes_max = 250 * 1_000_000;
@@ -118,7 +118,7 @@ test('serves a bot, and SIGTERM ends it in order', async () => {
     const polling = bot.start();
     await resultOf(calls.app(owner, 'POST', `/api/chats/${made.id}/messages`, { text: 'hello' }));
     const messages = async () =>
-      (await resultOf(calls.app(owner, 'GET', `/api/chats/${made.id}/messages`))).map(
+      (await itemsOf(calls.app(owner, 'GET', `/api/chats/${made.id}/messages`))).map(
         ({ text }: { text: string }) => text,
       );
     await expect.poll(messages, { timeout: 10_000 }).toContain('you said hello');

@@ -6,6 +6,7 @@ import { type EventSource, eventually, openEvents } from '../clients/event_sourc
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 import {
   type Answer,
+  itemsOf,
   resultOf,
   type Service,
   startService,
@@ -82,7 +83,7 @@ async function history(bot: TestBot): Promise<{ texts: string[]; ids: number[] }
   const all: Array<{ text: string; message_id: number }> = [];
   for (let before: number | undefined; ; before = all.at(-1)?.message_id) {
     const query = before === undefined ? '?limit=100' : `?limit=100&before=${before}`;
-    const page = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages${query}`));
+    const page = await itemsOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages${query}`));
     all.push(...page);
     if (page.length < 100) break;
   }
