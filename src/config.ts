@@ -21,7 +21,7 @@ import {
   whole,
 } from './setting_forms.js';
 
-/** One row a setting. The README's table is generated from the descriptions. */
+/** One row a setting. `infra/docs/settings.md` is generated from the descriptions. */
 export const settings = {
   PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
   HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),

@@ -1,4 +1,4 @@
-/** The catalogue of answers that are no success. A test holds it against the README's table. */
+/** The catalogue of answers that are no success. `infra/docs/api.md` lists it. */
 
 interface Entry {
   readonly code: number;

@@ -16,7 +16,7 @@ import { version } from '../version.js';
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;
 
 /** What each command says at the end of its help. */
-export const settings = 'Settings come from the environment; the README lists them.';
+export const settings = 'Settings come from the environment; infra/docs/settings.md lists them.';
 
 /** Ends the process with one sentence, as a line of log where a supervisor reads it. */
 function giveUp(log: Logger, error: unknown): never {

@@ -1,6 +1,5 @@
-/** Writes the README's tables from what the program uses, so that they cannot drift apart: `npm run generate`. */
+/** Writes the tables of the documents from what the program uses, so that they cannot drift apart: `npm run generate`. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { endpoints, methods } from '../api/registry.js';
 import { rateText, settings } from '../config.js';
@@ -56,27 +55,24 @@ const errorsTable = (): string =>
     Object.values(catalogue).map(({ code: status, text }) => [String(status), code(text)]),
   );
 
-const tables: Readonly<Record<string, () => string>> = {
-  settings: settingsTable,
-  methods: methodsTable,
-  endpoints: endpointsTable,
-  errors: errorsTable,
-};
+/** The document of each table, which stands there between `<!-- name -->` and `<!-- /name -->`. */
+const tables = [
+  ['methods', 'bots.md', methodsTable],
+  ['endpoints', 'api.md', endpointsTable],
+  ['errors', 'api.md', errorsTable],
+  ['settings', 'settings.md', settingsTable],
+] as const;
 
-/** The README with its tables as they should be now. Throws when a marker is missing. */
-export function withTables(readme: string): string {
-  let text = readme;
-  for (const [name, make] of Object.entries(tables)) {
-    const pattern = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
-    if (!pattern.test(text)) throw new Error(`README.md has no place for the table of ${name}`);
-    text = text.replace(pattern, (_, begin: string, end: string) => `${begin}\n${make()}\n\n${end}`);
-  }
-  return text;
+/** A document with its table as it should be now. Throws when a marker is missing. */
+function withTable(text: string, name: string, made: string): string {
+  const pattern = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
+  if (!pattern.test(text)) throw new Error(`there is no place for the table of ${name}`);
+  return text.replace(pattern, (_, begin: string, end: string) => `${begin}\n${made}\n\n${end}`);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = new URL('../../README.md', import.meta.url);
-  const present = readFileSync(target, 'utf8');
-  const wanted = withTables(present);
-  if (wanted !== present) writeFileSync(target, wanted);
+for (const [name, file, make] of tables) {
+  const path = new URL(`../../infra/docs/${file}`, import.meta.url);
+  const present = readFileSync(path, 'utf8');
+  const wanted = withTable(present, name, make());
+  if (wanted !== present) writeFileSync(path, wanted);
 }
