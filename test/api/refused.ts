@@ -47,10 +47,11 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Map<string, string>
 }
 
 /** Without the outbox of control operations, which the sweep empties some seconds after a change, the marks of transactions, which
- * sweeps raise too, the log of administrators, which has refused calls too, and the day on which a token was used. */
+ * sweeps raise too, the log of administrators, which has refused calls too, what nodes tell of themselves, and the day on which a token was
+ * used. */
 async function dumpPostgres(client: pg.Client): Promise<Record<string, string>> {
   const { rows: tables } = await client.query(
-    "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('admin_calls', 'control_marks', 'control_outbox')",
+    "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('admin_calls', 'control_marks', 'control_outbox', 'redis_nodes')",
   );
   const dump: Record<string, string> = {};
   for (const { name } of tables) {
