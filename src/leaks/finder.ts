@@ -1,9 +1,9 @@
 /** Finds tokens in bytes that arrive in pieces, by their form and checksum: text, binary files, UTF-16 too. */
-import { escapedTokenLengthMax, findTokens, type TokenKind } from '../rules/token.js';
+import { escapedTokenLengthMax, type FoundToken, findTokens } from '../rules/token.js';
 
 export interface Found {
   readonly token: string;
-  readonly kind: TokenKind;
+  readonly kind: FoundToken['kind'];
   readonly id: number;
 }
 

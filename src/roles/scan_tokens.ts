@@ -10,6 +10,16 @@ const shown = (place: string) => maskTokens(place).replace(/\p{Cc}/gu, '\uFFFD')
 const batchMax = 500;
 const rememberedMax = 100_000;
 
+const whoseOf = { bot: 'bot', user: 'person', admin: 'administrator' } as const;
+
+type Stores = Pick<Store, 'leaks' | 'admins'>;
+
+/** Ends the token of an administrator; false when it is not valid here. */
+async function revoked({ admins }: Stores, token: string): Promise<boolean> {
+  const found = await admins.find(token);
+  return found !== null && admins.revoke(found.name);
+}
+
 /** What became of a token: of another installation or made up, or dead from now on. */
 type Verdict = 'blocked' | 'not known here' | 'not blocked';
 
@@ -17,7 +27,7 @@ type Verdict = 'blocked' | 'not known here' | 'not blocked';
  * Prints every place with its token masked, and returns how many there are. Without a store nothing is blocked. Errors:
  * StartError.
  */
-export async function scanTokens(path: string, store: Pick<Store, 'leaks'> | null): Promise<number> {
+export async function scanTokens(path: string, store: Stores | null): Promise<number> {
   const verdicts = new Map<string, Verdict>();
   let waiting: LeakFound[] = [];
   let count = 0;
@@ -27,12 +37,14 @@ export async function scanTokens(path: string, store: Pick<Store, 'leaks'> | nul
     const fresh = [...new Map(waiting.map((each) => [each.token, each])).values()].filter(
       ({ token }) => !verdicts.has(token),
     );
-    const known = store === null ? [] : await store.leaks.report(fresh, 'scan');
+    const known: boolean[] = store === null ? [] : [...(await store.leaks.report(fresh, 'scan'))];
+    for (const [i, { token, kind }] of fresh.entries())
+      if (store !== null && kind === 'admin') known[i] = await revoked(store, token);
     fresh.forEach(({ token }, i) => {
       verdicts.set(token, store === null ? 'not blocked' : known[i] ? 'blocked' : 'not known here');
     });
     for (const { token, kind, id, place } of waiting) {
-      const whose = kind === 'bot' ? 'bot' : 'person';
+      const whose = whoseOf[kind];
       say(`${shown(place)}  ${whose} ${id}  ${id}:${token[token.indexOf(':') + 1]}…  ${verdicts.get(token)}`);
     }
     waiting = [];

@@ -101,19 +101,30 @@ function idOf(text: string): number | null {
 export const tokenLengthMax = idDigitsMax + 1 + secretLength;
 export const escapedTokenLengthMax = tokenLengthMax + 2;
 
-const tokenLike = /(\d{1,64})(?::|%3[Aa])([AU][A-Za-z0-9_-]{34})/g;
+const tokenLike = /(\d{1,64})(?::|%3[Aa])([AUO][A-Za-z0-9_-]{34})/g;
+
+export interface FoundToken {
+  readonly token: string;
+  /** `admin`: of an administrator; `id` is then that of the token */
+  readonly kind: TokenKind | 'admin';
+  readonly id: number;
+  readonly at: number;
+}
+
+const adminOf = (token: string) => ({
+  kind: 'admin' as const,
+  id: Number(token.slice(0, token.indexOf(':'))),
+});
 
 /** The tokens that stand in a text, as far as form and checksum tell; `at` is the index of the first character. */
-export function findTokens(
-  text: string,
-): Array<TokenOwner & { readonly token: string; readonly at: number }> {
-  const found: Array<TokenOwner & { readonly token: string; readonly at: number }> = [];
+export function findTokens(text: string): FoundToken[] {
+  const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
     // Other digits may stand in front of it: the checksum tells where it begins.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
-      const owner = parseToken(token);
+      const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);
       if (owner !== null) found.push({ ...owner, token, at: match.index + from });
     }
   }

@@ -158,3 +158,22 @@ test('what was found is blocked, unless only a look was asked for', async () => 
   const nowhere = await petrel({ PATH: service.env.PATH ?? '' }, 'tokens', 'scan', join(dir, 'none'));
   expect(nowhere.code).toBe(1);
 });
+
+test('the token of an administrator is found, and revoked at once', async () => {
+  const added = await petrel(service.env, 'admin', 'tokens', 'add', 'ada');
+  const token = added.out.trim();
+  const at = join(folder, 'admin');
+  mkdirSync(at);
+  writeFileSync(join(at, 'notes'), `the token is ${token}.`);
+  const call = () =>
+    fetch(`${service.fronts[0].url}/api/admin/overview`, { headers: { authorization: `Bearer ${token}` } });
+  expect((await call()).status).toBe(200);
+  const dry = await petrel(service.env, 'tokens', 'scan', '--dry-run', at);
+  expect(dry.out).toMatch(/^notes {2}administrator \d+ {2}.*not blocked/);
+  expect((await call()).status).toBe(200);
+  const ran = await petrel(service.env, 'tokens', 'scan', at);
+  expect(ran).toMatchObject({ code: 2 });
+  expect(ran.out).toMatch(/^notes {2}administrator \d+ {2}\d+:O… {2}blocked$/m);
+  expect(ran.out).not.toContain(token);
+  expect((await call()).status).toBe(401);
+});
