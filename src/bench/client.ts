@@ -1,5 +1,6 @@
 /** Calls the service as its people and bots do, to set a run up and to verify what it answered. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connectionCause } from '../rules/connection_causes.js';
 
 export interface BenchBot {
   readonly id: number;
@@ -29,9 +30,18 @@ export interface CallOptions {
   readonly body?: unknown;
 }
 
+/** Errors: WrongAnswer that says why the service was not reached. */
+async function reached(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    throw new WrongAnswer(`${new URL(url).origin} was not reached: ${connectionCause(error)}`);
+  }
+}
+
 /** The text of an answer. Throws WrongAnswer for anything but success, and for what is not labelled as JSON. */
 export async function textOf(url: string, { verb, token, body }: CallOptions = {}): Promise<string> {
-  const response = await fetch(url, {
+  const response = await reached(url, {
     method: verb ?? (body === undefined ? 'GET' : 'POST'),
     headers: {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),

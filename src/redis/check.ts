@@ -1,5 +1,6 @@
 /** Tells whether a Redis, or each master of a cluster, can carry Petrel before anything is written to it. */
 import type { Redis } from 'ioredis';
+import { connectionCause } from '../rules/connection_causes.js';
 import { redisVersion } from '../rules/versions.js';
 import { viewFrom } from './cluster.js';
 import { clusterSlots, shownUrl } from './slots.js';
@@ -117,7 +118,7 @@ async function connected<T>(
     await redis.connect().catch((error: Error) => {
       const reason = lastError ?? error;
       throw new RedisCheckError(
-        `Redis at ${shownServer(url)} cannot be used: ${reason.message || String(reason)}`,
+        `Redis at ${shownServer(url)} cannot be used: ${connectionCause(reason)}`,
         !/^(WRONGPASS|NOAUTH|NOPERM)/.test(reason.message),
       );
     });

@@ -5,9 +5,11 @@ const plain = 'it answers without TLS: this is a plain TCP port';
 
 const causes: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused: nothing listens there',
-  ECONNRESET: 'it closed the connection: a TLS port that is spoken to without TLS does that, and a firewall',
-  ETIMEDOUT: 'no connection in time: the host is down, or a firewall drops packets',
-  UND_ERR_CONNECT_TIMEOUT: 'no connection in time: the host is down, or a firewall drops packets',
+  ECONNRESET: 'it closed the connection: a TLS port that is spoken to without TLS does so, or a firewall',
+  ETIMEDOUT:
+    'no connection in time: the host is down, a firewall drops packets, or a port without TLS is spoken to with TLS',
+  UND_ERR_CONNECT_TIMEOUT:
+    'no connection in time: the host is down, a firewall drops packets, or a port without TLS is spoken to with TLS',
   EHOSTUNREACH: 'no route to the host',
   ENETUNREACH: 'the network is unreachable',
   ENOTFOUND: 'the host name is unknown',
@@ -29,12 +31,16 @@ const refusals: ReadonlyArray<readonly [RegExp, string]> = [
   [/^(WRONGPASS|ERR invalid password)/, 'the user or the password is wrong'],
   [/^NOAUTH/, 'it wants a password, and the address has none'],
   [/wrong version number|packet length too long/, plain],
+  [
+    /before secure TLS connection was established/,
+    'it closed the connection during the TLS handshake: this may be a port without TLS',
+  ],
 ];
 
 /** A sentence with the error's own words behind it; these alone where nothing more is known. */
 export function connectionCause(error: unknown): string {
   const { message = '', code = '', cause } = error as { message?: string; code?: string; cause?: unknown };
-  const known = causes[code] ?? refusals.find(([form]) => form.test(message))?.[1];
+  const known = refusals.find(([form]) => form.test(message))?.[1] ?? causes[code];
   if (known !== undefined)
     return message === '' || message === code ? `${known} (${code})` : `${known} (${message})`;
   return cause === undefined || cause === null ? message || code || String(error) : connectionCause(cause);

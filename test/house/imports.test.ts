@@ -61,7 +61,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // What is typed runs whatever it names.
   commands: (to) => folderOf(to) !== 'main',
   // A client of any installation, also one that runs elsewhere.
-  bench: (to) => /^(limits|version)$/.test(folderOf(to)),
+  bench: (to) => /^(limits|version)$/.test(folderOf(to)) || to === 'rules/connection_causes.ts',
   roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
   web: (to) => /^(api|rules|errors)$/.test(folderOf(to)),
   docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
@@ -74,7 +74,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // Records are packed by one codec; the settings choose the storage.
   files: (to) => /^(errors|limits|config)$/.test(folderOf(to)) || to === 'store/core/codec.ts',
   redis: (to) =>
-    /^(errors|limits)$/.test(folderOf(to)) || /^(obs\/distribution|rules\/versions)\.ts$/.test(to),
+    /^(errors|limits)$/.test(folderOf(to)) ||
+    /^(obs\/distribution|rules\/(versions|connection_causes))\.ts$/.test(to),
   postgres: (to) => /^(errors|limits)$/.test(folderOf(to)) || /^rules\/(database_url|versions)\.ts$/.test(to),
   journal: (to) =>
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/core\/(keys|codec)\.ts$/.test(to),

@@ -1,10 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:tls';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { freePort } from '../../src/local/processes.js';
 import { findRedis } from '../../src/local/redis_install.js';
 import { checkRedis, RedisCheckError } from '../../src/redis/check.js';
+import { connectionCause } from '../../src/rules/connection_causes.js';
+import { makeCertificate } from '../support/certificates.js';
 import { type FreshRedis, freshRedis } from '../support/servers.js';
 
 let server: FreshRedis;
@@ -85,4 +89,43 @@ test('a Redis without the command EVAL at all is refused', async () => {
     child.kill();
     await ended;
   }
+});
+
+describe('a connection over TLS that fails', () => {
+  const why = (url: string) =>
+    checkRedis(url, 3_000).then(
+      () => 'nothing',
+      (error: Error) => error.message,
+    );
+
+  it('names a certificate that is not trusted, and one for another host', async () => {
+    const certificate = makeCertificate({ addresses: ['127.0.0.1'] });
+    const server = createServer(certificate, (socket) => socket.end());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    try {
+      expect(await why(`rediss://127.0.0.1:${port}`)).toMatch(
+        /its certificate is not trusted: .*NODE_EXTRA_CA_CERTS/,
+      );
+    } finally {
+      server.close();
+    }
+    expect(connectionCause(Object.assign(new Error('x'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' }))).toMatch(
+      /certificate is for another host name/,
+    );
+  });
+
+  it('names a port without TLS, one where nothing listens, and a wrong password', async () => {
+    const redis = await freshRedis();
+    try {
+      const { port, password } = new URL(redis.url);
+      expect(await why(`rediss://:${password}@127.0.0.1:${port}`)).toContain(
+        'this may be a port without TLS',
+      );
+      expect(await why(`redis://:wrong@127.0.0.1:${port}`)).toContain('the user or the password is wrong');
+    } finally {
+      await redis.stop();
+    }
+    expect(await why(`rediss://127.0.0.1:${await freePort()}`)).toContain('nothing listens there');
+  });
 });
