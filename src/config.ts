@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { ConfigFileError, secretSettings, withFiles } from './config_file.js';
+import { ConfigFileError, likelySetting, secretSettings, withFiles } from './config_file.js';
 import { limits } from './limits.js';
 import { validBotUsername } from './rules/usernames.js';
 import {
@@ -382,12 +382,52 @@ export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
   return { privateKey: VAPID_PRIVATE_KEY, subject };
 }
 
-/** Narrows a configuration to one that has these settings, or throws a ConfigError that names the first missing. */
+/** Narrows a configuration to one that has these settings, or throws a ConfigError with a line for each that is missing. */
 export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
-  for (const name of names) {
-    if (config[name] === undefined) {
-      throw new ConfigError(`${name} is required: ${settings[name].description}`);
-    }
-  }
+  const missing = names.filter((name) => config[name] === undefined);
+  if (missing.length > 0)
+    throw new ConfigError(
+      missing.map((name) => `${name} is required: ${settings[name].description}`).join('\n'),
+    );
   return config as Required<K>;
+}
+
+/** The S3-compatible storage of files; undefined where files are kept in a folder. Throws a ConfigError when only a part of it is
+ * set. */
+export function s3Of(config: Config) {
+  if (config.FILES_S3_URL === undefined) return undefined;
+  const s3 = requireSettings(config, ['FILES_S3_BUCKET', 'FILES_S3_KEY_ID', 'FILES_S3_SECRET']);
+  return { ...s3, FILES_S3_URL: config.FILES_S3_URL };
+}
+
+/** Everything that a role needs; throws one ConfigError that names all that is missing. */
+export function requireAll(config: Config) {
+  const problems: string[] = [];
+  const parts: ReadonlyArray<(config: Config) => unknown> = [
+    redisOf,
+    (all) => requireSettings(all, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']),
+    s3Of,
+    providerOf,
+    pushOf,
+  ];
+  for (const part of parts)
+    try {
+      part(config);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(error.message);
+    }
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return requireSettings(config, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
+}
+
+/** A line for each variable that looks like a setting and is none, with the setting that may be meant. */
+export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
+  const names = Object.keys(settings);
+  return Object.entries(env).flatMap(([name, value]) => {
+    // Kubernetes tells the addresses of services so.
+    if (/^(tcp|udp):\/\//.test(value ?? '')) return [];
+    const meant = likelySetting(name, names);
+    return meant === undefined ? [] : [`${name} is no setting: ${meant} may be meant`];
+  });
 }

@@ -16,6 +16,36 @@ export const secretSettings = [
   'FILES_S3_SECRET',
 ] as const;
 
+/** Variables of ours that are no settings. */
+const otherVariables = new Set(['PETREL_CONFIG', 'PETREL_BENCH_TOKEN']);
+
+/** How many letters must be added, removed or replaced to come from one text to the other. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] as number;
+}
+
+/** The setting that a name may mean: with `PETREL_` in front, in other letters, or with one or two letters wrong. Undefined for a
+ * setting, and for what resembles none. */
+export function likelySetting(name: string, names: readonly string[]): string | undefined {
+  const known = [...names, ...secretSettings.map((each) => `${each}_FILE`)];
+  if (known.includes(name) || otherVariables.has(name) || name.length > 64) return undefined;
+  const bare = name.toUpperCase().replace(/^PETREL_/, '');
+  if (known.includes(bare)) return bare;
+  // Short names resemble too much.
+  const max = bare.length < 6 ? 0 : bare.length < 9 ? 1 : 2;
+  const near = known.map((each) => ({ each, by: distance(bare, each) })).sort((a, b) => a.by - b.by)[0];
+  return near !== undefined && near.by <= max ? near.each : undefined;
+}
+
 /** A file of settings, or of a secret, that cannot be used. */
 export class ConfigFileError extends Error {}
 
@@ -36,7 +66,11 @@ function parse(text: string, path: string, known: ReadonlySet<string>): Variable
     if (trimmed === '' || trimmed.startsWith('#')) continue;
     const [, name = '', value = ''] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$/.exec(trimmed) ?? [];
     // A misspelt name would be a setting that nobody knows is missing. The line may hold a secret, so it is not shown.
-    if (!known.has(name)) throw new ConfigFileError(`line ${i + 1} of ${path} is no setting`);
+    if (!known.has(name)) {
+      const meant = likelySetting(name, [...known]);
+      const hint = meant === undefined ? '' : `: ${meant} may be meant`;
+      throw new ConfigFileError(`line ${i + 1} of ${path} is no setting${hint}`);
+    }
     found[name] = /^"(.*)"$/.exec(value)?.[1] ?? /^'(.*)'$/.exec(value)?.[1] ?? value;
   }
   return found;

@@ -1,6 +1,6 @@
 /** Settings that have a form of their own. */
 import { describe, expect, test } from 'vitest';
-import { providerOf, readConfig } from '../src/config.js';
+import { misspelt, providerOf, readConfig } from '../src/config.js';
 
 describe('WEBHOOK_ALLOW_CIDRS', () => {
   test.each<[text: string, ranges: string[]]>([
@@ -94,4 +94,33 @@ describe('the identity provider', () => {
   ])('%s is refused', (_, env, text) => {
     expect(() => providerOf(readConfig(env))).toThrow(text);
   });
+});
+
+test('a variable that resembles a setting is named with the setting that is meant', () => {
+  const env = {
+    REDISURL: 'x',
+    DATABASE_URI: 'x',
+    petrel_port: '1',
+    TOKEN_KEY_FILE: 'x',
+    PETREL_LOG_LEVL: 'x',
+  };
+  expect(misspelt(env)).toEqual([
+    'REDISURL is no setting: REDIS_URL may be meant',
+    'DATABASE_URI is no setting: DATABASE_URL may be meant',
+    'petrel_port is no setting: PORT may be meant',
+    'TOKEN_KEY_FILE is no setting: TOKEN_KEYS_FILE may be meant',
+    'PETREL_LOG_LEVL is no setting: LOG_LEVEL may be meant',
+  ]);
+  const others = {
+    HOME: '/',
+    HOSTNAME: 'x',
+    POST: '1',
+    REDIS_PORT: '6379',
+    PGHOST: 'x',
+    PETREL_CONFIG: 'x',
+    REDIS_URL_FILE: 'x',
+  };
+  expect(misspelt(others)).toEqual([]);
+  // As Kubernetes tells the address of a service.
+  expect(misspelt({ PETREL_PORT: 'tcp://10.0.0.1:80' })).toEqual([]);
 });

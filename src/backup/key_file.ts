@@ -21,15 +21,17 @@ const cost = { N: 2 ** 16, r: 8, p: 1, maxmem: 128 * 1024 * 1024 };
 
 const keyOf = (passphrase: string, salt: Buffer) => scryptSync(passphrase, salt, 32, cost);
 
-/** Writes the settings of `environment` that every node needs. The file must not exist. Throws a BackupError when one is missing. */
+/** Writes the settings of `environment` that every node needs, and returns their names. The file must not exist. Throws a BackupError
+ * when one is missing. */
 export function sealKeys(
   file: string,
   passphrase: string,
   environment: Readonly<Record<string, string | undefined>>,
-): void {
-  for (const name of ['TOKEN_PEPPER', 'TOKEN_KEYS'])
-    if (!environment[name]) throw new BackupError(`${name} is not set`);
-  const lines = keptNames.flatMap((name) => (environment[name] ? [`${name}=${environment[name]}\n`] : []));
+): string[] {
+  const missing = ['TOKEN_PEPPER', 'TOKEN_KEYS'].filter((name) => !environment[name]);
+  if (missing.length > 0) throw new BackupError(`${missing.join(' and ')} must be set`);
+  const kept = keptNames.filter((name) => environment[name]);
+  const lines = kept.map((name) => `${name}=${environment[name]}\n`);
   const [salt, iv] = [randomBytes(saltBytes), randomBytes(ivBytes)];
   const cipher = createCipheriv('aes-256-gcm', keyOf(passphrase, salt), iv);
   const sealed = Buffer.concat([cipher.update(lines.join(''), 'utf8'), cipher.final()]);
@@ -41,6 +43,7 @@ export function sealKeys(
   } catch (error) {
     throw new BackupError(`${file} cannot be written: ${(error as Error).message}`);
   }
+  return kept;
 }
 
 /** The settings in such a file, as lines of an environment file. Throws a BackupError for another passphrase or another file. */

@@ -6,7 +6,7 @@ import { createGunzip } from 'node:zlib';
 import { type Config, redisOf, requireSettings } from '../config.js';
 import { startRedis } from '../local/redis.js';
 import { copyIn, isEmpty } from '../postgres/copy.js';
-import { renameInstallation } from '../postgres/identity.js';
+import { holdOutgoing, renameInstallation } from '../postgres/identity.js';
 import { migrate, schemaVersion } from '../postgres/migrate.js';
 import { createPool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
@@ -24,6 +24,8 @@ interface Opened {
 
 export interface RestoreOptions {
   readonly redis: boolean;
+  /** Nothing is sent to webhooks and browsers until an operator says so. */
+  readonly drill: boolean;
   /** As roles open it. */
   readonly openRedis: (
     target: RedisTarget,
@@ -92,9 +94,15 @@ async function restoreServer(
 }
 
 /** Nodes of the original must never take the copy for it. Returns the new id. */
-async function rename(url: string, withRedis: boolean): Promise<string> {
+async function rename(url: string, withRedis: boolean, drill: boolean): Promise<string> {
   const pool = createPool({ url, max: 1, name: 'restore' });
-  return renameInstallation(pool, withRedis ? 1 : 0).finally(() => pool.close());
+  try {
+    // The original may have been a drill.
+    await holdOutgoing(pool, drill);
+    return await renameInstallation(pool, withRedis ? 1 : 0);
+  } finally {
+    await pool.close();
+  }
 }
 
 async function renameRedis(servers: RedisServers, keys: Keys, id: string): Promise<void> {
@@ -142,7 +150,7 @@ async function closeTarget({ connection, hints }: Opened): Promise<void> {
 export async function restore(
   config: Config,
   folder: string,
-  { redis, say, openRedis, compare }: RestoreOptions,
+  { redis, drill, say, openRedis, compare }: RestoreOptions,
 ): Promise<void> {
   const { DATABASE_URL } = requireSettings(config, ['DATABASE_URL']);
   const manifest = await readManifest(folder);
@@ -155,7 +163,7 @@ export async function restore(
     await restorePostgres(DATABASE_URL, folder, manifest);
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
     say(`postgres     ${manifest.tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
-    const id = await rename(DATABASE_URL, fills);
+    const id = await rename(DATABASE_URL, fills, drill);
     if (!fills) say('redis        nothing: updates that waited and kept answers are not restored');
     else {
       const done = { copied: 0, left: 0 };
@@ -170,5 +178,6 @@ export async function restore(
   } finally {
     await closeTarget(target);
   }
+  if (drill) say('drill        nothing is sent to webhooks and browsers until "petrel resume"');
   say(`restored     as of ${manifest.made_at}; uploaded files are not part of it`);
 }

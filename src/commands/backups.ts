@@ -1,11 +1,14 @@
 /** Commands that save an installation and bring it back: data, Redis alone, keys and peppers. */
 import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
-import { keptNames, openKeys, sealKeys } from '../backup/key_file.js';
+import { openKeys, sealKeys } from '../backup/key_file.js';
 import { restore } from '../backup/restore.js';
-import { environmentOf, requireSettings } from '../config.js';
+import { requireSettings, resolvedEnvironment } from '../config.js';
+import { holdOutgoing } from '../postgres/identity.js';
+import { createPool } from '../postgres/pool.js';
+import { asDatabase } from '../postgres/sql.js';
 import { type Backends, openRedis } from '../roles/backends.js';
-import { compare } from '../roles/installation.js';
+import { checkSettings, compare } from '../roles/installation.js';
 import { rebuildRedis } from '../roles/rebuild.js';
 import { settings, task, withBackends } from './running.js';
 
@@ -37,12 +40,23 @@ export function addBackups(program: Command): void {
     .description('fills an empty Postgres and an empty Redis from such a folder; nothing may run on them')
     .argument('<folder>', 'what backup wrote')
     .option('--no-redis', 'restores Postgres alone')
+    .option('--drill', 'sends nothing to webhooks and browsers until "petrel resume"')
     .addHelpText(
       'after',
       `\nIt needs redis-server, and the keys and peppers of the installation. ${settings}`,
     )
-    .action((folder: string, { redis }: CopyOptions) =>
-      task('restore', (config) => restore(config, folder, { redis, say, openRedis, compare })),
+    .action((folder: string, { redis, drill = false }: CopyOptions & { readonly drill?: boolean }) =>
+      task('restore', (config) => restore(config, folder, { redis, drill, say, openRedis, compare })),
+    );
+  program
+    .command('resume')
+    .description('ends a drill: webhooks and pushes are sent from now on')
+    .addHelpText('after', `\n${settings}`)
+    .action(() =>
+      withBackends(async ({ pool }) => {
+        const ended = await holdOutgoing(pool, false);
+        say(ended ? 'resumed      every node sends within seconds' : 'nothing was held');
+      }, 'resume'),
     );
   program
     .command('redis')
@@ -51,6 +65,12 @@ export function addBackups(program: Command): void {
     .description('after Redis lost its data: opens what Postgres has of it, and says what is gone')
     .addHelpText('after', `\n${settings}`)
     .action(() => withBackends((backends) => rebuildRedis(backends, say), 'redis', 'rebuild'));
+}
+
+/** Throws a StartError where the installation needs a key or pepper that the settings lack. */
+async function checkAgainst(url: string, config: Parameters<typeof checkSettings>[1]): Promise<void> {
+  const pool = createPool({ url, max: 1, name: 'keys' });
+  await checkSettings(asDatabase(pool), config).finally(() => pool.close());
 }
 
 export function addKeys(program: Command): void {
@@ -62,13 +82,18 @@ export function addKeys(program: Command): void {
     .description('writes them into a new file, to be kept apart from the backups')
     .argument('<file>')
     .action((file: string) =>
-      task('keys', async (config) =>
-        sealKeys(
-          file,
-          requireSettings(config, ['BACKUP_PASSPHRASE']).BACKUP_PASSPHRASE,
-          environmentOf(keptNames),
-        ),
-      ),
+      task('keys', async (config) => {
+        const needed = ['BACKUP_PASSPHRASE', 'TOKEN_PEPPER', 'TOKEN_KEYS'] as const;
+        const { DATABASE_URL, PARTITIONS, ...complete } = requireSettings(config, needed);
+        if (DATABASE_URL !== undefined) await checkAgainst(DATABASE_URL, { PARTITIONS, ...complete });
+        const kept = sealKeys(file, complete.BACKUP_PASSPHRASE, {
+          ...resolvedEnvironment(),
+          PARTITIONS: String(PARTITIONS),
+        });
+        say(`sealed       ${kept.join(', ')}`);
+        if (DATABASE_URL === undefined)
+          say('             not compared with the installation: DATABASE_URL is not set');
+      }),
     );
   keysCommand
     .command('open')

@@ -1,5 +1,6 @@
 /** Commands about single webhooks, bots and people. */
 import type { Command } from 'commander';
+import { addPerson } from '../roles/admin.js';
 import { suspend } from '../roles/oversight.js';
 import { discard, listAll, type ReplayOptions, replay, show } from '../roles/webhooks.js';
 import { settings, withBackends } from './running.js';
@@ -41,6 +42,16 @@ export function addSuspensions(program: Command): void {
     const group = program
       .command(`${what}s`)
       .description(`${what === 'bot' ? 'bots' : 'people'}, for the person who runs it`);
+    if (what === 'user')
+      group
+        .command('add')
+        .description('creates a person and prints a token of theirs, this once')
+        .argument('<username>')
+        .option('--first-name <name>', 'as others see it; the username if absent')
+        .addHelpText('after', `\n${settings}`)
+        .action((name: string, { firstName = name }: { readonly firstName?: string }) =>
+          withBackends((backends) => addPerson(backends, name, firstName), 'users'),
+        );
     for (const suspended of [true, false]) {
       group
         .command(suspended ? 'suspend' : 'unsuspend')

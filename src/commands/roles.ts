@@ -12,7 +12,7 @@ import { startFlush } from '../roles/flush.js';
 import { startFront } from '../roles/front.js';
 import { startMetrics } from '../roles/metrics.js';
 import { tellAs } from '../roles/node.js';
-import { type Starter, serve, settings, task } from './running.js';
+import { type Starter, serve, settings, task, withDev } from './running.js';
 
 export function addRoles(program: Command): void {
   const role = (name: string, description: string, starters: readonly Starter[]) =>
@@ -74,7 +74,7 @@ export function addRoles(program: Command): void {
     .action(() =>
       task('doctor', async (config, log) => {
         log.level = 'warn';
-        const backends = await openBackends(config, 'doctor', log, 'never');
+        const backends = await openBackends(withDev(config), 'doctor', log, 'never');
         if (!(await runDoctor(backends).finally(() => backends.close()))) process.exitCode = 1;
       }),
     );

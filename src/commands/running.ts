@@ -1,9 +1,17 @@
 /** How a command runs: as roles until a signal, or as a task that ends; what it fails with is told in one sentence. */
 import { BackupError } from '../backup/manifest.js';
-import { type Config, ConfigError, readConfig } from '../config.js';
+import {
+  type Config,
+  ConfigError,
+  misspelt,
+  readConfig,
+  redisGiven,
+  resolvedEnvironment,
+} from '../config.js';
 import { EngineError } from '../http/engine.js';
 import { type Adoption, IdentityError } from '../journal/identity.js';
 import { limits } from '../limits.js';
+import { devEnvironment } from '../local/home.js';
 import { createLog, type Logger } from '../obs/log.js';
 import { SchemaError } from '../postgres/migrate.js';
 import { RedisCheckError } from '../redis/check.js';
@@ -30,6 +38,8 @@ function giveUp(log: Logger, error: unknown): never {
     error instanceof RedisCheckError ||
     error instanceof IdentityError;
   const { message, code } = error as Error & { code?: string };
+  // Whatever LOG_LEVEL says: a start that fails without a word cannot be mended.
+  if (log.level === 'silent') log.level = 'fatal';
   // A person reads a sentence, a supervisor the log.
   if (known && process.stderr.isTTY) process.stderr.write(`petrel: ${message}\n`);
   else log.fatal(known ? {} : { err: error }, message || code || 'it could not start');
@@ -65,6 +75,7 @@ export async function serve(name: string, starters: readonly Starter[]): Promise
   try {
     const config = readConfig();
     log = createLog(config.LOG_LEVEL, name);
+    for (const line of misspelt()) log.warn(line);
     drainMs = config.DRAIN_MS;
     backends = await openBackends(config, name, log, 'unless_used');
     for (const start of starters) roles.push(await start(backends, stopping.signal));
@@ -82,10 +93,24 @@ export async function task(
 ): Promise<void> {
   const log = createLog(process.stdout.isTTY ? 'warn' : 'info', name);
   try {
-    await work(readConfig(), log);
+    const config = readConfig();
+    for (const line of misspelt()) process.stderr.write(`petrel: ${line}\n`);
+    await work(config, log);
   } catch (error) {
     giveUp(log, error);
   }
+}
+
+/**
+ * The settings of the installation that `npm start` runs in PETREL_HOME, where neither a Redis nor a database is set; says so. The
+ * same settings otherwise.
+ */
+export function withDev(config: Config): Config {
+  if (redisGiven(config) !== undefined || config.DATABASE_URL !== undefined) return config;
+  const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
+  if (found === null) return config;
+  process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
+  return readConfig(found);
 }
 
 /** A task of an operator, on the stores of the installation. */
@@ -94,8 +119,8 @@ export const withBackends = (
   name: string,
   adoption: Adoption = 'never',
 ): Promise<void> =>
-  task(name, async (config, log) => {
+  task(name, async (given, log) => {
     log.level = 'warn';
-    const backends = await openBackends(config, name, log, adoption);
+    const backends = await openBackends(withDev(given), name, log, adoption);
     await work(backends).finally(() => backends.close());
   });

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { openBackends } from '../roles/backends.js';
 import { scanTokens } from '../roles/scan_tokens.js';
 import { listLeaked, rotateKeys } from '../roles/tokens.js';
-import { settings, task, withBackends } from './running.js';
+import { settings, task, withBackends, withDev } from './running.js';
 
 export function addTokens(program: Command): void {
   const tokens = program
@@ -35,8 +35,9 @@ export function addTokens(program: Command): void {
       `\nIt ends with 2 when it found any. Without settings it blocks nothing. ${settings}`,
     )
     .action((path: string, { dryRun = false }: { readonly dryRun?: boolean }) =>
-      task('tokens', async (config, log) => {
+      task('tokens', async (given, log) => {
         log.level = 'warn';
+        const config = dryRun ? given : withDev(given);
         const backends =
           dryRun || config.DATABASE_URL === undefined
             ? null

@@ -1,17 +1,12 @@
 /** Chooses the storage of files that the settings name. */
-import { type Config, requireSettings } from '../config.js';
-import type { BlobStore } from './blob_store.js';
+import { type Config, s3Of } from '../config.js';
+import { type BlobStore, newKey } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 
 /** Error: ConfigError when S3-compatible storage is asked for and a setting of it is missing. */
 export async function openBlobStore(config: Config): Promise<BlobStore & { close?(): void }> {
-  if (config.FILES_S3_URL === undefined) return createFolderStore(config.FILES_DIR);
-  const s3 = requireSettings(config, [
-    'FILES_S3_URL',
-    'FILES_S3_BUCKET',
-    'FILES_S3_KEY_ID',
-    'FILES_S3_SECRET',
-  ]);
+  const s3 = s3Of(config);
+  if (s3 === undefined) return createFolderStore(config.FILES_DIR);
   // Loading the client takes a while, and most installations have no use for it.
   const { createS3Store } = await import('./s3.js');
   return createS3Store({
@@ -22,4 +17,24 @@ export async function openBlobStore(config: Config): Promise<BlobStore & { close
     secret: s3.FILES_S3_SECRET,
     pathStyle: s3.FILES_S3_PATH_STYLE,
   });
+}
+
+/** Writes and removes a small file. Returns why that failed, null when it did not. */
+export async function filesProblem(
+  blobs: Pick<BlobStore, 'put' | 'remove'>,
+  config: Config,
+): Promise<string | null> {
+  const key = newKey();
+  try {
+    await blobs.put(key, Buffer.from('petrel'));
+    await blobs.remove(key);
+    return null;
+  } catch (error) {
+    const where =
+      config.FILES_S3_URL === undefined
+        ? `FILES_DIR ${config.FILES_DIR}`
+        : `the bucket ${config.FILES_S3_BUCKET} of FILES_S3_URL ${new URL(config.FILES_S3_URL).host}`;
+    const { name, message, code } = error as Error & { code?: string };
+    return `${where} cannot be written: ${message || code || name}`;
+  }
 }

@@ -136,6 +136,8 @@ export interface Identity {
   admit(connection: RedisConnection, partition: number | null): Promise<boolean>;
   /** Throws where a connection to Postgres leads to another installation. */
   checkPostgres(id: string | null): void;
+  /** Whether nothing may be sent to anybody outside, by the last look. */
+  held(): boolean;
   /** Why Redis is not used at the moment. */
   refusal(): IdentityError | null;
   /** Compares both every limits.postgres_check_ms. Returns what ends it. */
@@ -160,7 +162,7 @@ async function isElsewhere(error: Error): Promise<boolean> {
 
 export function createIdentity(options: IdentityOptions): Identity {
   const { url, keys, node, adoption, onRefused, onAdopted, onError } = options;
-  let own: PostgresIdentity = { id: '', generation: 0 };
+  let own: PostgresIdentity = { id: '', generation: 0, held: true };
   let refusal: IdentityError | null = null;
   let told = '';
   let deciding: Promise<Decision> | undefined;
@@ -205,7 +207,7 @@ export function createIdentity(options: IdentityOptions): Identity {
         const generation = 'refusal' in decided ? null : decided.generation;
         if (generation !== null && generation !== postgres.generation) await saveGeneration(tx, generation);
         if (adoption === 'unless_used') await noteNode(tx, node, { generation, away: false });
-        if (generation !== null) own = { id: postgres.id, generation };
+        if (generation !== null) own = { ...postgres, generation };
         return decided;
       }),
     );
@@ -258,7 +260,8 @@ export function createIdentity(options: IdentityOptions): Identity {
     // Who does not reach its Redis holds to it: what it has may be there alone.
     const holds = refusal === null && (found === null || matches(found));
     const state = { generation: holds ? own.generation : null, away: found === null };
-    const { id, generation } = await noteNode(pool, node, state);
+    const { id, generation, held } = await noteNode(pool, node, state);
+    if (id === own.id) own = { ...own, held };
     if (usable === null || (found !== null && matches(found) && generation === own.generation)) return;
     if (id !== own.id || judge(await settleOnce(usable, generation === own.generation))) return;
     // The next connection is refused, until one matches.
@@ -290,6 +293,7 @@ export function createIdentity(options: IdentityOptions): Identity {
       tellRefused(error);
       throw error;
     },
+    held: () => own.held,
     refusal: () => refusal,
     watch(pool, connection) {
       let looking: Promise<void> | undefined;

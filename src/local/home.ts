@@ -2,6 +2,7 @@
 import { createECDH, randomBytes } from 'node:crypto';
 import { chmodSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DevInfo } from './announce.js';
 import { readIfThere, readJsonIfThere, writeFileAtomic } from './files.js';
 import { startOf } from './processes.js';
 import { Refusal, reasonOf } from './refusal.js';
@@ -136,4 +137,22 @@ export function keptSecrets(home: string): Secrets {
     writeFileAtomic(path, `${JSON.stringify(secrets, null, 2)}\n`);
   }
   return secrets;
+}
+
+/** Settings by which a command reaches the installation that runs in a folder, behind those that are given; null while none runs. */
+export function devEnvironment(
+  home: string,
+  given: Readonly<Record<string, string | undefined>>,
+): Record<string, string | undefined> | null {
+  const info = readJsonIfThere(join(home, 'dev.json')) as Partial<DevInfo> | undefined;
+  if (info?.redis_url === undefined || info.database_url === undefined) return null;
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+  return {
+    ...keptSecrets(home),
+    ADMIN_TOKEN: info.admin_token,
+    VAPID_SUBJECT: 'mailto:operator@localhost',
+    REDIS_URL: info.redis_url,
+    DATABASE_URL: info.database_url,
+    ...set,
+  };
 }

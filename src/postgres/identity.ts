@@ -7,6 +7,8 @@ export interface PostgresIdentity {
   readonly id: string;
   /** How often the installation began to use an empty Redis; 0 before the first one. */
   readonly generation: number;
+  /** Nothing is sent to anybody outside until an operator says so. */
+  readonly held: boolean;
 }
 
 /** Another node, as it told of itself last. */
@@ -25,7 +27,8 @@ export interface OpenedAs {
 }
 
 const columns = `(select value from installation where name = 'ID') as id,
-  (select value::int from installation where name = 'REDIS_GENERATION') as generation`;
+  (select value::int from installation where name = 'REDIS_GENERATION') as generation,
+  exists (select from installation where name = 'HELD') as held`;
 
 const readIdentity = statement('read_identity', `select ${columns}`);
 
@@ -104,4 +107,16 @@ const rename = statement(
 export async function renameInstallation(on: Queryable, generation: number): Promise<string> {
   const { rows } = await on.query<{ name: string; value: string }>(rename, [generation]);
   return rows.find(({ name }) => name === 'ID')?.value as string;
+}
+
+const hold = statement(
+  'hold_outgoing',
+  "insert into installation (name, value) values ('HELD', now()::text) on conflict do nothing",
+);
+const release = statement('release_outgoing', "delete from installation where name = 'HELD' returning 1");
+
+/** Holds all that would leave the installation, or no longer. Returns whether that ended a hold. */
+export async function holdOutgoing(on: Queryable, held: boolean): Promise<boolean> {
+  const { rows } = await on.query(held ? hold : release);
+  return rows.length > 0;
 }

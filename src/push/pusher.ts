@@ -20,6 +20,8 @@ export interface PusherOptions {
   readonly vapid: Vapid;
   /** Setting PUSH_DELAY_MS. */
   readonly delayMs: number;
+  /** Nothing may be sent at the moment. */
+  readonly held?: () => boolean;
   readonly onError: (error: unknown) => void;
 }
 
@@ -72,7 +74,14 @@ const isGone = (outcome: Outcome): boolean =>
 const isPassing = (outcome: Outcome): boolean =>
   outcome.kind === 'answered' ? outcome.status === 429 : outcome.reason === 'busy';
 
-export function createPusher({ store, sender, vapid, delayMs, onError }: PusherOptions): Pusher {
+export function createPusher({
+  store,
+  sender,
+  vapid,
+  delayMs,
+  held = () => false,
+  onError,
+}: PusherOptions): Pusher {
   const stats: PushStats = { sent: 0, gone: 0, failed: 0, present: 0, dropped: 0 };
   const underWay = new Set<Promise<void>>();
   const busy = new Map<number, number>();
@@ -142,7 +151,7 @@ export function createPusher({ store, sender, vapid, delayMs, onError }: PusherO
   }
 
   async function turn(): Promise<void> {
-    while (!stopping && performance.now() >= lookAt && (await isDue())) {
+    while (!stopping && !held() && performance.now() >= lookAt && (await isDue())) {
       const free = limits.push_in_flight_max - underWay.size;
       if (free <= 0) return;
       const due = await store.push.take(free);

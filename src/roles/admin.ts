@@ -1,6 +1,9 @@
 /** The tasks `admin …`: tokens of administrators, and the log of what they called. */
 import { userInfo } from 'node:os';
+import { z } from 'zod';
+import { personName, username } from '../api/fields.js';
 import { nowMs } from '../clock.js';
+import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Backends, StartError } from './backends.js';
 
@@ -78,4 +81,31 @@ export async function listCalls({ store }: Backends, count: number): Promise<voi
     before = last.id;
     left -= items.length;
   }
+}
+
+/** Makes a person and prints their first token, this once. Throws a StartError where the name is refused. */
+export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
+  const parsed = z
+    .object({ username, first_name: personName })
+    .safeParse({ username: given, first_name: firstName });
+  if (!parsed.success) {
+    const [wrong] = parsed.error.issues;
+    throw new StartError(
+      wrong?.path[0] === 'username'
+        ? `${given} cannot be a username: 5 to 32 letters, digits and underscores, the first a letter, and not the form of a bot's`
+        : `a first name has 1 to ${limits.person_name_length_max} characters`,
+    );
+  }
+  const { user, token } = await noted(
+    backends,
+    'petrel users add',
+    given.slice(0, limits.admin_target_length_max),
+    () =>
+      backends.store.users.create(parsed.data).catch((error: unknown) => {
+        if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;
+        throw new StartError(`the username ${given} is taken`);
+      }),
+  );
+  say(`person ${user.id} @${given}`);
+  say(token);
 }

@@ -1,11 +1,11 @@
 /** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, providerOf, redisOf, requireSettings } from '../config.js';
+import { type Config, providerOf, redisOf, requireAll } from '../config.js';
 import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
 import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
-import { openBlobStore } from '../files/storage.js';
+import { filesProblem, openBlobStore } from '../files/storage.js';
 import { createHistory, type History } from '../journal/history.js';
 import { type Adoption, createIdentity, type Identity, IdentityError } from '../journal/identity.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
@@ -55,6 +55,10 @@ export interface Backends {
   readonly ring: Ring;
   readonly store: Store;
   readonly files: Files;
+  /** Why uploaded files cannot be written at the moment; null when they can. */
+  readonly filesProblem: () => Promise<string | null>;
+  /** Whether nothing may be sent to webhooks and browsers: this is a drill. */
+  readonly held: () => boolean;
   readonly doorbell: Doorbell;
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
@@ -114,9 +118,11 @@ function createPatience(log: Logger, msMax: number): Patience {
   };
 }
 
-async function checkDatabase(url: string): Promise<void> {
+/** A role waits for the schema: whoever deploys it may be bringing it up to date. */
+async function checkDatabase(url: string, waits: boolean): Promise<void> {
   const problem = await databaseProblem(url);
-  if (problem !== null) throw new StartError(problem);
+  if (problem === null) return;
+  throw waits && problem.includes('petrel migrate') ? new Error(problem) : new StartError(problem);
 }
 
 /** The servers of a target, and the channels on them. */
@@ -203,13 +209,15 @@ export async function openBackends(
   log: Logger,
   adoption: Adoption,
 ): Promise<Backends> {
+  const config = requireAll(given);
   const target = redisOf(given);
-  const config = requireSettings(given, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
   const keys = makeKeys(config.PARTITIONS);
   const patiently = createPatience(log, config.START_MS);
   const check = await patiently('Redis', () => checkRedis(target));
   for (const warning of check.warnings) log.warn(warning);
-  await patiently('Postgres', () => checkDatabase(config.DATABASE_URL));
+  await patiently('the schema of Postgres', () =>
+    checkDatabase(config.DATABASE_URL, adoption === 'unless_used'),
+  );
 
   const troubles = createTroubles(log);
   const { onError, onDelay } = troubles;
@@ -306,8 +314,9 @@ export async function openBackends(
     onError: onDelay('background work', meaning.background, isLate),
   });
 
+  const blobs = await openBlobStore(config);
   const files = createFiles({
-    blobs: await openBlobStore(config),
+    blobs,
     measurer: createMeasurer(),
     pepper: secrets.root,
     expiring: config.MEDIA_DAYS !== undefined,
@@ -345,6 +354,8 @@ export async function openBackends(
     secrets,
     store,
     files,
+    filesProblem: () => filesProblem(blobs, config),
+    held: identity.held,
     doorbell,
     figures: [...redisFigures(histories, pauses, identity), ...postgresFigures(went, history)],
     troubles,

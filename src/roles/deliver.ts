@@ -1,4 +1,5 @@
 /** The role `deliver`: pushes updates to webhooks, and sweeps up what a process that died left undone. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createAnswerCalls } from '../api/bot_calls.js';
 import { createDeliveryMeter } from '../delivery/meter.js';
 import { createReceivers } from '../delivery/receivers.js';
@@ -10,6 +11,8 @@ import { type Backends, isLate } from './backends.js';
 import { startPusher } from './push.js';
 import type { Role } from './role.js';
 import { traceDeliveries } from './tracing.js';
+
+const held_look_ms = 500;
 
 export async function startDeliver(backends: Backends): Promise<Role> {
   const {
@@ -43,7 +46,12 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
     doorbell,
-    send: sender.send,
+    // What is held waits here: no attempt is counted against a receiver.
+    async send(to, headers, body, signal) {
+      while (backends.held() && signal?.aborted !== true)
+        await sleep(held_look_ms, undefined, { ref: false });
+      return sender.send(to, headers, body, signal);
+    },
     service: config.HEADER_SERVICE_NAME,
     onOutcome(bot, delivery, outcome, dead, attempt) {
       recorder.note(bot, delivery, outcome, dead, attempt);

@@ -69,6 +69,7 @@ export async function gather(
   state: readonly PartitionState[],
   quarantined: number,
   warnings: readonly string[],
+  files: string | null,
 ): Promise<Facts> {
   const { note } = loadEngine();
   const { connection, pool, ring } = backends;
@@ -88,6 +89,8 @@ export async function gather(
   return {
     engine: { note },
     warnings,
+    held: backends.held(),
+    files,
     servers,
     journal: {
       waiting: state.reduce((sum, { length }) => sum + length, 0),
@@ -164,5 +167,8 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   });
   say(`quarantine   ${rows[0]?.count ?? 0} entries`);
   const { warnings } = await checkRedis(redisOf(config));
-  return !tell(await gather(backends, state, rows[0]?.count ?? 0, warnings), say);
+  return !tell(
+    await gather(backends, state, rows[0]?.count ?? 0, warnings, await backends.filesProblem()),
+    say,
+  );
 }

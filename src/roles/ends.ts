@@ -14,7 +14,8 @@ export function startEnds({
   store,
   files,
   figures,
-}: Pick<Backends, 'config' | 'log' | 'store' | 'files' | 'figures'>): Role {
+  held,
+}: Pick<Backends, 'config' | 'log' | 'store' | 'files' | 'figures' | 'held'>): Role {
   const { MESSAGE_DAYS, MEDIA_DAYS } = config;
   const counts = { accounts: 0, messages: 0, files: 0 };
   figures.push(
@@ -45,7 +46,8 @@ export function startEnds({
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      for (const [kind, piece] of kinds)
+      // Files of a drill may be those of the original.
+      for (const [kind, piece] of kinds.filter(([kind]) => kind !== 'files' || !held()))
         await end(kind, piece).catch((error: Error) =>
           log.warn({ reason: error.message }, `${kind} that have ended stay for now`),
         );

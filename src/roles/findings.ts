@@ -33,6 +33,10 @@ export interface Facts {
   readonly postgresLost: { readonly ago: number; readonly transactions: number } | null;
   /** Partitions whose hot entities are being written again since. */
   readonly rewriting: number;
+  /** Nothing is sent to webhooks and browsers. */
+  readonly held: boolean;
+  /** Why uploaded files cannot be written; null when they can, or when nobody looked. */
+  readonly files: string | null;
   /** When Redis was last found to have lost changes, in ms ago; null for never. */
   readonly lostAgo: number | null;
 }
@@ -127,6 +131,18 @@ export function findingsOf(facts: Facts): Finding[] {
     found.push({ bad: false, what, todo: todo.replace(/\)$/, '') });
   }
   found.push(...servers.flatMap(ofServer), ...ofPostgres(facts));
+  if (facts.held)
+    found.push({
+      bad: false,
+      what: 'this is a drill: nothing is sent to webhooks and browsers',
+      todo: '"petrel resume" ends it; first stop the original, or both deliver',
+    });
+  if (facts.files !== null)
+    found.push({
+      bad: true,
+      what: facts.files,
+      todo: 'uploads answer 503, and no front starts until it is mended',
+    });
   if (nodes === 0)
     found.push({
       bad: true,

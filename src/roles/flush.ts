@@ -90,7 +90,7 @@ export function startFlush(backends: Backends): Role {
         sweeping = undefined;
       });
   }, limits.unused_files_sweep_ms);
-  const ends = startEnds({ config, log, store, files, figures });
+  const ends = startEnds({ config, log, store, files, figures, held: backends.held });
   return {
     async stop() {
       clearInterval(sweep);

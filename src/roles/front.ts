@@ -17,12 +17,12 @@ import { createProvider } from '../jwt/provider.js';
 import { createLeakKeys } from '../leaks/keys.js';
 import { limits } from '../limits.js';
 import { type AccessLog, createAccessLog } from '../obs/log.js';
-import type { Metrics } from '../obs/metrics.js';
+import { gauge, type Metrics } from '../obs/metrics.js';
 import { createRequestMeter } from '../obs/requests.js';
 import { createPushService } from '../push/service.js';
 import { demoPages } from '../web/demo.js';
 import { applicationPages } from '../web/pages.js';
-import type { Backends } from './backends.js';
+import { type Backends, StartError } from './backends.js';
 import { metricsOf, statusPages, tellFigures } from './metrics.js';
 import { createOperations } from './operations.js';
 import type { Role } from './role.js';
@@ -95,9 +95,31 @@ function tellEngine(log: Backends['log'], engine: Engine, config: Config): void 
     );
 }
 
+const files_look_ms = 30_000;
+
+/** Refuses to start without room for uploads, and looks again at times. Errors: StartError. */
+async function watchFiles({ filesProblem, log, figures }: Backends) {
+  let problem = await filesProblem();
+  if (problem !== null) throw new StartError(problem);
+  const timer = setInterval(async () => {
+    const found = await filesProblem();
+    if (found !== null && found !== problem) log.error({ reason: found }, 'uploads fail');
+    if (found === null && problem !== null) log.info('uploads work again');
+    problem = found;
+  }, files_look_ms);
+  timer.unref();
+  figures.push(
+    gauge('petrel_files_writable', '1 while uploaded files can be written, by the last look.', () =>
+      problem === null ? 1 : 0,
+    ),
+  );
+  return { problem: () => problem, stop: () => clearInterval(timer) };
+}
+
 export async function startFront(backends: Backends): Promise<Role> {
   const { config, log, store, files, connection, traces } = backends;
   const engine = loadEngine();
+  const uploads = await watchFiles(backends);
   tellEngine(log, engine, config);
   const metrics = metricsOf(engine);
   const meter = createRequestMeter();
@@ -111,7 +133,7 @@ export async function startFront(backends: Backends): Promise<Role> {
     !leaving && connection.reachable() && (connection.clustered || store.auth.stats.leased);
   const own = {
     ...referencePages(config.BASE_URL, ratesOf(config)),
-    ...statusPages(metrics, isReady),
+    ...statusPages(metrics, isReady, uploads.problem),
     ...applicationPages(),
     ...demoPages(config.DEMO_FILE, demoKeyPath),
   };
@@ -181,6 +203,7 @@ export async function startFront(backends: Backends): Promise<Role> {
   return {
     async stop() {
       leaving = true;
+      uploads.stop();
       server.leave();
       if (config.DRAIN_MS > 0) await sleep(config.DRAIN_MS);
       store.polls.close();

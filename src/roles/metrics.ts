@@ -11,15 +11,17 @@ import type { Role } from './role.js';
 export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
   createMetrics({ version, engine: name, engineVersion });
 
-/** Pages by their paths. */
+/** Pages by their paths. `problem` is told beside readiness and does not end it: what needs no files goes on. */
 export const statusPages = (
   metrics: Metrics,
   isReady: () => boolean,
+  problem: () => string | null = () => null,
 ): Readonly<Record<string, RequestHandler>> => ({
   '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
   '/readyz': (request: ApiRequest) => {
     const ready = isReady();
-    request.reply(ready ? 200 : 503, `{"ok":${ready},"result":${ready}}`);
+    const told = problem() === null ? {} : { files: 'uploaded files cannot be written' };
+    request.reply(ready ? 200 : 503, JSON.stringify({ ok: ready, result: ready, ...told }));
   },
   '/metrics': async (request: ApiRequest) =>
     request.replyWith(200, metrics.contentType, await metrics.text()),

@@ -83,7 +83,7 @@ async function journalOf(backends: Backends) {
   });
   const quarantined = found[0]?.count ?? 0;
   // Redis was checked when each process started.
-  const facts = await gather(backends, state, quarantined, []);
+  const facts = await gather(backends, state, quarantined, [], null);
   return {
     facts,
     shown: {

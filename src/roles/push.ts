@@ -32,7 +32,7 @@ export function startNoter({ config, store, figures, troubles }: Backends): Note
 }
 
 /** Undefined where nobody is notified. */
-export function startPusher({ config, store, figures, troubles }: Backends) {
+export function startPusher({ config, store, figures, held, troubles }: Backends) {
   const settings = pushOf(config);
   if (settings === undefined) return undefined;
   // Connections of their own: a push service that drips holds up no webhook.
@@ -42,7 +42,7 @@ export function startPusher({ config, store, figures, troubles }: Backends) {
     receiverConnectionsMax: limits.push_in_flight_max,
   });
   const pusher = createPusher({
-    ...{ store, sender, vapid: createVapid(settings), delayMs: config.PUSH_DELAY_MS },
+    ...{ store, sender, vapid: createVapid(settings), delayMs: config.PUSH_DELAY_MS, held },
     onError: troubles.onDelay('notifications', late, isLate),
   });
   figures.push({

@@ -42,13 +42,18 @@ export function tellHistories(log: Pick<Logger, 'warn'>): Histories {
 export function redisFigures(
   histories: Histories,
   pauses: Pauses,
-  identity: Pick<Identity, 'refusal'>,
+  identity: Pick<Identity, 'refusal' | 'held'>,
 ): Figure[] {
   return [
     gauge(
       'petrel_redis_refused',
       '1 while this process uses no Redis, since the one it reaches does not belong to its Postgres.',
       () => (identity.refusal() === null ? 0 : 1),
+    ),
+    gauge(
+      'petrel_outgoing_held',
+      '1 while nothing is sent to webhooks and browsers, since this is a drill.',
+      () => (identity.held() ? 1 : 0),
     ),
     counter(
       'petrel_redis_histories_raised_total',

@@ -1,6 +1,6 @@
 /** A backup is made while the service runs, restored into an empty installation, compared row for row, and then Redis is lost. */
 import { randomBytes } from 'node:crypto';
-import { appendFileSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -120,6 +120,31 @@ test('keys are kept under a passphrase, and open to it alone', async () => {
   const wrong = await petrel({ BACKUP_PASSPHRASE: 'another one of some length' }, 'keys', 'open', at('keys'));
   expect(wrong.code).toBe(1);
   expect(wrong.log).toMatch(/does not open with this passphrase/);
+});
+
+test('keys are sealed from wherever commands read settings, and only where the set is complete', async () => {
+  const { TOKEN_PEPPER = '', TOKEN_KEYS = '', ...others } = service.env;
+  writeFileSync(at('pepper'), `${TOKEN_PEPPER}\n`);
+  writeFileSync(at('settings'), `TOKEN_KEYS=${TOKEN_KEYS}\nBACKUP_PASSPHRASE=a passphrase of some length\n`);
+  const env = { ...others, PETREL_CONFIG: at('settings'), TOKEN_PEPPER_FILE: at('pepper') };
+  const sealed = await petrel(env, 'keys', 'seal', at('from-files'));
+  expect(sealed, sealed.log).toMatchObject({ code: 0 });
+  expect(sealed.out).toMatch(/^sealed {7}TOKEN_PEPPER, TOKEN_KEYS, ADMIN_TOKEN, PARTITIONS\n$/);
+  expect((await petrel(env, 'keys', 'open', at('from-files'))).out).toContain(
+    `TOKEN_PEPPER=${TOKEN_PEPPER}\nTOKEN_KEYS=${TOKEN_KEYS}\n`,
+  );
+
+  const nothing = await petrel(
+    { BACKUP_PASSPHRASE: 'a passphrase of some length' },
+    'keys',
+    'seal',
+    at('none'),
+  );
+  expect(nothing.log).toMatch(/TOKEN_PEPPER is required.*TOKEN_KEYS is required/s);
+  const other = `k9:${randomBytes(32).toString('base64')}`;
+  const lacking = { ...service.env, BACKUP_PASSPHRASE: 'a passphrase of some length', TOKEN_KEYS: other };
+  expect((await petrel(lacking, 'keys', 'seal', at('none'))).log).toContain('TOKEN_KEYS lacks the key t1');
+  expect(existsSync(at('none'))).toBe(false);
 });
 
 test('restored into an empty installation, every row is the same, and bots go on where they were', async () => {

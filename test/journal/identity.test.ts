@@ -21,7 +21,14 @@ function decided(
   adoption: Adoption = 'unless_used',
   isSameServer = false,
 ): string {
-  const found = decide(redis, { id: 'ours', generation }, others, opened, adoption, isSameServer);
+  const found = decide(
+    redis,
+    { id: 'ours', generation, held: false },
+    others,
+    opened,
+    adoption,
+    isSameServer,
+  );
   if ('refusal' in found) return `${found.refusal.passing ? 'waits' : 'refuses'}: ${found.refusal.message}`;
   return `${found.marked ? 'uses' : 'adopts'} ${found.generation}`;
 }

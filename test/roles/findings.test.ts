@@ -8,7 +8,7 @@ const well: Facts = {
   servers: [server],
   journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
   ...{ quarantined: 0, failureDaysAhead: 3, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
-  ...{ postgresLost: null, rewriting: 0 },
+  ...{ postgresLost: null, rewriting: 0, files: null, held: false },
   postgres: { connections: 10, connectionsMax: 100 },
 };
 
@@ -25,6 +25,8 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
     /^the file is off$/,
     /^set appendonly yes$/,
   ],
+  ['files', { files: 'FILES_DIR /x cannot be written: EACCES' }, true, /^FILES_DIR \/x/, /no front starts/],
+  ['a drill', { held: true }, false, /nothing is sent/, /petrel resume/],
   ['memory', { servers: [{ ...server, usedBytes: 85 }] }, false, /Redis at a has used 85 %/, /HOT_TTL_MS/],
   ['nearly no memory', { servers: [{ ...server, usedBytes: 96 }] }, true, /96 %/, /HOT_TTL_MS/],
   ['no bound', { servers: [{ ...server, maxBytes: 0 }] }, false, /no bound/, /maxmemory/],
