@@ -4,6 +4,7 @@ import {
   type Config,
   ConfigError,
   misspelt,
+  rateSettings,
   readConfig,
   redisGiven,
   resolvedEnvironment,
@@ -110,7 +111,8 @@ export function withDev(config: Config): Config {
   const found = devEnvironment(config.PETREL_HOME, resolvedEnvironment());
   if (found === null) return config;
   process.stderr.write(`petrel: using the installation of npm start in ${config.PETREL_HOME}\n`);
-  return readConfig(found);
+  // Its rates are off unless they are given.
+  return readConfig({ ...Object.fromEntries(rateSettings.map((name) => [name, '0'])), ...found });
 }
 
 /** A task of an operator, on the stores of the installation. */
