@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { root as checkout, Refusal, say } from './checkout.mjs';
+import { alone, root as checkout, Refusal, say } from './checkout.mjs';
 
 const suite = 'trixie';
 const packages = 'ca-certificates,curl,git,procps,redis-server';
@@ -117,7 +117,7 @@ function shareNetwork(folder) {
 
 const kept = /^(CI|PETREL_TEST_\w+|https?_proxy|no_proxy|npm_config_registry)$/i;
 
-/** Resolves with the exit code of COMMAND. */
+/** Returns the exit code of COMMAND. */
 function runInside(folder, major, command) {
   const place = copyCheckout(folder, major);
   const script =
@@ -148,7 +148,7 @@ function runInside(folder, major, command) {
   return status ?? 1;
 }
 
-function main() {
+async function main() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -168,14 +168,16 @@ function main() {
   shareNetwork(folder);
   for (const major of majors) {
     ensureNode(folder, major);
-    const code = runInside(folder, major, positionals.join(' '));
+    // A second run would replace the copy under the first.
+    const lock = join(folder, `.node${major}.lock`);
+    const code = await alone(lock, () => runInside(folder, major, positionals.join(' ')));
     if (code !== 0) return code;
   }
   return 0;
 }
 
 try {
-  process.exitCode = main();
+  process.exitCode = await main();
 } catch (error) {
   process.stderr.write(`${error instanceof Refusal ? error.message : error.stack}\n`);
   process.exitCode = 2;
