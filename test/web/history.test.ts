@@ -1,0 +1,68 @@
+/** The history of a chat as the application loads it: without a gap, also where messages are so large that pages are short. */
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+interface History {
+  readonly messages: ReadonlyArray<{ readonly message_id: number }>;
+  readonly first: number;
+  readonly last: number;
+  readonly atStart: boolean;
+  readonly atEnd: boolean;
+  readonly failed: string;
+  loadNewest(): Promise<void>;
+  loadOlder(): Promise<void>;
+  loadNewer(): Promise<void>;
+  show(id: number): Promise<boolean>;
+}
+// The application is checked with the types of a browser, which tests do not have.
+const client = '../../src/web/client';
+const { History }: { History: new (chat: number) => History } = await import(`${client}/model/history.ts`);
+const { token }: { token: { set(value: string): void } } = await import(`${client}/session.ts`);
+
+const count = 130;
+let service: Service;
+let ann: TestUser;
+let bot: TestBot;
+let group: number;
+
+beforeAll(async () => {
+  service = await startService();
+  ann = await service.newUser('ann');
+  bot = await service.newBot(ann, 'writer');
+  group = await service.newGroup(ann, 'Large', [bot]);
+  for (let n = 1; n <= count; n++)
+    await resultOf(service.bot(bot, 'sendMessage', { chat_id: group, text: `${n} ${'🐦'.repeat(3_000)}` }));
+  const { fetch } = globalThis;
+  vi.stubGlobal('fetch', (path: string, init?: RequestInit) => fetch(service.fronts[0].url + path, init));
+});
+beforeEach(() => token.set(ann.token));
+afterAll(async () => {
+  vi.unstubAllGlobals();
+  await service?.stop();
+});
+
+const idsOf = ({ messages }: History) => messages.map(({ message_id }) => message_id);
+const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
+
+test('from the newest message back to the first', async () => {
+  const history = new History(group);
+  await history.loadNewest();
+  expect([history.last, history.atEnd, history.failed]).toEqual([count, true, '']);
+  for (let n = 0; n < count && !history.atStart; n++) {
+    await history.loadOlder();
+    expect(idsOf(history)).toEqual(range(history.first, count));
+  }
+  expect(idsOf(history)).toEqual(range(1, count));
+});
+
+test('from a message in the middle on to the newest', async () => {
+  const history = new History(group);
+  expect(await history.show(40)).toBe(true);
+  expect(idsOf(history)).toEqual(range(history.first, history.last));
+  expect(history.first).toBeLessThanOrEqual(40);
+  for (let n = 0; n < count && !history.atEnd; n++) {
+    await history.loadNewer();
+    expect(idsOf(history)).toEqual(range(history.first, history.last));
+  }
+  expect(history.last).toBe(count);
+});
