@@ -27,12 +27,12 @@ const lost = (what: string): Origin => ({ lost: what });
 /** The same origin for several fields. */
 const all = (names: string, origin: Origin): Record<string, Origin> =>
   Object.fromEntries(names.split(' ').map((name) => [name, origin]));
-const whole = (origin: Origin) => ({ '': origin });
 
-const control = (kind: string, what: string, table: string): RedisRecord => ({
+/** A record without fields. */
+const single = (kind: string, what: string, origin: Origin): RedisRecord => ({
   kind,
   what,
-  fields: whole(rows(table)),
+  fields: { '': origin },
 });
 
 export const redisRecords: readonly RedisRecord[] = [
@@ -48,27 +48,23 @@ export const redisRecords: readonly RedisRecord[] = [
       seal: lost('proofs that an orderly stop lost nothing'),
     },
   },
-  {
-    kind: 'journal',
-    what: 'changes on their way to Postgres',
-    fields: whole(lost('acknowledged changes that were not written behind')),
-  },
-  {
-    kind: 'outbox',
-    what: 'updates on their way to bots',
-    fields: whole(lost('updates that waited for bots')),
-  },
-  control('bot', 'a bot', 'bots'),
-  control('user', 'a person', 'users, user_tokens'),
-  control('memberships', 'the chats of a person', 'direct_chats, chat_members'),
-  control('commands', 'the commands of a bot', 'bots.commands'),
-  control('descriptions', 'what a bot says of itself', 'bots'),
-  control('member', 'a member of a group or channel', 'chat_members'),
-  control('administrators', 'the administrators of a chat', 'chat_members'),
-  control('webhook', 'the webhook of a bot', 'webhooks'),
-  control('name', 'what a username names', 'names, chats'),
-  control('identity', 'whom a subject of an identity provider means', 'user_identities'),
-  control('msg', 'a message', 'messages'),
+  single(
+    'journal',
+    'changes on their way to Postgres',
+    lost('acknowledged changes that were not written behind'),
+  ),
+  single('outbox', 'updates on their way to bots', lost('updates that waited for bots')),
+  single('bot', 'a bot', rows('bots')),
+  single('user', 'a person', rows('users, user_tokens')),
+  single('memberships', 'the chats of a person', rows('direct_chats, chat_members')),
+  single('commands', 'the commands of a bot', rows('bots.commands')),
+  single('descriptions', 'what a bot says of itself', rows('bots')),
+  single('member', 'a member of a group or channel', rows('chat_members')),
+  single('administrators', 'the administrators of a chat', rows('chat_members')),
+  single('webhook', 'the webhook of a bot', rows('webhooks')),
+  single('name', 'what a username names', rows('names, chats')),
+  single('identity', 'whom a subject of an identity provider means', rows('user_identities')),
+  single('msg', 'a message', rows('messages')),
   {
     kind: 'chat',
     what: 'a chat',
@@ -107,67 +103,35 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('wi wv wp', rows('bots.write_policy')),
     },
   },
-  { kind: 'queue', what: 'updates of a bot', fields: whole(lost('updates that waited for bots')) },
+  single('queue', 'updates of a bot', lost('updates that waited for bots')),
   { kind: 'queue_marks', what: 'what entered a queue', fields: { '*': again('outboxes are empty too') } },
-  {
-    kind: 'parked',
-    what: 'updates behind one that failed',
-    fields: whole(lost('updates that waited for bots')),
-  },
-  {
-    kind: 'retries',
-    what: 'when chats of a webhook are tried again',
-    fields: whole(lost('retries of webhooks')),
-  },
+  single('parked', 'updates behind one that failed', lost('updates that waited for bots')),
+  single('retries', 'when chats of a webhook are tried again', lost('retries of webhooks')),
   { kind: 'attempts', what: 'how often a chat was tried', fields: { '*': lost('retries of webhooks') } },
-  { kind: 'webhooks_due', what: 'webhooks that are due', fields: whole(again('by the next update')) },
-  {
-    kind: 'counts_due',
-    what: 'posts whose counts are to be told',
-    fields: whole(again('by the next reaction')),
-  },
-  { kind: 'callback_query', what: 'a button that was pressed', fields: whole(lost('open button presses')) },
-  {
-    kind: 'changes',
-    what: 'what changed in a chat lately',
-    fields: whole(lost('how far event streams had come: they read anew')),
-  },
-  { kind: 'windows', what: 'who has a window open', fields: whole(again('by the windows')) },
-  {
-    kind: 'req',
-    what: 'the answer of a request',
-    fields: whole(lost('a call that is sent again within a minute may act twice')),
-  },
+  single('webhooks_due', 'webhooks that are due', again('by the next update')),
+  single('counts_due', 'posts whose counts are to be told', again('by the next reaction')),
+  single('callback_query', 'a button that was pressed', lost('open button presses')),
+  single('changes', 'what changed in a chat lately', lost('how far event streams had come: they read anew')),
+  single('windows', 'who has a window open', again('by the windows')),
+  single('req', 'the answer of a request', lost('a call that is sent again within a minute may act twice')),
   {
     kind: 'idempotency',
     what: 'a call under an idempotency key',
     fields: { '*': lost('answers under idempotency keys') },
   },
-  {
-    kind: 'idempotency_bytes',
-    what: 'bytes that idempotency keys keep',
-    fields: whole(lost('answers under idempotency keys')),
-  },
-  {
-    kind: 'idempotency_live',
-    what: 'live idempotency keys',
-    fields: whole(lost('answers under idempotency keys')),
-  },
-  { kind: 'rate', what: 'a token bucket', fields: whole(again('full')) },
-  { kind: 'guesses', what: 'what an address guessed lately', fields: whole(again('from nothing')) },
-  { kind: 'flush_lease', what: 'who flushes a partition', fields: whole(again('by the flushers')) },
+  single('idempotency_bytes', 'bytes that idempotency keys keep', lost('answers under idempotency keys')),
+  single('idempotency_live', 'live idempotency keys', lost('answers under idempotency keys')),
+  single('rate', 'a token bucket', again('full')),
+  single('guesses', 'what an address guessed lately', again('from nothing')),
+  single('flush_lease', 'who flushes a partition', again('by the flushers')),
   { kind: 'flushers', what: 'flushers that live', fields: { '*': again('by the flushers') } },
-  { kind: 'forgetting', what: 'who takes out what is old', fields: whole(again('when it is needed')) },
+  single('forgetting', 'who takes out what is old', again('when it is needed')),
   {
     kind: 'auth_nodes',
     what: 'leases on tokens',
     fields: { '*': again('by the nodes, which forget what they remembered') },
   },
-  {
-    kind: 'auth_revoked',
-    what: 'who was revoked lately',
-    fields: whole(again('nodes forget all that they remembered')),
-  },
+  single('auth_revoked', 'who was revoked lately', again('nodes forget all that they remembered')),
   { kind: 'rings', what: 'keys that nodes hold', fields: { '*': again('by the nodes') } },
   { kind: 'nodes', what: 'what nodes tell of themselves', fields: { '*': again('by the nodes') } },
   {
@@ -184,11 +148,7 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('gone:*', lost('which former servers of Postgres are refused')),
     },
   },
-  {
-    kind: 'revoked',
-    what: 'what was revoked lately',
-    fields: whole(lost('whether a Postgres that goes back revives a token')),
-  },
+  single('revoked', 'what was revoked lately', lost('whether a Postgres that goes back revives a token')),
 ];
 
 /** The origin of a field, or undefined where the table lacks it. Tickets of fills belong to no record. */
