@@ -266,6 +266,8 @@ export const limits = {
   idempotency_wait_ms_max: 2_000,
   idempotency_look_ms: 50,
   hot_ttl_ms_min: 60_000,
+  /** copies that say that something never was */
+  absent_ttl_ms: 60_000,
   incarnation_sequence_skip: 10_000,
   versions_per_incarnation: 2 ** 40,
   incarnations_max: 4_096,
@@ -397,6 +399,10 @@ assert(
 assert(
   limits.fill_ticket_ttl_ms < limits.hot_ttl_ms_min,
   'a ticket must end before what was flushed can be evicted',
+);
+assert(
+  limits.fill_ticket_ttl_ms < limits.absent_ttl_ms,
+  'a ticket must end before what was read back under it can be evicted',
 );
 assert(
   limits.fill_ticket_ttl_ms < limits.redis_full_ttl_ms,

@@ -31,7 +31,8 @@ end
 -- Whoever misses from now on reads what was committed; who read before must not fill.
 if writable or refresh then redis.call('DEL', ticket_key) end
 if writable then
-  redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX', ttl_ms)
+  redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX',
+    copy_ttl(version, ttl_ms))
 end
 if refresh then redis.call('SPUBLISH', channel_key, '') end
 return ok(writable and 1 or 0)

@@ -11,6 +11,11 @@ local function read_control(key, inc)
   return bytes, version
 end
 
+-- How long a copy stays. What never was (version 0) may be asked for under any name: its copies are gone sooner.
+local function copy_ttl(version, ttl_ms)
+  return tonumber(version) == 0 and math.min(tonumber(ttl_ms), LIMITS.absent_ttl_ms) or ttl_ms
+end
+
 -- The record of a member of a group: status and rights, or nil when it must be read back.
 local function read_member(key, inc)
   local bytes = read_control(key, inc)

@@ -1,6 +1,7 @@
 /** Calls of the scripts below control/, and every status they can end in. */
 
 import { expect } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { pack, unpack } from '../../src/store/core/codec.js';
 import type { Case } from './cases.js';
 import { bot, direct, incarnation, keys, partitionOf, seeds } from './world.js';
@@ -19,6 +20,7 @@ const copy = {
 const [copyName, copyTicket] = [`bot:${bot}`, `bot:${bot}:ticket`];
 const stored = (version: number, inc = incarnation) =>
   seeds.text(copy.record, pack([version, inc, 'old']), 60_000);
+const absent = limits.absent_ttl_ms;
 const copyHeld = seeds.text(copy.ticket, 'T', 5_000);
 const write = (what: string, more: More, args = {}): Case => ({
   ...{ script: 'control/write', what, keys: copy },
@@ -49,6 +51,16 @@ export const controlCases: Case[] = [
     after: async (client) =>
       expect(unpack((await client.getBuffer(copy.record)) as Buffer)).toEqual([2 ** 52, incarnation, 'new']),
   }),
+  write(
+    'a fill of what never was: it is gone after a minute',
+    {
+      seeds: [open, copyHeld],
+      answer: ['ok', 1],
+      changes: [copyName, copyTicket],
+      after: async (client) => expect(await client.pttl(copy.record)).toBeLessThanOrEqual(absent),
+    },
+    { version: '0', ttl_ms: `${10 * absent}` },
+  ),
   write('a fill without a ticket', { seeds: [open], answer: ['ok', 0], changes: [] }),
   write('a fill where a copy is', { seeds: [open, copyHeld, stored(1)], answer: ['ok', 0], changes: [] }),
   write('a fill over a copy of an older incarnation', {
@@ -85,6 +97,16 @@ export const controlCases: Case[] = [
     seeds: [open, stored(1)],
     answer: ['ok', pack([1, incarnation, 'old']).toString('latin1')],
     changes: [],
+  },
+  {
+    script: 'control/read',
+    what: 'a copy of what never was: it does not stay longer for being read',
+    keys: copy,
+    args: { token: 'T', ttl_ms: `${10 * absent}` },
+    seeds: [open, stored(0)],
+    answer: ['ok', pack([0, incarnation, 'old']).toString('latin1')],
+    changes: [],
+    after: async (client) => expect(await client.pttl(copy.record)).toBeLessThanOrEqual(absent),
   },
   {
     script: 'control/read',

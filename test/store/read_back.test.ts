@@ -170,3 +170,22 @@ test('nodes that miss together share the ticket: one fills, all go on', async ()
   expect(ids.sort()).toEqual([id + 1, id + 2]);
   expect(fills.sort()).toEqual([false, true]);
 });
+
+test('messages that a deletion misses are read with one statement, those that Postgres lacks too', async () => {
+  const { chat, bot } = await makeDirect(b);
+  const ids: number[] = [];
+  for (const words of ['one', 'two', 'three'])
+    ids.push((await b.store.messages.send(chat, bot.sender, text(words))).id);
+  await b.store.messages.remove(chat, bot.sender, ids[1] as number);
+  await cluster.flush();
+  const { client } = b.connection;
+  await client.unlink(...ids.map((id) => cluster.keys.message(chat, id)));
+  let reads = 0;
+  b.hooks.query = (sql, run) => {
+    if (sql.includes('from messages')) reads++;
+    return run();
+  };
+  await b.store.messages.removeMany(chat, bot.sender, ids);
+  expect(reads).toBe(1);
+  expect(await b.store.messages.readMany(chat, bot.sender, ids)).toEqual([null, null, null]);
+});

@@ -99,10 +99,9 @@ export function createBatches(
     cold: readonly string[],
     tickets: readonly string[],
   ): Promise<Set<number>> {
-    const filled = await Promise.all(
-      cold.map((id, i) => readBack.message(chat, Number(id), tickets[i] as string)),
-    );
-    return new Set(cold.filter((_, i) => !filled[i]).map(Number));
+    const ids = cold.map(Number);
+    const filled = await readBack.messages(chat, ids, tickets);
+    return new Set(ids.filter((id) => !filled.has(id)));
   }
 
   return {

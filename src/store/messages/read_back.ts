@@ -30,6 +30,8 @@ export interface ReadBack {
   ): Promise<Exclude<R, { readonly status: Missing }>>;
   /** Fills one message. False when Postgres has none, or only its tombstone. */
   message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean>;
+  /** Fills messages that are read with one statement, each under its ticket; returns the ids of those that are there. */
+  messages(chat: ChatRef, ids: readonly number[], tickets: readonly string[]): Promise<ReadonlySet<number>>;
 }
 
 export function createReadBack(
@@ -50,19 +52,31 @@ export function createReadBack(
     fail(person ? 'cant_initiate' : 'chat_not_found');
   }
 
-  async function fillMessage(chat: ChatRef, messageId: number, ticket: string): Promise<boolean> {
-    const [row] = await loadMessages(db, chat.id, chat.user, [messageId]);
-    if (!row?.record) return false;
-    const message = keys.message(chat, messageId);
+  /** Fills messages, read with one statement; returns the ids that are there. */
+  async function fillMessages(
+    chat: ChatRef,
+    ids: readonly number[],
+    tickets: readonly string[],
+  ): Promise<Set<number>> {
+    const rows = await loadMessages(db, chat.id, chat.user, ids);
     const partition = keys.partitions.of(chat.id);
-    await scripts.call(
-      'messages/fill',
-      partition,
-      { message, ticket: keys.ticket(message) },
-      { token: ticket, record: row.record, ttl_ms: readBackTtlMs(context, partition) },
-    );
-    return true;
+    const filled = rows.map(async ({ message_id, record }) => {
+      if (!record) return [];
+      const message = keys.message(chat, message_id);
+      const token = tickets[ids.indexOf(message_id)] as string;
+      await scripts.call(
+        'messages/fill',
+        partition,
+        { message, ticket: keys.ticket(message) },
+        { token, record, ttl_ms: readBackTtlMs(context, partition) },
+      );
+      return [message_id];
+    });
+    return new Set((await Promise.all(filled)).flat());
   }
+
+  const fillMessage = async (chat: ChatRef, messageId: number, ticket: string): Promise<boolean> =>
+    (await fillMessages(chat, [messageId], [ticket])).has(messageId);
 
   /** True when something was missing and may be there now. */
   async function fill(
@@ -108,6 +122,7 @@ export function createReadBack(
 
   return {
     message: fillMessage,
+    messages: fillMessages,
     complete(place, call) {
       // What is hot is answered without a further promise.
       return call().then((result) =>
