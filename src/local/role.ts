@@ -1,6 +1,7 @@
 /** Starts one role of the program as a child process and ends it again. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { settings } from '../config.js';
 import { limits } from '../limits.js';
 import { endChild, exitOf } from './processes.js';
 import { Refusal } from './refusal.js';
@@ -18,8 +19,11 @@ export interface RoleOptions {
 }
 
 const start_ms_max = 60_000;
-/** A role has `shutdown_ms_max` to finish what is in flight; the rest is for the ending itself. */
-const stop_ms_max = limits.shutdown_ms_max;
+/** How long a role may take to end: to drain, and `shutdown_ms_max` to finish what is in flight. */
+function stopMsMax(env: RoleOptions['env']): number {
+  const drain = settings.DRAIN_MS.safeParse(env.DRAIN_MS);
+  return limits.shutdown_ms_max + (drain.success ? drain.data : 0);
+}
 const hurry_ms = 1_000;
 
 /**
@@ -44,9 +48,14 @@ function spawnRole({ main, role, env, log }: RoleOptions): ChildProcess {
   return child;
 }
 
-async function stopRole(child: ChildProcess, exited: Promise<string>, hurry?: AbortSignal): Promise<void> {
+async function stopRole(
+  child: ChildProcess,
+  exited: Promise<string>,
+  msMax: number,
+  hurry?: AbortSignal,
+): Promise<void> {
   const gentle = endChild(child, exited, [
-    ['SIGTERM', stop_ms_max],
+    ['SIGTERM', msMax],
     ['SIGKILL', 2_000],
   ]);
   const impatient = async () => {
@@ -83,12 +92,13 @@ export async function startRole(options: RoleOptions): Promise<Running> {
   const outcome = await Promise.race([ready, exited, givenUp, late]);
   timer.abort();
   if (outcome !== 'ready') {
-    await stopRole(child, exited);
+    await stopRole(child, exited, stopMsMax(options.env));
     // The pipes are read to their end before the last error is quoted.
     await sleep(20);
     throw failure(options, outcome);
   }
-  return { pid: child.pid ?? 0, exited, stop: (hurry) => stopRole(child, exited, hurry) };
+  const msMax = stopMsMax(options.env);
+  return { pid: child.pid ?? 0, exited, stop: (hurry) => stopRole(child, exited, msMax, hurry) };
 }
 
 /** Runs a role that does one task and ends. Throws a Refusal with its last error unless it ends with code 0. */

@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits } from '../../src/limits.js';
 import { commandOf } from '../../src/local/processes.js';
 import { runRole, startRole } from '../../src/local/role.js';
 import { RoleLog, summarise } from '../../src/local/role_log.js';
@@ -160,3 +161,18 @@ test('the log file has every line, the terminal only warnings and worse, shorten
   expect(lines[0]).toBe('front: w0');
   expect(lines[10]).toBe(`front: more in ${log.path}`);
 });
+
+test('a role that drains for longer than others take to end is not killed', async () => {
+  const log = new RoleLog('front', join(dir, 'front.log'), say);
+  const draining = join(dir, 'draining.mjs');
+  writeFileSync(
+    draining,
+    `process.send({ type: 'ready' });
+     process.once('SIGTERM', () => setTimeout(() => process.exit(0), ${limits.shutdown_ms_max + 1_000}));
+     setInterval(() => {}, 1_000);`,
+  );
+  const env = { ...process.env, DRAIN_MS: '3000' };
+  const running = await startRole({ main: draining, role: 'front', env, log, signal: never });
+  await running.stop();
+  expect(await running.exited).toBe('exit code 0');
+}, 30_000);
