@@ -193,6 +193,8 @@ export const limits = {
   notice_kept_ms: 30 * 24 * 3_600_000,
 
   body_bytes_max: 1024 * 1024,
+  /** A call with so much in its body, but an upload, waits for those before it of the same account. */
+  large_body_bytes_min: 16 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
   /** of one call, in its query and in its body */

@@ -125,6 +125,12 @@ function countPerson(
   );
 }
 
+/** Notes whose call it is. */
+function isOf(request: ApiRequest, account: number): true {
+  request.account = account;
+  return true;
+}
+
 const bytesOf = (uploads: ReadonlyMap<string, UploadedFile>): number =>
   [...uploads.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
 
@@ -437,15 +443,19 @@ export function createDispatch({
       const { endpoint } = matchOf(request);
       request.called = endpoint.path;
       if (endpoint.caller === 'partner') return leakKeys === null ? fail('not_found') : false;
-      const caller = endpoint.caller === 'admin' ? callers.operator(request) : callers.person(request);
-      return caller instanceof Promise ? caller.then(() => true) : true;
+      if (endpoint.caller === 'admin') {
+        const operator = callers.operator(request);
+        return operator instanceof Promise ? operator.then(() => true) : true;
+      }
+      const user = callers.person(request);
+      return user instanceof Promise ? user.then((found) => isOf(request, found.id)) : isOf(request, user.id);
     }
     if (path.startsWith('/bot')) checkVerb(request);
     const bot = botOf(
       request,
       splitBotPath(path.startsWith('/file') ? path.slice('/file'.length) : path).token,
     );
-    return bot instanceof Promise ? bot.then(() => true) : true;
+    return bot instanceof Promise ? bot.then(({ owner }) => isOf(request, owner)) : isOf(request, bot.owner);
   }
 
   function admit(request: ApiRequest): boolean | Promise<boolean> {

@@ -40,6 +40,8 @@ export interface ApiRequest {
   called: string;
   /** Id of the bot or person who calls, for the access log; 0 while it is not known. */
   calledBy: number;
+  /** Whose the call is: a person, or the owner of the bot; 0 where that is not known before the body is. */
+  account: number;
   /** Complete and within the bounds of `limits`; empty when the request had none. */
   readonly body: Buffer;
   /** Address of the peer as text, for instance '127.0.0.1'. */

@@ -18,7 +18,7 @@ import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';
 import { bytesMaxOf, type ExchangeContext } from './exchange_context.js';
-import { asksToClose, Head, isAmbiguous, readHead } from './head.js';
+import { asksToClose, Head, isAmbiguous, isUpload, readHead } from './head.js';
 import {
   beginStream,
   endBodiless,
@@ -48,6 +48,7 @@ export class Exchange extends Head implements ApiRequest {
   body: Buffer = noBody;
   called = 'unknown';
   calledBy = 0;
+  account = 0;
 
   private readonly context: ExchangeContext;
   private readonly handler: RequestHandler;
@@ -168,7 +169,7 @@ export class Exchange extends Head implements ApiRequest {
     const declaredBytes = Number(this.contentLength);
     if (chunked) this.closes = true;
     else if (declaredBytes === 0) {
-      this.run();
+      void this.run();
       return;
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
@@ -209,7 +210,16 @@ export class Exchange extends Head implements ApiRequest {
     if (known) incoming.recognise();
     if (!this.complete) return;
     this.body = incoming.take();
-    this.run();
+    this.take();
+  }
+
+  /** Begins the call, a large one when its caller's large ones before it have ended. */
+  private take(): void {
+    if (this.body.length < limits.large_body_bytes_min || isUpload(this.contentType)) void this.run();
+    else
+      this.context.turns.take(this.account || this.remoteAddress, () =>
+        this.stage === 'owed' ? this.run() : undefined,
+      );
   }
 
   private receive(incoming: BodyBuffer, chunk: ArrayBuffer, isLast: boolean): void {
@@ -224,24 +234,25 @@ export class Exchange extends Head implements ApiRequest {
     else if (isLast) {
       this.body = incoming.take();
       this.corked = true;
-      this.run();
+      this.take();
       this.corked = false;
     }
   }
 
-  private run(): void {
+  /** Resolves when the handler has ended; undefined when it has already. Never rejects. */
+  private run(): Promise<void> | undefined {
     try {
       const ending = this.handler(this);
-      if (ending === undefined) this.settle();
-      else {
-        ending.then(
+      if (ending !== undefined)
+        return ending.then(
           () => this.settle(),
           (error: unknown) => this.fail(error),
         );
-      }
+      this.settle();
     } catch (error) {
       this.fail(error);
     }
+    return undefined;
   }
 
   private settle(): void {

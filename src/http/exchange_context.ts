@@ -3,6 +3,7 @@ import type { ApiRequest } from '../api/request.js';
 import { limits } from '../limits.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
+import type { Turns } from './turns.js';
 
 /** Hears of every request when it is over. */
 export interface AccessListener {
@@ -28,6 +29,7 @@ export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
 export interface ExchangeContext {
   readonly bodies: BodyRoom;
+  readonly turns: Turns;
   /** See `ListenOptions.admit`. */
   readonly admit: Admit | undefined;
   /** The address that the bodies of a request are counted by. */
