@@ -48,7 +48,7 @@ const after = `
   npm run bench -- --only getMe,sendMessage        some of it
   npm run bench -- --soak --minutes 60             memory, journal and errors over an hour
   npm run bench:compare -- <ref>                   this commit beside another
-  npm run capacity -- --rps 20000                  what a traffic needs, from measured costs
+  petrel capacity -- --rps 20000                  what a traffic needs, from measured costs
 
 It starts a Redis, a Postgres, fronts and a flusher of its own and loads nothing else. An installation that runs already is
 loaded, within bounds, by petrel bench --url. It ends with 1 when an answer was wrong.`;

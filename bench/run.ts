@@ -6,9 +6,9 @@ import { pageOf } from '../src/bench/page.js';
 import { jsonSchema, type Results, results_version } from '../src/bench/results.js';
 import { report } from '../src/bench/table.js';
 import { version } from '../src/version.js';
+import { costsOf } from './costs.js';
 import { type Found, names, runEverything } from './everything.js';
 import { commitOf } from './machine.js';
-import { costsOf } from './model/costs.js';
 import { type Options, readOptions } from './options.js';
 
 /** One line that is written over where people watch, and a line each elsewhere. */

@@ -28,7 +28,6 @@ const benchDist = join(dist, 'measure');
 export const benchPrograms = {
   measure: join(benchDist, 'run.js'),
   compare: join(benchDist, 'compare.js'),
-  capacity: join(benchDist, 'capacity.js'),
 };
 
 /** Every file below a folder, sorted, so that two runs see the same list. */

@@ -13,7 +13,6 @@
  *   launch.mjs test:cluster [...]   tests of the whole service on one Redis, with Sentinels, on a Redis Cluster
  *   launch.mjs measure [arguments]  `npm run bench`: measures the service against its floors
  *   launch.mjs compare <ref>        `npm run bench:compare`: measures two commits side by side
- *   launch.mjs capacity [arguments] what a traffic needs, from measured costs
  */
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';

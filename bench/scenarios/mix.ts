@@ -4,6 +4,7 @@
  */
 import { call, expect, inParallel, makePair } from '../../src/bench/client.js';
 import type { Call } from '../../src/bench/series.js';
+import { shares } from '../../src/bench/shares.js';
 import {
   type Message,
   makeMessages,
@@ -14,7 +15,6 @@ import {
   text,
 } from '../site/population.js';
 import { ask, type Scenario } from './scenario.js';
-import { shares } from './shares.js';
 
 type Kind = keyof typeof shares;
 const kinds = Object.keys(shares) as Kind[];

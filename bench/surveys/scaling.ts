@@ -4,12 +4,12 @@
  * far fronts scale.
  */
 import { availableParallelism } from 'node:os';
+import { highestRate } from '../../src/bench/capacity_model.js';
 import { expect, makePair } from '../../src/bench/client.js';
 import type { Finding, ScalingResult } from '../../src/bench/results.js';
 import { once } from '../../src/bench/series.js';
 import { type LoadOptions, load } from '../load/load.js';
 import { costsBetween, drain, known, median, readCosts } from '../measure.js';
-import { highestRate } from '../model/model.js';
 import { ask } from '../scenarios/scenario.js';
 import { type Message, text } from '../site/population.js';
 import { cpuSecondsOfMachine } from '../site/processes.js';

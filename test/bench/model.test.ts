@@ -1,9 +1,12 @@
 /** The capacity model adds up what a traffic costs, and two commits are judged by their budgets. */
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { changesOf } from '../../bench/changes.js';
-import { type Costs, costsSchema, type Demand, highestRate, plan } from '../../bench/model/model.js';
+import { type Costs, costsSchema, type Demand, highestRate, plan } from '../../src/bench/capacity_model.js';
+import { withFigures } from '../../src/bench/growing.js';
+import { measuredCosts } from '../../src/bench/measured_costs.js';
 import type { Results } from '../../src/bench/results.js';
 
 const costs: Costs = {
@@ -24,7 +27,7 @@ const costs: Costs = {
 const demand: Demand = {
   calls: { sendMessage: 30_000, reactions: 10_000 },
   ...{ bots: 1_000, chats: 10_000, deliveries: 6_000, hot_s: 3_600, waiting_s: 5 },
-  ...{ use: 0.5, shard_bytes: 64 * 2 ** 30, spare_fronts: 1 },
+  ...{ use: 0.5, shard_bytes: 64 * 2 ** 30, database_cores: 8, spare_fronts: 1 },
 };
 
 test('what a traffic needs is the sum of what its calls cost', () => {
@@ -39,6 +42,9 @@ test('what a traffic needs is the sum of what its calls cost', () => {
   expect([need.shards, need.shards_for]).toEqual([2, 'CPU time']);
   expect(need.postgres_rows).toBe(50_000);
   expect(need.workers).toBe(2);
+  // 0.4 cores of Postgres fit one server.
+  expect(need.databases).toBe(1);
+  expect(plan(costs, { ...demand, database_cores: 0.25 }).databases).toBe(4);
   const small = plan(costs, { ...demand, shard_bytes: 8 * 2 ** 30 });
   expect(small.shards_for).toBe('memory');
   expect(() => plan(costs, { ...demand, calls: { getMe: 1 } })).toThrow('no cost was measured for getMe');
@@ -52,9 +58,32 @@ test('the highest rate is what the scarcest part allows', () => {
 });
 
 test('the committed costs are of the form that the model takes', () => {
-  const file = fileURLToPath(new URL('../../bench/model/costs.json', import.meta.url));
-  const committed = costsSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+  const committed = costsSchema.parse(measuredCosts);
   expect(plan(committed, { ...demand, calls: { mix: 1_000, reactions: 100 } }).fronts).toBeGreaterThan(0);
+});
+
+test('the page about growth shows the measured costs and what they come to', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../infra/docs/growing.md', import.meta.url)), 'utf8');
+  expect(page).toBe(withFigures(page));
+  const { calls } = measuredCosts;
+  const dearer = {
+    ...measuredCosts,
+    calls: { ...calls, mix: { ...(calls.mix as Costs['calls'][string]), server: 500 } },
+  };
+  expect(withFigures(page, dearer)).not.toBe(page);
+});
+
+test('`petrel capacity` plans with the costs that are shipped', () => {
+  const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+  const run = (...more: string[]) =>
+    spawnSync(process.execPath, [main, 'capacity', '--rps', '20000', ...more], { encoding: 'utf8' });
+  const told = JSON.parse(run('--json').stdout);
+  expect(told.demand.calls).toEqual({ mix: 20_000 });
+  expect(told.need).toEqual(plan(measuredCosts, told.demand));
+  expect(run().stdout).toContain(`Redis servers       ${told.need.shards}`);
+  const unknown = run('--mix', 'sendFax=100');
+  expect(unknown.status).toBe(1);
+  expect(unknown.stderr).toContain('no cost was measured for sendFax');
 });
 
 function run(server: number, p99: number, trips: number): Results {

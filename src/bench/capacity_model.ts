@@ -54,6 +54,8 @@ export interface Demand {
   readonly use: number;
   /** Bytes of memory of one Redis server. */
   readonly shard_bytes: number;
+  /** Cores of one Postgres server. */
+  readonly database_cores: number;
   /** Fronts that may be away. */
   readonly spare_fronts: number;
 }
@@ -72,6 +74,8 @@ export interface Need {
   readonly flush_cores: number;
   readonly postgres_rows: number;
   readonly postgres_cores: number;
+  /** Databases that what is written behind is divided over. */
+  readonly databases: number;
   readonly workers: number;
   readonly worker_cores: number;
 }
@@ -118,6 +122,7 @@ export function plan(costs: Costs, demand: Demand): Need {
     flush_cores: cores('flush'),
     postgres_rows: sum(kinds.map(({ rate, cost }) => rate * cost.rows)),
     postgres_cores: cores('postgres'),
+    databases: Math.max(1, count(cores('postgres') / demand.database_cores)),
     workers: deliveries > 0 ? Math.max(1, count(worker_cores)) : 0,
     worker_cores,
   };

@@ -1,7 +1,8 @@
 /** The costs that the capacity model is fed with, out of what a run found. */
-import type { Results } from '../../src/bench/results.js';
-import { shares } from '../scenarios/shares.js';
-import type { CallCost, Costs } from './model.js';
+
+import type { CallCost, Costs } from '../src/bench/capacity_model.js';
+import type { Results } from '../src/bench/results.js';
+import { shares } from '../src/bench/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 

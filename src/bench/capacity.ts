@@ -1,0 +1,72 @@
+/** What an installation needs for a traffic, in words: the output of `petrel capacity`. */
+import type { Costs, Demand, Need } from './capacity_model.js';
+import { shares } from './shares.js';
+import { table } from './table.js';
+
+const gb = 2 ** 30;
+/** The bench itself keeps some processes a core busy; more than these are others. */
+const busy_load_times = 3;
+
+const whole = (value: number) => Math.round(value).toLocaleString('en');
+const size = (bytes: number) =>
+  bytes >= gb ? `${(bytes / gb).toFixed(1)} GB` : `${(bytes / 2 ** 20).toFixed(0)} MB`;
+const cores = (value: number) => `${value.toFixed(2)} cores`;
+
+function needs(need: Need): string {
+  const rows = [
+    ['fronts', String(need.fronts), `${cores(need.front_cores)} of work`],
+    [
+      'Redis servers',
+      String(need.shards),
+      `${cores(need.redis_cores)} and ${size(need.redis_bytes)}; ${need.shards_for} decides`,
+    ],
+    ['flushers', String(need.flushers), cores(need.flush_cores)],
+    ['webhook workers', String(need.workers), cores(need.worker_cores)],
+    [
+      'Postgres databases',
+      String(need.databases),
+      `${cores(need.postgres_cores)} for ${whole(need.postgres_rows)} rows/s, background work left out`,
+    ],
+  ];
+  const parts = Object.entries(need.parts)
+    .map(([name, bytes]) => `${name} ${size(bytes)}`)
+    .join(', ');
+  return `${table(rows, 3)}\n\nMemory of Redis: ${parts}`;
+}
+
+function assumptions(costs: Costs, demand: Demand): string {
+  const machine = Object.entries(costs.machine)
+    .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
+    .join(', ');
+  const busy = Number(costs.machine.load_average ?? 0) > busy_load_times * Number(costs.machine.cores ?? 1);
+  return [
+    ...(busy
+      ? [
+          'The machine had much else to do while costs were measured: they are too high. Measure again on a quiet one.',
+        ]
+      : []),
+    `Costs were measured ${costs.made_at.slice(0, 10)} with Petrel ${costs.petrel}: ${costs.measured}.`,
+    `Machine: ${machine}. Yours will differ: npm run bench -- --costs <file> measures it, --costs <file> uses that.`,
+    'Costs are those of CPU time a call at half of the highest rate of one front, where that was measured; they fall at higher rates, where Redis and the flusher do more at a time.',
+    `A core, and a server's memory, is planned to be used to ${Math.round(demand.use * 100)} %. A front, a flusher and a worker use one core each; Redis runs scripts on one.`,
+    `Traffic is spread evenly over partitions: one bot with most of it is bounded by one Redis server.`,
+    `What was touched stays in Redis for ${(demand.hot_s / 3_600).toFixed(1)} hours. A text has ${costs.message_text_bytes} bytes; media cost what their bytes cost, apart from this.`,
+    `The mix is ${Object.entries(shares)
+      .map(([kind, share]) => `${kind} ${share} %`)
+      .join(', ')}; --mix gives another one.`,
+    `Updates wait ${demand.waiting_s} s for their receivers on the average. Replicas, backups, the balancer and disks are not counted.`,
+  ]
+    .map((line) => `- ${line}`)
+    .join('\n');
+}
+
+/** For the terminal. */
+export function capacityText(costs: Costs, demand: Demand, need: Need): string {
+  const traffic = Object.entries(demand.calls)
+    .map(([kind, rate]) => `${whole(rate)} ${kind}`)
+    .join(', ');
+  return (
+    `For ${traffic} a second, ${whole(demand.bots)} bots, ${whole(demand.chats)} chats and ${whole(demand.deliveries)} webhook deliveries a second:\n\n` +
+    `${needs(need)}\n\nAssumptions\n${assumptions(costs, demand)}\n`
+  );
+}

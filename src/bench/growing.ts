@@ -1,0 +1,95 @@
+/** Writes the tables of `infra/docs/growing.md` from the measured costs and the capacity model: `npm run generate`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Costs, type Demand, type Need, plan } from './capacity_model.js';
+import { measuredCosts } from './measured_costs.js';
+
+const gb = 2 ** 30;
+const whole = (value: number) => Math.round(value).toLocaleString('en');
+const us = (value: number) => (value >= 100 ? whole(value) : value.toFixed(1));
+
+const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+
+/** Calls a second. */
+const steps = [1_000, 10_000, 100_000, 1_000_000] as const;
+/** Of the calls, as many updates again go to webhooks. */
+const delivered_share = 0.25;
+
+/** What a step is reckoned for; the page says the same in words. */
+const demandAt = (rate: number): Demand => ({
+  calls: { mix: rate },
+  bots: rate / 2,
+  chats: rate * 5,
+  deliveries: rate * delivered_share,
+  ...{ hot_s: 3_600, waiting_s: 5, use: 0.6, shard_bytes: 32 * gb, database_cores: 8, spare_fronts: 1 },
+});
+
+function costsTable(costs: Costs): string {
+  const rows = Object.entries(costs.calls).map(([name, { server, redis, flush, postgres, rows }]) => [
+    name === 'mix' ? 'a call of the mix' : `\`${name}\``,
+    ...[server, redis, flush, postgres].map(us),
+    String(rows),
+  ]);
+  const { server, redis } = costs.delivery;
+  return table(
+    ['call', 'front', 'Redis', 'flusher', 'Postgres', 'rows'],
+    [...rows, ['a webhook delivery', `worker ${us(server)}`, us(redis), '–', '–', '–']],
+  );
+}
+
+/** Cores of the part that has most to do, and what decides the number of masters. */
+function limitOf(need: Need): string {
+  if (need.shards === 1 && need.fronts <= 2) return 'nothing: one of each part, and one front more';
+  const masters = `Redis: ${need.redis_cores.toFixed(1)} cores and ${whole(need.redis_bytes / gb)} GB; ${need.shards_for} decides`;
+  return need.databases > 1 ? `${masters}. Postgres: ${need.postgres_cores.toFixed(1)} cores` : masters;
+}
+
+function stepsTable(costs: Costs): string {
+  const rows = steps.map((rate) => {
+    const need = plan(costs, demandAt(rate));
+    return [
+      whole(rate),
+      String(need.fronts),
+      String(need.workers),
+      String(need.flushers),
+      String(need.shards),
+      String(need.databases),
+      whole(need.postgres_rows),
+      limitOf(need),
+    ];
+  });
+  return table(
+    ['calls/s', 'fronts', 'workers', 'flushers', 'Redis masters', 'databases', 'rows/s', 'what limits it'],
+    rows,
+  );
+}
+
+function machineText({ machine, made_at, petrel }: Costs): string {
+  const { cpu, cores, memory_gb, redis, postgres, node } = machine;
+  return `Measured on ${made_at.slice(0, 10)} with Petrel ${petrel}: ${cpu}, ${cores} cores, ${memory_gb} GB, Node.js ${node}, Redis ${redis}, PostgreSQL ${postgres}.`;
+}
+
+const parts: Readonly<Record<string, (costs: Costs) => string>> = {
+  machine: machineText,
+  costs: costsTable,
+  steps: stepsTable,
+};
+
+/** The page with its tables as they should be now. Throws when a marker is missing. */
+export function withFigures(page: string, costs: Costs = measuredCosts): string {
+  let text = page;
+  for (const [name, make] of Object.entries(parts)) {
+    const pattern = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
+    if (!pattern.test(text)) throw new Error(`growing.md has no place for ${name}`);
+    text = text.replace(pattern, (_, begin: string, end: string) => `${begin}\n${make(costs)}\n\n${end}`);
+  }
+  return text;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const target = new URL('../../infra/docs/growing.md', import.meta.url);
+  const present = readFileSync(target, 'utf8');
+  const wanted = withFigures(present);
+  if (wanted !== present) writeFileSync(target, wanted);
+}

@@ -1,0 +1,108 @@
+/** The command that tells what an installation needs for a traffic. */
+import { readFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError } from 'commander';
+import { capacityText } from '../bench/capacity.js';
+import { costsSchema, type Demand, plan } from '../bench/capacity_model.js';
+import { measuredCosts } from '../bench/measured_costs.js';
+
+const gb = 2 ** 30;
+
+interface Options {
+  readonly rps: number;
+  readonly mix?: Readonly<Record<string, number>>;
+  readonly reactions: number;
+  readonly bots: number;
+  readonly chats?: number;
+  readonly webhooks: number;
+  readonly hours: number;
+  readonly waiting: number;
+  readonly use: number;
+  readonly shard: number;
+  readonly spare: number;
+  readonly database: number;
+  readonly costs?: string;
+  readonly json?: true;
+}
+
+const number =
+  (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  (text: string) => {
+    const value = Number(text);
+    if (text !== '' && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`A number from ${min} to ${max} is needed.`);
+  };
+
+/** `sendMessage=60,getMe=40`, in parts of a hundred. */
+function mixOf(text: string): Record<string, number> {
+  const parts = text.split(',').map((part) => part.split('=') as [string, string]);
+  const found = Object.fromEntries(parts.map(([name, share]) => [name, Number(share) / 100]));
+  const sum = Object.values(found).reduce((a, b) => a + b, 0);
+  if (Math.abs(sum - 1) < 0.001) return found;
+  throw new InvalidArgumentError(
+    'Shares are needed that add up to 100, for instance sendMessage=80,getMe=20.',
+  );
+}
+
+/** Calls by kind: `mix` is the traffic that the bench measured as one. */
+function demandOf(options: Options): Demand {
+  const { rps, mix = { mix: 1 }, reactions, bots } = options;
+  const calls: Record<string, number> = Object.fromEntries(
+    Object.entries(mix).map(([kind, share]) => [kind, rps * share]),
+  );
+  if (reactions > 0) calls.reactions = (calls.reactions ?? 0) + reactions;
+  return {
+    ...{ calls, bots },
+    chats: options.chats ?? bots * 10,
+    deliveries: options.webhooks,
+    hot_s: options.hours * 3_600,
+    waiting_s: options.waiting,
+    use: options.use,
+    shard_bytes: options.shard * gb,
+    database_cores: options.database,
+    spare_fronts: options.spare,
+  };
+}
+
+function capacity(options: Options): void {
+  const costs =
+    options.costs === undefined
+      ? measuredCosts
+      : costsSchema.parse(JSON.parse(readFileSync(options.costs, 'utf8')));
+  const demand = demandOf(options);
+  const need = plan(costs, demand);
+  process.stdout.write(
+    options.json ? `${JSON.stringify({ demand, need }, null, 2)}\n` : capacityText(costs, demand, need),
+  );
+}
+
+export function addCapacity(program: Command): void {
+  program
+    .command('capacity')
+    .description('tells what an installation needs for a traffic, from costs that the bench measured')
+    .requiredOption('--rps <n>', 'calls a second of bots and people', number(0))
+    .option(
+      '--mix <shares>',
+      'what these are, for instance sendMessage=80,getMe=20; else the mix of the bench',
+      mixOf,
+    )
+    .option('--reactions <n>', 'reactions a second besides', number(0), 0)
+    .option('--bots <n>', 'bots that are active within the hot time', number(0), 1_000)
+    .option('--chats <n>', 'chats that are; ten a bot without it', number(0))
+    .option('--webhooks <n>', 'webhook deliveries a second', number(0), 0)
+    .option('--hours <h>', 'how long what was touched stays in Redis', number(0.02, 48), 1)
+    .option('--waiting <s>', 'how long updates wait on the average', number(0, 86_400), 5)
+    .option('--use <share>', 'part of a core that is to be used', number(0.05, 1), 0.6)
+    .option('--shard <gb>', 'memory of one Redis server', number(0.1, 4_096), 32)
+    .option('--database <cores>', 'cores of one Postgres server', number(1, 1_024), 8)
+    .option('--spare <n>', 'fronts that may be away', number(0, 1_000), 1)
+    .option('--costs <file>', 'costs of another machine')
+    .option('--json', 'prints JSON')
+    .action((options: Options) => {
+      try {
+        capacity(options);
+      } catch (error) {
+        process.stderr.write(`petrel: ${(error as Error).message}\n`);
+        process.exitCode = 1;
+      }
+    });
+}
