@@ -18,7 +18,7 @@ import type { Site, Target } from '../site/site.js';
 
 const warmup_s = 1;
 const off_max = 0.2;
-/** Fewer wait for the disk of Redis together, and leave cores idle: the model tells what busy ones do. */
+/** Of each front. Fewer wait for the disk of Redis together, and leave cores idle: the model tells what busy ones do. */
 const connections_min = 256;
 const names = ['server', 'redis', 'flush', 'postgres', 'load'] as const;
 
@@ -36,9 +36,11 @@ interface Turn {
   readonly p99_ms: number;
   /** Cores that no other process of the machine used meanwhile. */
   readonly cores: number;
+  /** Of these, what nobody used. */
+  readonly idle: number;
 }
 
-/** One turn on these fronts at once, each with its share of the connections. */
+/** One turn on these fronts at once, each with as many connections. */
 async function turn(
   site: Site,
   fronts: readonly Target[],
@@ -61,7 +63,7 @@ async function turn(
     at: performance.now(),
   });
   const before = await reading();
-  const own = { ...options, connections: Math.max(1, Math.floor(connections / fronts.length)) };
+  const own = { ...options, connections };
   const series = fronts.map(({ baseUrl }) => ({
     origin: baseUrl,
     calls: [{ verb: 'POST' as const, path, body }],
@@ -72,17 +74,19 @@ async function turn(
   const requests = results.reduce((sum, result) => sum + result.requests, 0);
   const applied = after.versions - before.versions;
   expect(
-    applied >= requests && applied <= requests + connections,
+    applied >= requests && applied <= requests + connections * fronts.length,
     `${requests} calls were acknowledged and ${applied} applied`,
   );
   const cpu = costsBetween(before, after, requests);
   const ours = (names.reduce((sum, name) => sum + cpu[name], 0) * requests) / 1e6;
   const others = Math.max(0, after.machine - before.machine - ours);
+  const seconds = (after.at - before.at) / 1_000;
   return {
     rate: results.reduce((sum, result) => sum + result.requests / result.seconds, 0),
     cpu,
     p99_ms: Math.max(...results.map(({ p99 }) => p99)),
-    cores: availableParallelism() - others / ((after.at - before.at) / 1_000),
+    cores: availableParallelism() - others / seconds,
+    idle: Math.max(0, availableParallelism() - (after.machine - before.machine) / seconds),
   };
 }
 
@@ -135,13 +139,14 @@ function judge(turns: readonly (readonly Turn[])[]) {
       cores: median(each.map(({ cores }) => cores)),
     }),
   );
-  const findings = results.map(({ fronts, rate, predicted, cores }): Finding => {
+  const findings = results.map(({ fronts, rate, predicted, cores }, i): Finding => {
+    const idle = median(turns[i]?.map((each) => each.idle) ?? []);
     const off = predicted === null ? Number.NaN : Math.abs(predicted / rate - 1);
     return {
       key: `model at ${fronts} fronts`,
       proof: '',
       what: `highest rate over ${fronts} ${fronts === 1 ? 'front' : 'fronts'} on ${availableParallelism()} cores beside the capacity model`,
-      measured: `${Math.round(rate).toLocaleString('en')}/s, predicted ${Math.round(predicted ?? 0).toLocaleString('en')}/s, off by ${(off * 100).toFixed(0)} %; others left ${cores.toFixed(1)} cores`,
+      measured: `${Math.round(rate).toLocaleString('en')}/s, predicted ${Math.round(predicted ?? 0).toLocaleString('en')}/s, off by ${(off * 100).toFixed(0)} %; others left ${cores.toFixed(1)} cores, of which ${idle.toFixed(2)} were idle`,
       value: known(off),
       goal: `within ${off_max * 100} %`,
       met: off <= off_max,
