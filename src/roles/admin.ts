@@ -92,7 +92,7 @@ export async function addPerson(backends: Backends, given: string, firstName: st
     const [wrong] = parsed.error.issues;
     throw new StartError(
       wrong?.path[0] === 'username'
-        ? `${given} cannot be a username: 5 to 32 letters, digits and underscores, the first a letter, and not the form of a bot's`
+        ? `${given} cannot be a username: ${limits.username_length_min} to ${limits.username_length_max} letters, digits and single underscores, a letter first and no underscore last`
         : `a first name has 1 to ${limits.person_name_length_max} characters`,
     );
   }
