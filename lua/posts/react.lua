@@ -9,6 +9,7 @@
 @include chat
 @include control
 @include post
+@flag    allow-oom
 @key     meta          {NN}:meta                          HASH
 @key     journal       {NN}:journal                       STREAM
 @key     post          {NN}:post:<post>                   HASH
@@ -38,7 +39,7 @@
 @err     too_many
 ]]
 local post, partition, number, what, emoji, user = unpack(cmsgpack.unpack(reaction))
-local why, inc = closed(meta_key, journal_key, run)
+local why, inc = closed(meta_key, journal_key, run, what ~= 'set' and LIMITS.journal_reserve)
 if why == 'stale_run' then return refuse('stale_run') end
 local p = read_post(post_key)
 if not p then return refuse('post_missing', leave_ticket(post_ticket_key, token)) end

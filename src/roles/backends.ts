@@ -331,7 +331,7 @@ export async function openBackends(
   });
   await memory.look();
   memory.start();
-  const ring = createRing({ connection, keys, secrets, onError: onError('redis') });
+  const ring = createRing({ connection, runner, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
   const unwatch = history.watch(pool);

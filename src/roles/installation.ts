@@ -82,8 +82,13 @@ export async function noteSecrets(db: Database, { checks }: Secrets): Promise<vo
 /** Compares the partitions with those that this Redis was set up with. Errors: StartError. */
 export async function checkPartitions(redis: RedisConnection['client'], keys: Keys): Promise<void> {
   const ownCount = String(keys.partitions.count);
-  const recorded = await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
-  const inRedis = recorded === 1 ? ownCount : await redis.hget(keys.installation(), 'PARTITIONS');
+  const read = () => redis.hget(keys.installation(), 'PARTITIONS');
+  let inRedis = await read();
+  // Only the first node writes: a full Redis refuses that, and must not keep others from starting.
+  if (inRedis === null) {
+    await redis.hsetnx(keys.installation(), 'PARTITIONS', ownCount);
+    inRedis = await read();
+  }
   if (inRedis !== ownCount)
     throw new StartError(`PARTITIONS differs from what this Redis was set up with (${inRedis})`);
 }

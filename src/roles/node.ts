@@ -5,7 +5,6 @@
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type NodeCore, type NodeTold, nodeCore, nodeTold } from '../api/operations.js';
-import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
@@ -119,7 +118,7 @@ function scriptTimes({ runner }: Backends): number[] {
 export const tellAs =
   (role: string) =>
   async (backends: Backends, stopping: AbortSignal): Promise<Role> => {
-    const { node, connection, keys, troubles } = backends;
+    const { node, connection, keys, runner, troubles } = backends;
     const onError = troubles.onDelay(
       'what processes tell of themselves',
       'operators see this process as silent',
@@ -136,10 +135,10 @@ export const tellAs =
         ...Object.assign({}, ...node.parts.map((part) => part())),
       };
       node.told = told;
-      const server = connection.at(0);
       // One that is not used may belong to others.
-      if (server?.runId())
-        await server.client.hset(keys.nodes(), node.id, `${nowMs()} ${JSON.stringify(told)}`);
+      if (!connection.at(0)?.runId()) return;
+      const at = { processes: keys.nodes() };
+      await runner.call('presence/announce', 0, at, { id: node.id, told: JSON.stringify(told) });
     }
 
     let telling: Promise<void> | undefined;

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import type { Logger } from '../obs/log.js';
 import type { RedisServers } from '../redis/connection.js';
+import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Secrets } from '../store/core/secrets.js';
 import { StartError } from './installation.js';
@@ -24,6 +25,7 @@ export interface Ring {
 
 export interface RingOptions {
   readonly connection: RedisServers;
+  readonly runner: Pick<ScriptRunner, 'call'>;
   readonly keys: Keys;
   readonly secrets: Secrets;
   readonly onError: (error: unknown) => void;
@@ -48,7 +50,7 @@ export function conflict(own: Checks, other: Checks): string | null {
   return null;
 }
 
-export function createRing({ connection, keys, secrets, onError }: RingOptions): Ring {
+export function createRing({ connection, runner, keys, secrets, onError }: RingOptions): Ring {
   const node = randomUUID();
   const own = JSON.stringify(secrets.checks);
   const key = keys.rings();
@@ -64,8 +66,7 @@ export function createRing({ connection, keys, secrets, onError }: RingOptions):
   }
 
   async function announce(): Promise<void> {
-    const { client, now } = await open();
-    await client.hset(key, node, `${now} ${own}`);
+    await runner.call('presence/announce', 0, { processes: key }, { id: node, told: own });
   }
 
   async function others(): Promise<Checks[]> {

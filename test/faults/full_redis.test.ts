@@ -1,9 +1,14 @@
 /** Redis is out of memory: what grows is refused, and everything that reads, revokes, deletes, acknowledges or delivers works. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
+import { makePartner, signatureOf } from '../api/leaks_world.js';
 import { type Books, keepBooks } from '../delivery/world.js';
+import { temporaryFolder } from '../support/servers.js';
 import {
   itemsOf,
   resultOf,
@@ -18,6 +23,8 @@ const keys = makeKeys(partitions);
 const patient = { timeout: 30_000, interval: 100 };
 const tooMany = { status: 429, headers: { 'retry-after': '1' } };
 
+const folder = temporaryFolder();
+const partner = makePartner('partner');
 let service: Service;
 let redis: Redis;
 let owner: TestUser;
@@ -25,7 +32,14 @@ let ann: TestUser;
 
 beforeAll(async () => {
   const extraEnv = { PARTITIONS: `${partitions}`, WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' };
-  service = await startService({ extraEnv });
+  const keyFile = join(folder, 'keys.json');
+  const { id, pem } = partner;
+  writeFileSync(
+    keyFile,
+    JSON.stringify({ public_keys: [{ key_identifier: id, key: pem, is_current: true }] }),
+  );
+  const frontEnv = { LEAK_REPORT_KEYS: keyFile, LEAK_REPORT_KEY_HEADER: 'X-Partner-Key' };
+  service = await startService({ extraEnv, frontEnv });
   redis = new Redis(service.redis.url);
   [owner, ann] = await Promise.all([service.newUser('olga'), service.newUser('ann')]);
 });
@@ -58,6 +72,15 @@ async function startedBot(name: string): Promise<{ readonly bot: TestBot; readon
 }
 
 const send = (bot: TestBot, text: string) => service.bot(bot, 'sendMessage', { chat_id: ann.id, text });
+
+/** The external id of a post in a public channel. */
+async function newPost(): Promise<string> {
+  const made = { type: 'channel', title: 'posts' };
+  const { id } = await resultOf(service.app(owner, 'POST', '/api/chats', made));
+  await resultOf(service.app(owner, 'POST', `/api/chats/${id}/messages`, { text: 'a post' }));
+  const [post] = await resultOf(service.app(owner, 'GET', `/api/chats/${id}/posts`));
+  return post.external_id;
+}
 
 /** Everything is in Postgres. */
 async function flushed(): Promise<void> {
@@ -186,4 +209,84 @@ test('above 85 % of its memory Redis is spared what grows, uploads too', async (
   expect(await redis.dbsize()).toBeLessThanOrEqual(before + 1);
   expect(await service.bot(bot, 'getMe')).toMatchObject({ status: 200 });
   expect(await resultOf(service.bot(bot, 'deleteMessage', { chat_id: ann.id, message_id: sent }))).toBe(true);
+});
+
+test('a full Redis blocks leaked tokens before the report is answered', async () => {
+  const { bot } = await startedBot('leaked');
+  const guest = await service.newUser('leaky');
+  expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 200 });
+  await fill(200);
+  const body = JSON.stringify(
+    [bot.token, guest.token].map((token) => ({
+      token,
+      type: 'any',
+      url: 'https://example.com/x',
+      source: 'content',
+    })),
+  );
+  const report = await fetch(`${service.fronts[0].url}/api/leaks/report`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'x-partner-key': partner.id,
+      'github-public-key-signature': signatureOf(partner, body),
+    },
+    body,
+  });
+  expect(report.status).toBe(200);
+  expect(((await report.json()) as Array<{ label: string }>).map(({ label }) => label)).toEqual([
+    'true_positive',
+    'true_positive',
+  ]);
+  expect(await service.bot(bot, 'getMe')).toMatchObject({ status: 401 });
+  expect(await service.app(guest, 'GET', '/api/me')).toMatchObject({ status: 401 });
+});
+
+test('a full Redis ends an account with its bots, messages and reactions', async () => {
+  const gone = await service.newUser('leaver');
+  const own = await service.newBot(gone, 'orphan');
+  const { bot } = await startedBot('stays');
+  await service.openChat(gone, bot);
+  await service.newGroup(owner, 'of all', [gone, ann]);
+  const post = await newPost();
+  await resultOf(service.app(gone, 'POST', `/api/posts/${post}/reactions`, { emoji: '🔥' }));
+  await fill(200);
+  expect(await service.app(gone, 'DELETE', '/api/me', { confirm: true })).toMatchObject({ status: 200 });
+  expect(await service.app(gone, 'GET', '/api/me')).toMatchObject({ status: 401 });
+  expect(await service.bot(own, 'getMe')).toMatchObject({ status: 401 });
+  const reactions = async () => (await resultOf(service.app(ann, 'GET', `/api/posts/${post}`))).reactions;
+  await expect.poll(reactions, patient).toEqual([]);
+});
+
+test('a full Redis takes reactions back, blocks bots and lets members leave', async () => {
+  const { bot } = await startedBot('blocked');
+  const chat = await service.newGroup(owner, 'to leave', [ann]);
+  const post = await newPost();
+  const path = `/api/posts/${post}/reactions`;
+  for (const emoji of ['🔥', '❤', '👍']) await resultOf(service.app(ann, 'POST', path, { emoji }));
+  await fill(200);
+  await expect.poll(() => service.app(ann, 'POST', path, { emoji: '🎉' }), patient).toMatchObject(tooMany);
+  const one = await service.app(ann, 'DELETE', `${path}?emoji=${encodeURIComponent('🔥')}`);
+  expect(one).toMatchObject({ status: 200 });
+  expect(one.body.my_reactions).not.toContain('🔥');
+  expect(await service.app(ann, 'DELETE', `/api/posts/${post}/like`)).toMatchObject({ status: 200 });
+  const all = await service.app(ann, 'DELETE', path);
+  expect(all).toMatchObject({ status: 200, body: { reactions: [], my_reactions: [] } });
+  const block = await service.app(ann, 'POST', `/api/bots/${bot.username}/block`);
+  expect(block).toMatchObject({ status: 200 });
+  expect(await service.app(ann, 'POST', `/api/chats/${chat}/leave`)).toMatchObject({ status: 200 });
+});
+
+test('a full Redis neither ends a process, nor keeps one from starting, nor makes it look silent', async () => {
+  await fill(200);
+  const told = async () =>
+    Math.max(...Object.values(await redis.hgetall(keys.nodes())).map((text) => Number(text.split(' ')[0])));
+  const before = await told();
+  await service.deliver.stop();
+  await service.deliver.start();
+  await sleep(limits.node_silent_ms);
+  const ages = Object.values(await redis.hgetall(keys.nodes())).map((text) => Number(text.split(' ')[0]));
+  expect(ages).toHaveLength(3);
+  expect(Math.min(...ages)).toBeGreaterThan(before);
+  expect(Object.keys(await redis.hgetall(keys.rings()))).toHaveLength(3);
 });

@@ -130,7 +130,11 @@ export function createMembers(
       chats.refresh(chat),
       isBot ? undefined : control.refresh('chats', id),
     ]);
-    // The change is made. While Redis is full its events wait for the sweep.
+    await tellEvents(chat);
+  }
+
+  /** The change is made. While Redis is full its events wait for the sweep. */
+  async function tellEvents(chat: ChatRef): Promise<void> {
     await postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;
     });
@@ -173,7 +177,7 @@ export function createMembers(
       if (!(await rows.setBlocked(db, bot, user, blocked))) return;
       const chat = directChat(bot, user);
       await chats.refresh(chat);
-      await postEvents(chat);
+      await tellEvents(chat);
     },
   };
 }

@@ -126,6 +126,8 @@ export function createPosts(
   ): Promise<PostState> {
     exists(post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
+    // The script itself runs in a full Redis, for what is taken back. Each process looks once a second how full it is.
+    if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
     const former = repeats.reacted(partition, request);
     const stood = former && (await former);
