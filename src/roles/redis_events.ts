@@ -14,7 +14,7 @@ export interface Histories {
 const gatherMs = 500;
 
 const perhaps =
-  'Redis was restarted, replaced or moved: what it acknowledged and did not keep itself is lost; no id comes twice, they go on 10,000 higher';
+  'Redis was restarted, replaced or moved: ids of messages, posts and updates skip 10,000, so that none comes twice. After an orderly stop with an intact append-only file that gap is all it costs; otherwise what Redis acknowledged and did not keep is lost';
 const certain =
   'Redis lost changes that it had acknowledged: those that Postgres has are read back from there, later ones are lost; no id comes twice';
 
