@@ -142,6 +142,9 @@ export const settings = {
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
     'How long an entity stays in Redis after it was flushed and last touched',
   ),
+  HOT_BYTES_PER_BOT: int(0, Number.MAX_SAFE_INTEGER, 256 * 1024 ** 2).describe(
+    'Bytes of messages of one bot, group or channel that stay in Redis for so long; those beyond leave it 10 s after they were flushed and are read back from Postgres; 0 for no bound',
+  ),
   REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
     'How many of those who put an emoji on a post are told with it; beyond that the latest',
   ),

@@ -312,6 +312,8 @@ export const limits = {
   journal_retry_ms_max: 2_000,
   /** Deletions and deliveries go on until the journal is this many times its high-water mark. */
   journal_reserve: 2,
+  /** bots, groups and channels whose flushed bytes a flusher remembers */
+  hot_levels_max: 100_000,
   journal_lease_ms: 3_000,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
@@ -372,7 +374,7 @@ export const limits = {
   /** Below this share it takes everything again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
-  /** How long what is read back stays in a Redis that is full. */
+  /** How long what is read back stays in a Redis that is full, and a message whose bot has had its bytes. */
   redis_full_ttl_ms: 10_000,
   postgres_statement_timeout_ms: 10_000,
   postgres_copies_max: 3,

@@ -7,6 +7,7 @@
 @arg     after     text           first id that stays
 @arg     hot_ms    int            time to live of what is in Postgres
 @arg     records   int            how many of the entities are records
+@arg     brief     int            how many of those, from the first, leave soon: their bot has had its bytes
 @args    versions  int            what Postgres has of each entity
 @ok      length    int            entries left
 @ok      expiring  int            entities that have a deadline now
@@ -14,7 +15,7 @@
 ]]
 -- Calls are protected: one odd key must not keep the journal from shrinking. An entity that is not understood stays.
 -- Numbers are given as text: Redis spells a Lua number digit by digit, a thousand times a batch.
-local count = tonumber(records)
+local count, soon = tonumber(records), tonumber(brief)
 local protected, unpack_one = redis.pcall, cmsgpack.unpack_one
 
 -- A record is an array: its lead byte, its format (one byte), then its version.
@@ -34,7 +35,7 @@ for i, key in ipairs(entities_keys) do
     same = protected('HGET', key, 'v') == versions[i]
   end
   -- Tombstones stay as long as what they bury would have: Postgres may go back to before it was deleted.
-  if same then expiring = expiring + redis.call('PEXPIRE', key, hot_ms) end
+  if same then expiring = expiring + redis.call('PEXPIRE', key, i <= soon and 'LIMITS.redis_full_ttl_ms' or hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
 -- The first entry left knows how many bytes were journaled before it, however often a prefix is settled. One of a former release

@@ -14,6 +14,7 @@ import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
 import type { History } from './history.js';
+import { createHotBudget } from './hot_budget.js';
 import { createIdleWait } from './idle.js';
 import { createLeases } from './leases.js';
 import { rewritePartitions } from './rewrite.js';
@@ -39,6 +40,8 @@ export interface FlusherOptions {
   readonly history?: Pick<History, 'note' | 'rewriting'>;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
+  /** Setting HOT_BYTES_PER_BOT; no bound if absent. */
+  readonly hotBytesPerBot?: number;
   /** Setting FLUSH_INTERVAL_MS: the least time from one look that finds nothing to the next, and a quarter of the
    * least time from a batch that was not full to the next. */
   readonly intervalMs: number;
@@ -113,6 +116,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const caughtUpAt = new Map<number, number>();
   const lengths = new Map<number, number>();
   const unsettled = createUnsettled();
+  const budget = createHotBudget(options.hotBytesPerBot ?? 0, hotTtlMs);
   /** Last version of each partition that is in flight. */
   const cursors = new Map<number, number>();
   let inFlight: InFlight[] = [];
@@ -182,7 +186,7 @@ export function createFlusher(options: FlusherOptions): Flusher {
       // Journals are trimmed in order: a trim takes away everything before it.
       await before?.settled;
       const due = batch.prefixes.filter(({ partition }) => !unsettled.has(partition));
-      const settled = await settlePrefixes(runner, keys, hotTtlMs, due, written);
+      const settled = await settlePrefixes(runner, keys, { hotTtlMs, budget }, due, written);
       for (const [partition, error] of settled.failures) {
         unsettled.add(partition);
         counts.failures++;

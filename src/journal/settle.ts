@@ -3,19 +3,33 @@ import { limits } from '../limits.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { JournalPrefix } from './batch.js';
+import type { HotBudget } from './hot_budget.js';
 import type { Written } from './write.js';
 
 interface Settled {
   readonly entities: string[];
   readonly versions: number[];
+  /** How many of them, from the first, leave Redis soon. */
+  brief: number;
 }
 
-const none = (): Settled => ({ entities: [], versions: [] });
+const none = (): Settled => ({ entities: [], versions: [], brief: 0 });
 
-function add(to: Map<number, Settled>, partition: number, entity: string, version: number): void {
+function add(
+  to: Map<number, Settled>,
+  partition: number,
+  entity: string,
+  version: number,
+  brief = false,
+): void {
   const settled = to.get(partition) ?? none();
-  settled.entities.push(entity);
-  settled.versions.push(version);
+  if (brief) {
+    settled.entities.splice(settled.brief, 0, entity);
+    settled.versions.splice(settled.brief++, 0, version);
+  } else {
+    settled.entities.push(entity);
+    settled.versions.push(version);
+  }
   to.set(partition, settled);
 }
 
@@ -42,14 +56,17 @@ export interface SettleResult {
 export async function settlePrefixes(
   runner: ScriptRunner,
   keys: Keys,
-  hotTtlMs: number,
+  { hotTtlMs, budget }: { readonly hotTtlMs: number; readonly budget: HotBudget },
   prefixes: readonly JournalPrefix[],
   written: Written,
 ): Promise<SettleResult> {
   const records = new Map<number, Settled>();
   const states = new Map<number, Settled>();
   for (const { table, key, entry } of written.changes) {
-    if (table.record) add(records, entry.partition, table.record(keys, key), entry.version);
+    if (!table.record) continue;
+    // A tombstone stays: Postgres may go back to before it.
+    const brief = entry.image.length > 0 && !budget.admits(key[0] as number, entry.image.length);
+    add(records, entry.partition, table.record(keys, key), entry.version, brief);
   }
   for (const { table, partition, key, version } of written.sequences) {
     // A bisected batch has a sequence in several parts: only the greatest version can match.
@@ -73,6 +90,7 @@ export async function settlePrefixes(
         after: `${last + 1}-0`,
         hot_ms: runner.isFull(partition) ? limits.hot_ttl_ms_min : hotTtlMs,
         records: record.entities.length,
+        brief: record.brief,
         versions: [...record.versions, ...state.versions],
       },
     );

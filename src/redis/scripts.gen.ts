@@ -217,7 +217,7 @@ export interface Scripts {
   /** Removes flushed entries from the journal and lets the entities they left in Postgres expire. */
   'journal/settle': {
     keys: { meta: string; journal: string; entities: readonly string[] };
-    args: { after: string; hot_ms: number | string; records: number | string; versions: readonly (number | string)[] };
+    args: { after: string; hot_ms: number | string; records: number | string; brief: number | string; versions: readonly (number | string)[] };
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
@@ -573,6 +573,13 @@ export interface Scripts {
     args: { posts: readonly (string)[] };
     result:
       | { status: 'ok'; versions: string[] };
+  };
+  /** Tells the other processes that this one runs, and what it says of itself. */
+  'presence/announce': {
+    keys: { processes: string };
+    args: { id: string; told: string };
+    result:
+      | { status: 'ok' };
   };
   /** Notes that people have windows open on a node, or have none any more. */
   'presence/note': {

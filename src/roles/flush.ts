@@ -27,6 +27,7 @@ export function startFlush(backends: Backends): Role {
     history,
     keys,
     hotTtlMs: config.HOT_TTL_MS,
+    hotBytesPerBot: config.HOT_BYTES_PER_BOT,
     intervalMs: config.FLUSH_INTERVAL_MS,
     auditDays: config.AUDIT_DAYS,
     messageDays: config.MESSAGE_DAYS,

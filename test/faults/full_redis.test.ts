@@ -78,7 +78,7 @@ async function newPost(): Promise<string> {
   const made = { type: 'channel', title: 'posts' };
   const { id } = await resultOf(service.app(owner, 'POST', '/api/chats', made));
   await resultOf(service.app(owner, 'POST', `/api/chats/${id}/messages`, { text: 'a post' }));
-  const [post] = await resultOf(service.app(owner, 'GET', `/api/chats/${id}/posts`));
+  const [post] = await itemsOf(service.app(owner, 'GET', `/api/chats/${id}/posts`));
   return post.external_id;
 }
 

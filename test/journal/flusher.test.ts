@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FlushStep } from '../../src/journal/flusher.js';
+import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
 import {
   chatOf,
@@ -51,6 +52,30 @@ const watermarks = statement(
 );
 
 describe('flusher', () => {
+  it('lets messages of a bot that has had its bytes leave Redis soon, and nobody else’s', async () => {
+    const { client } = node.connection;
+    const [noisy, calm] = [chat, chatOf(100_002)];
+    const large = 'x'.repeat(10_000);
+    for (let id = 1; id <= 20; id++) await putMessage(node, { ...noisy, user: 5 + (id % 3) }, id, large);
+    for (let id = 1; id <= 5; id++) await putMessage(node, calm, id, large);
+    const gone = await putMessage(node, noisy, 21);
+    const flusher = node.flusher({ hotBytesPerBot: 100_000 });
+    flusher.start();
+    await eventually('journal empty', () => journalEmpty(node));
+    await flusher.stop({ drain: true });
+    const left = (of: typeof chat, id: number) => client.pttl(node.keys.message(of, id));
+    const noisyLeft = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => left({ ...noisy, user: 5 + ((i + 1) % 3) }, i + 1)),
+    );
+    expect(Math.min(...noisyLeft)).toBeGreaterThan(0);
+    // Nine fit 100,000 bytes with their headers.
+    expect(noisyLeft.filter((ms) => ms > limits.redis_full_ttl_ms)).toHaveLength(9);
+    for (let id = 1; id <= 5; id++) expect(await left(calm, id)).toBeGreaterThan(hotTtlMs - 60_000);
+    expect(gone).toBeGreaterThan(0);
+    expect(await left(noisy, 21)).toBeGreaterThan(hotTtlMs - 60_000);
+    expect((await messageRows(node.pool)).length).toBe(26);
+  });
+
   it('writes the newest image of each entity, its sequence and the watermark, then empties the journal', async () => {
     await putMessage(node, chat, 1, 'first');
     await putMessage(node, chat, 2, 'second');

@@ -66,6 +66,7 @@ const calls = {
         after: `${after}-0`,
         hot_ms: hotTtlMs,
         records: records.length,
+        brief: 0,
         versions: [...records, ...states].map(([, version]) => version),
       },
     ),

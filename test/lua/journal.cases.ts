@@ -46,6 +46,7 @@ const settle: Case = {
     after: '3-0',
     hot_ms: '60000',
     records: '3',
+    brief: '0',
     versions: [`${base}`, `${base}`, `${base}`, `${base}`, `${base}`],
   },
   seeds: [

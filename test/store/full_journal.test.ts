@@ -55,7 +55,7 @@ const settle = (after: string) =>
     'journal/settle',
     0,
     { meta: cluster.keys.meta(0), journal: cluster.keys.journal(0), entities: [] },
-    { after, hot_ms: 3_600_000, records: 0, versions: [] },
+    { after, hot_ms: 3_600_000, records: 0, brief: 0, versions: [] },
   );
 
 test('a journal at its bound in bytes refuses what grows; deletions have twice as much', async () => {
