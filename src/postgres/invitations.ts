@@ -3,11 +3,8 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import type { MemberRow } from './chats.js';
 import { changeMember, loadAcquaintances, type Standing } from './members.js';
-import { type Database, noteStale, one, type Sql } from './sql.js';
-import { lockPerson } from './users.js';
-
-/** Who may add a person to groups and channels without asking. */
-export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
+import { type Database, one, type Sql } from './sql.js';
+import { type AddPolicy, lockPerson } from './users.js';
 
 const open = `declined_at is null and created_at > now() - interval '1 millisecond' * ${limits.invitation_age_ms_max}`;
 
@@ -158,17 +155,4 @@ export function loadInvitations(
        join chats c on c.id = i.chat_id order by i.id desc limit $3`,
     [user, before, limit],
   );
-}
-
-/** Sets who may add a person. False when there is no such person. */
-export function setAddPolicy(db: Database, user: number, policy: AddPolicy): Promise<boolean> {
-  return db.transaction(async (sql) => {
-    const rows = await sql.query(
-      `update users set add_to_groups = $2, version = nextval('control_versions')
-        where id = $1 and deleted_at is null returning id`,
-      [user, policy],
-    );
-    if (rows.length > 0) await noteStale(sql, [['user', user]]);
-    return rows.length > 0;
-  });
 }

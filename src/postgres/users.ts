@@ -3,6 +3,9 @@ import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type Database, noteStale, one, type Sql } from './sql.js';
 
+/** Who may add a person to groups and channels without asking. */
+export type AddPolicy = 'everyone' | 'shared_chats' | 'nobody';
+
 export interface UserRow {
   readonly id: number;
   readonly external_id: string;
@@ -14,7 +17,7 @@ export interface UserRow {
   /** lookup values of live tokens, base64 */
   readonly tokens: readonly string[];
   readonly suspended: boolean;
-  readonly add_to_groups: 'everyone' | 'shared_chats' | 'nobody';
+  readonly add_to_groups: AddPolicy;
 }
 
 export interface NewUser {
@@ -167,13 +170,20 @@ export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Prom
   );
 }
 
-/** Sets the language of a person. False when there is no such person. */
-export function setUserLanguage(db: Database, id: number, language: string): Promise<boolean> {
+/** What people change of themselves; what is absent stays. */
+export interface UserChange {
+  readonly language_code?: string | undefined;
+  readonly add_to_groups?: AddPolicy | undefined;
+}
+
+/** False when there is no such person. */
+export function changeUser(db: Database, id: number, change: UserChange): Promise<boolean> {
   return db.transaction(async (sql) => {
     const rows = await sql.query(
-      `update users set language_code = $2, version = nextval('control_versions')
+      `update users set language_code = coalesce($2, language_code), add_to_groups = coalesce($3, add_to_groups),
+              version = nextval('control_versions')
         where id = $1 and deleted_at is null returning id`,
-      [id, language],
+      [id, change.language_code ?? null, change.add_to_groups ?? null],
     );
     if (rows.length > 0) await noteStale(sql, [['user', id]]);
     return rows.length > 0;

@@ -25,10 +25,10 @@ export const updateSelf = defineEndpoint({
   }),
   errors: ['language_invalid', 'user_not_found'],
   result: self,
-  handler: async ({ user, store }, { language_code, add_to_groups }) => {
-    let changed = user;
-    if (language_code !== undefined) changed = await store.users.setLanguage(user.id, language_code);
-    if (add_to_groups !== undefined) changed = await store.users.setAddPolicy(user.id, add_to_groups);
+  handler: async ({ user, store }, change) => {
+    const changed = Object.values(change).some((value) => value !== undefined)
+      ? await store.users.change(user.id, change)
+      : user;
     return { ...viewSelf(userProfile(changed)), add_to_groups: changed.addToGroups };
   },
 });

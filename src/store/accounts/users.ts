@@ -1,7 +1,6 @@
 /** People and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
-import { type AddPolicy, setAddPolicy } from '../../postgres/invitations.js';
 import type { Database } from '../../postgres/sql.js';
 import * as rows from '../../postgres/users.js';
 import { makeToken } from '../../rules/token.js';
@@ -20,11 +19,9 @@ export interface Users {
   /** With a subject, for people whom the identity provider knows by it. Errors: `username_taken`, `subject_taken`,
    * `no_identity_provider`. */
   create(user: rows.NewUser, subject?: string): Promise<{ readonly user: User; readonly token: string }>;
-  /** Sets the language that bots are told and texts are chosen by. When this returns, every node knows it. Error:
-   * `user_not_found`. */
-  setLanguage(id: number, language: string): Promise<User>;
-  /** Sets who may add the person to groups and channels. Error: `user_not_found`. */
-  setAddPolicy(id: number, policy: AddPolicy): Promise<User>;
+  /** Sets the language that bots are told and texts are chosen by, and who may add the person to groups and channels. When this
+   * returns, every node knows it. Error: `user_not_found`. */
+  change(id: number, change: rows.UserChange): Promise<User>;
   /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
   /** Those behind an id, without their secrets, which are kept as digests alone. */
@@ -75,16 +72,10 @@ export function createUsers(
       const created = await control.read('user', id);
       return { user: created as User, token };
     },
-    async setLanguage(id, language) {
-      if (!(await rows.setUserLanguage(db, id, language))) fail('user_not_found');
+    async change(id, change) {
+      if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
       await control.refresh('user', id);
       // Nodes remember whom a token stands for, their language too.
-      await auth.revoke(`user:${id}`);
-      return (await control.read('user', id)) ?? fail('user_not_found');
-    },
-    async setAddPolicy(id, policy) {
-      if (!(await setAddPolicy(db, id, policy))) fail('user_not_found');
-      await control.refresh('user', id);
       await auth.revoke(`user:${id}`);
       return (await control.read('user', id)) ?? fail('user_not_found');
     },
