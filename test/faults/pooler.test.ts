@@ -73,7 +73,7 @@ test.runIf(pgbouncer)(
     await drained(service);
     expect((await compareStores(service)).differences).toEqual([]);
     const listed = await resultOf(service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=10`));
-    expect(listed).toHaveLength(1);
+    expect(listed.items).toHaveLength(1);
     const exported = await fetch(`${service.fronts[0].url}/api/me/export`, {
       headers: { authorization: `Bearer ${owner.token}` },
     });
