@@ -67,13 +67,15 @@ export type Row = PageRow | AnswerRow;
 const kib = 1024;
 /** Of four bytes. */
 const wide = '🐦';
-export const largeText = wide.repeat(4_096);
+/** Of one byte, and of six in JSON. */
+const control = '\u0001';
+const largeText = `x${control.repeat(4_094)}x`;
 const keyboard = {
-  inline_keyboard: Array.from({ length: 80 }, (_, n) => [
-    { text: `${wide.repeat(20)}${n}`, callback_data: `${'x'.repeat(60)}${n}` },
+  inline_keyboard: Array.from({ length: 100 }, () => [
+    { text: `x${control.repeat(50)}x`, callback_data: control.repeat(64) },
   ]),
 };
-export const large = { text: largeText, reply_markup: keyboard };
+const large = { text: largeText, reply_markup: keyboard };
 
 export async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client(url);
@@ -151,7 +153,7 @@ const nodeText = (n: number) => {
 };
 
 /** One message, with the one that it answers, each with text and keyboard. */
-const message: AnswerRow = {
+export const message: AnswerRow = {
   bytes: 256 * kib,
   answer: ({ service, bot, group, messages }) =>
     service.bot(bot, 'sendMessage', {
@@ -408,7 +410,7 @@ const direct: Readonly<Record<string, Row>> = {
     },
   },
   getUpdates: {
-    ...{ bytes: 4 * 1024 * kib, items: 100, listOf: (result) => result, cut: true },
+    ...{ bytes: 4 * 1024 * kib + kib, items: 100, listOf: (result) => result, cut: true },
     answer: async ({ service, owner }) => {
       const hearer = await service.newBot(owner, 'hearer');
       await service.openChat(owner, hearer);
