@@ -94,9 +94,9 @@ export interface Pair {
 }
 
 /** A primary, and from `addStandby` on a standby. */
-export async function startPair(): Promise<Pair> {
+export async function startPair({ durable = false } = {}): Promise<Pair> {
   const dir = temporaryFolder();
-  const options = { dir: join(dir, 'primary'), port: await freePort(), durable: false, detached: false };
+  const options = { dir: join(dir, 'primary'), port: await freePort(), durable, detached: false };
   const second = { ...options, dir: join(dir, 'standby'), port: await freePort() };
   let primary = await startPostgres(options);
   let standby: Promise<LocalServer> | undefined;

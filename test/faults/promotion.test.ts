@@ -1,0 +1,133 @@
+/** High availability of Postgres: a synchronous standby takes over under load, and DATABASE_URL names both servers. */
+import { afterEach, expect, test } from 'vitest';
+import { petrel } from '../support/command.js';
+import { nothingWrong } from '../support/ledger.js';
+import { type Address, ask, atPort, openAddress, startPair } from '../support/postgres_pair.js';
+import { type Service, startService, type TestBot } from '../support/service.js';
+import { compareStores, drained } from './compare.js';
+import { atMost, nothingLost, patienceMs, report } from './report.js';
+import { createWorld, eventually, type World } from './world.js';
+
+/** Two servers, of which the second takes over. */
+interface Cluster {
+  /** A URL of both. */
+  readonly both: string;
+  readonly firstPort: number;
+  /** Ends the first; returns once the second is the primary. */
+  failOver(): Promise<number>;
+  close(): Promise<void>;
+}
+
+async function promoted(): Promise<Cluster> {
+  const pair = await startPair({ durable: true });
+  await pair.addStandby();
+  await ask(pair.primaryUrl, "alter system set synchronous_standby_names = 'standby'");
+  await ask(pair.primaryUrl, 'select pg_reload_conf()');
+  return {
+    both: pair.primaryUrl.replace(/@[^/]+/, (host) => `${host},127.0.0.1:${pair.standbyPort}`),
+    firstPort: pair.primaryPort,
+    async failOver() {
+      await pair.killPrimary();
+      await pair.promote();
+      return pair.standbyPort;
+    },
+    close: pair.close,
+  };
+}
+
+let address: Address;
+let service: Service;
+let world: World;
+
+afterEach(async () => {
+  await world?.stop();
+  await service?.stop();
+});
+
+async function failOverUnderLoad(what: string, cluster: Cluster): Promise<void> {
+  const { both, firstPort } = cluster;
+  // What tests themselves ask.
+  address = await openAddress();
+  address.point(firstPort);
+  const drop = async () => {
+    await address.close();
+    await cluster.close();
+  };
+  const url = atPort(both.replace(/,[^/]+/, ''), address.port);
+  service = await startService({
+    fronts: 2,
+    database: { url, drop },
+    extraEnv: { PARTITIONS: '16', DATABASE_URL: both },
+  });
+  const owner = await service.newUser('owner');
+  const revoked: string[] = [];
+  const made: TestBot[] = [];
+  world = await createWorld(service);
+  world.poll((round) => round % 2);
+  const ended = new AbortController();
+  const refusals: unknown[] = [];
+  const loading = world.load({
+    count: Number.POSITIVE_INFINITY,
+    front: (lane, tries) => (lane + tries) % 2,
+    restMs: 5,
+    signal: ended.signal,
+    onRefusal: (status, body) => refusals.push([status, body]),
+  });
+  const controlling = (async () => {
+    while (!ended.signal.aborted) {
+      const bot = await service.newBot(owner, 'control').catch(() => null);
+      if (bot === null) continue;
+      made.push(bot);
+      const renewal = await service
+        .app(owner, 'POST', `/api/me/bots/${bot.id}/regenerate_token`, {})
+        .catch(() => null);
+      if (renewal?.status !== 200) continue;
+      revoked.push(bot.token);
+      made[made.length - 1] = { ...bot, token: renewal.body.result.token };
+      // An owner has so many bots at most.
+      if (made.length === 60) return;
+    }
+  })();
+  await eventually('control operations go on', () => revoked.length > 5);
+  const began = performance.now();
+  const second = await cluster.failOver();
+  const promotedMs = Math.round(performance.now() - began);
+  address.point(second);
+  const before = revoked.length;
+  await eventually('control operations go on', () => revoked.length > before + 1, 30_000);
+  const awayMs = Math.round(performance.now() - began);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  ended.abort();
+  await Promise.all([loading, controlling]);
+
+  const rows = await ask<{ id: string }>(url, 'select id from bots');
+  const kept = new Set(rows.map(({ id }) => Number(id)));
+  const lost = made.filter(({ id }) => !kept.has(id)).map(({ id }) => id);
+  const alive: string[] = [];
+  for (const token of revoked)
+    if ((await service.bot(token, 'getMe', {}, 1)).status !== 401) alive.push(token.slice(0, 4));
+  const verdict = await world.settled();
+  await drained(service);
+  const { differences } = await compareStores(service);
+  const { out } = await petrel(service.env, 'doctor');
+  report('R20', what, { promotedMs, awayMs, made: made.length, revoked: revoked.length, ...verdict }, [
+    nothingLost(verdict),
+    atMost('acknowledged control operations that were lost', lost.length, 0),
+    atMost('revoked tokens that work', alive.length, 0),
+    atMost('calls on hot data that failed', refusals.length, 0),
+  ]);
+  expect({ lost, alive, refusals, differences }).toEqual({
+    lost: [],
+    alive: [],
+    refusals: [],
+    differences: [],
+  });
+  expect(verdict).toMatchObject(nothingWrong);
+  expect(out).not.toMatch(/went back in time/);
+}
+
+test(
+  'a synchronous standby is promoted under load: nothing acknowledged is lost, and nodes find it by themselves',
+  async () => failOverUnderLoad('a synchronous standby is promoted under load', await promoted()),
+  patienceMs,
+);
