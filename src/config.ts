@@ -13,6 +13,7 @@ import {
   keyRing,
   peppers,
   postgresUrl,
+  postgresUrls,
   rate,
   rateText,
   servers,
@@ -51,6 +52,11 @@ export const settings = {
     .optional()
     .describe(
       'PostgreSQL to use; `dev` starts a private one without it. Several hosts are separated by commas: the primary is found. `?pooler=unnamed` is PgBouncer in transaction mode, `?pooler=prepared` one from 1.21 on with `max_prepared_statements`',
+    ),
+  DATABASE_REPLICA_URLS: postgresUrls
+    .default([])
+    .describe(
+      'Standbys of that PostgreSQL from which fronts read cold messages of history and exports, separated by blanks; the primary is asked for what they have not replayed',
     ),
   PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),

@@ -8,6 +8,7 @@ export const secretSettings = [
   'REDIS_URL',
   'REDIS_CLUSTER',
   'DATABASE_URL',
+  'DATABASE_REPLICA_URLS',
   'ADMIN_TOKEN',
   'TOKEN_PEPPER',
   'TOKEN_KEYS',

@@ -376,6 +376,8 @@ export const limits = {
   redis_memory_look_ms: 1_000,
   /** How long what is read back stays in a Redis that is full, and a message whose bot has had its bytes. */
   redis_full_ttl_ms: 10_000,
+  /** How long a standby that failed is not read from. */
+  postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,

@@ -25,6 +25,16 @@ export const postgresUrl = z.string().refine((text) => parseAddress(text) !== nu
     '?pooler=prepared where they are meant',
 });
 
+export const postgresUrls = z.string().transform((text, ctx) => {
+  const urls = text.split(/\s+/).filter(Boolean);
+  if (urls.every((each) => parseAddress(each) !== null)) return urls;
+  ctx.addIssue({
+    code: 'custom',
+    message: 'URLs that begin with postgres:// or postgresql://, separated by blanks',
+  });
+  return z.NEVER;
+});
+
 /** Servers as URLs; what the first one says of protocol and password holds for those that are bare. */
 export const servers = (port: number) =>
   z.string().transform((text, ctx) => {

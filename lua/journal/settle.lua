@@ -1,7 +1,7 @@
 --[[
 @summary Removes flushed entries from the journal and lets the entities they left in Postgres expire.
 @why     An entity that changed since it was read must stay: version and deadline are one step.
-@key     meta      {NN}:meta      HASH     jw, jt
+@key     meta      {NN}:meta      HASH     jw, jt, fl
 @key     journal   {NN}:journal   STREAM
 @keys    entities  {NN}:…         STRING   records of messages, then HASHes with a field v
 @arg     after     text           first id that stays
@@ -43,4 +43,9 @@ redis.call('XTRIM', journal_key, 'MINID', '=', after)
 local left = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
 local before = left and left[1]:match('%d+$') or redis.call('HGET', meta_key, 'jw')
 if before and before ~= '0' then redis.call('HSET', meta_key, 'jt', before) end
+-- Readers of a replica of Postgres ask whether it has come as far.
+local flushed = tonumber(after:match('^%d+')) - 1
+if flushed > tonumber(redis.call('HGET', meta_key, 'fl') or -1) then
+  redis.call('HSET', meta_key, 'fl', ('%.0f'):format(flushed))
+end
 return ok(redis.call('XLEN', journal_key), expiring)

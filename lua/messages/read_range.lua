@@ -14,6 +14,7 @@
 @ok      peer     bytes   profile of the user or the chat
 @ok      first    int     id of the first row; the rows count down from it
 @ok      rows     raw     records, at least one where there are ids; null where Postgres must be asked
+@ok      flushed  int?    Postgres has all that is not here, up to this version; null where that is not known
 @err     stale_run
 @err     chat_missing
 ]]
@@ -31,4 +32,7 @@ for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
   rows[#rows + 1] = record
   read = read + (record and #record or 0)
 end
-return ok(newest, c[2], first, rows)
+-- Before the first flush under this incarnation, what a former Redis had settled is not known.
+local m = redis.call('HMGET', meta_key, 'fl', 'ver')
+local flushed = m[1] and m[2] and incarnation_of(tonumber(m[1])) == incarnation_of(tonumber(m[2])) and m[1] or false
+return ok(newest, c[2], first, rows, flushed)

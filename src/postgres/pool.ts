@@ -82,6 +82,8 @@ export interface PoolOptions {
   /** Shown by Postgres as the application's name. */
   readonly name: string;
   readonly guard?: Guard;
+  /** Of several hosts a standby serves as well. */
+  readonly standby?: boolean;
   /** Told of connections that fail while nobody waits for them. */
   readonly onError?: (error: Error) => void;
 }
@@ -159,7 +161,7 @@ function beginPooled(server: string): string {
 }
 
 /** Opens a pool. Nothing connects before the first query; while Postgres is away, calls reject within about 2 s. */
-export function createPool({ url, max, name, guard, onError }: PoolOptions): Pool {
+export function createPool({ url, max, name, guard, standby = false, onError }: PoolOptions): Pool {
   const { urls, pooled, named } = addressOf(url);
   /** Which of the hosts new connections go to. */
   let host = 0;
@@ -192,7 +194,11 @@ export function createPool({ url, max, name, guard, onError }: PoolOptions): Poo
   async function admit(client: pg.PoolClient): Promise<void> {
     const now = age;
     if (guard) lent.set(client, { server: await guard.admit(over(client)), age: now });
-    else if (urls.length > 1 && (await run<{ standby: boolean }>(client, isStandby)).rows[0]?.standby)
+    else if (
+      urls.length > 1 &&
+      !standby &&
+      (await run<{ standby: boolean }>(client, isStandby)).rows[0]?.standby
+    )
       throw new ApiError('unavailable', { retry_after: 1 });
   }
 

@@ -382,7 +382,7 @@ export interface Scripts {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
     result:
-      | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown }
+      | { status: 'ok'; newest: number; peer: Buffer; first: number; rows: unknown; flushed: number | null }
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };

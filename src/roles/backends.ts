@@ -17,6 +17,7 @@ import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
 import { databaseProblem } from '../postgres/migrate.js';
 import { createPool, type Pool, RefusedServer } from '../postgres/pool.js';
+import { createReplicas, noReplicas } from '../postgres/replicas.js';
 import { asDatabase } from '../postgres/sql.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
@@ -289,8 +290,17 @@ export async function openBackends(
   await patiently('Redis', () => reachRedis(connection, identity));
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
+  const urls = config.DATABASE_REPLICA_URLS;
+  const replicas =
+    /^(front|all)$/.test(role) && urls.length > 0
+      ? createReplicas({
+          ...{ urls, max: config.POSTGRES_POOL, name: role },
+          onError: onDelay('replica of Postgres', 'the primary is read from'),
+        })
+      : noReplicas;
   const store = createStore({
     db,
+    replicas,
     scripts: runner,
     hints,
     keys,
@@ -357,7 +367,7 @@ export async function openBackends(
     filesProblem: () => filesProblem(blobs, config),
     held: identity.held,
     doorbell,
-    figures: [...redisFigures(histories, pauses, identity), ...postgresFigures(went, history)],
+    figures: [...redisFigures(histories, pauses, identity), ...postgresFigures(went, history, replicas)],
     troubles,
     node,
     traces,
@@ -371,6 +381,7 @@ export async function openBackends(
       await doorbell.close();
       hints.close();
       await connection.close();
+      await replicas.close();
       await pool.close();
     },
   };

@@ -2,6 +2,7 @@
 import type { History, WentBack } from '../journal/history.js';
 import type { Logger } from '../obs/log.js';
 import { counter, type Figure, gauge } from '../obs/metrics.js';
+import type { Replicas } from '../postgres/replicas.js';
 
 export interface PostgresEvents {
   back(found: WentBack): void;
@@ -40,7 +41,21 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
 }
 
 /** What metrics tell of both. */
-export const postgresFigures = ({ stats }: PostgresEvents, history: Pick<History, 'rewriting'>): Figure[] => [
+export const postgresFigures = (
+  { stats }: PostgresEvents,
+  history: Pick<History, 'rewriting'>,
+  { counts }: Pick<Replicas, 'counts'>,
+): Figure[] => [
+  counter(
+    'petrel_postgres_replica_reads_total',
+    'Reads of cold messages that a standby of Postgres answered.',
+    () => counts.replica,
+  ),
+  counter(
+    'petrel_postgres_replica_fallbacks_total',
+    'Reads of cold messages that the primary answered because a standby was behind or away.',
+    () => counts.behind + counts.failed,
+  ),
   counter(
     'petrel_postgres_went_back_total',
     'Times that this process found a Postgres that had lost transactions, and put it right.',

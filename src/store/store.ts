@@ -1,4 +1,5 @@
 /** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
+import { noReplicas, type Replicas } from '../postgres/replicas.js';
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
@@ -115,6 +116,8 @@ export interface Store {
 
 export interface StoreOptions {
   readonly db: Database;
+  /** Setting DATABASE_REPLICA_URLS. */
+  readonly replicas?: Replicas;
   readonly scripts: ScriptRunner;
   readonly hints: Hints;
   readonly keys: Keys;
@@ -153,8 +156,8 @@ export function createStore({
   notingWindows = false,
   ...context
 }: StoreOptions): Store {
-  const { transferConsent = false } = context;
-  const shared: StoreContext = { ...context, transferConsent, requestId: uniqueText, again: false };
+  const { transferConsent = false, replicas = noReplicas } = context;
+  const shared: StoreContext = { ...context, replicas, transferConsent, requestId: uniqueText, again: false };
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);

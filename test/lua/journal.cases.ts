@@ -57,7 +57,8 @@ const settle: Case = {
     seeds.chat(direct),
     seeds.chat({ ...direct, user: 9 }, { v: base + 1 }),
   ],
-  changes: ['journal', `msg:${chatText(direct)}:1`, chatName],
+  changes: ['journal', 'meta', `msg:${chatText(direct)}:1`, chatName],
+  after: async (client) => expect(await client.hget(at.meta, 'fl')).toBe('2'),
 };
 const recover = (what: string, more: More, args = {}): Case => ({
   ...{

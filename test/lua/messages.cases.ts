@@ -4,7 +4,7 @@ import { limits } from '../../src/limits.js';
 import { chatText } from '../../src/store/core/keys.js';
 import type { Case } from './cases.js';
 import { id } from './message_world.js';
-import { direct, keys, partitionOf, record, seeds } from './world.js';
+import { base, direct, keys, partitionOf, record, seeds } from './world.js';
 
 const fillKeys = { message: keys.message(direct, id), ticket: keys.ticket(keys.message(direct, id)) };
 const fillArgs = { token: 'T', record: record(), ttl_ms: '60000' };
@@ -113,6 +113,27 @@ export const messageCases: Case[] = [
       seeds.text(keys.message(direct, 6), 'of 6'),
     ],
     answer: ['ok', 7, expect.anything(), 7, [Buffer.from('of 7')]],
+  },
+  {
+    script: 'messages/read_range',
+    what: 'how far Postgres is known to have all',
+    keys: rangeKeys,
+    args: { before: '0', limit: '1', bytes: '3' },
+    seeds: [seeds.open(partitionOf(direct), { ver: base + 9, fl: base + 3 }), seeds.chat(direct)],
+    answer: ['ok', 7, expect.anything(), 7, [null], base + 3],
+    changes: [],
+  },
+  {
+    script: 'messages/read_range',
+    what: 'nothing is known of a former incarnation',
+    keys: rangeKeys,
+    args: { before: '0', limit: '1', bytes: '3' },
+    seeds: [
+      seeds.open(partitionOf(direct), { ver: base + 9, fl: base - limits.versions_per_incarnation }),
+      seeds.chat(direct),
+    ],
+    answer: ['ok', 7, expect.anything(), 7, [null]],
+    changes: [],
   },
   {
     script: 'messages/read_range',

@@ -2,6 +2,7 @@
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats.js';
+import type { Sql } from '../../postgres/sql.js';
 import { messageKinds, pack, unpackMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
@@ -30,7 +31,11 @@ export interface History {
 /** Deleted messages leave holes: a page reads on until it is full, at most this often. */
 const rangesMax = 20;
 
-export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats, records: Records): History {
+export function createHistory(
+  { db, replicas, scripts, keys }: StoreContext,
+  chats: Chats,
+  records: Records,
+): History {
   /** Records of a range, newest first, with some `bytes` together at most; null where there is no message. */
   async function readRange(chat: ChatRef, before: number, limit: number, bytes: number) {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
@@ -50,7 +55,9 @@ export function createHistory({ db, scripts, keys }: StoreContext, chats: Chats,
       }
       const hot = page.rows as Array<Buffer | null>;
       const cold = hot.flatMap((row, i) => (row === null ? [page.first - i] : []));
-      const loaded = cold.length === 0 ? [] : await loadNewestMessages(db, chat.id, chat.user, cold, bytes);
+      const load = (sql: Sql) => loadNewestMessages(sql, chat.id, chat.user, cold, bytes);
+      const loaded =
+        cold.length === 0 ? [] : await replicas.read(db, keys.partitions.of(chat.id), page.flushed, load);
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
       // What is below may not have been looked at.

@@ -1,6 +1,7 @@
 /** What every aggregate of the store works with. */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
+import type { Replicas } from '../../postgres/replicas.js';
 import type { Database } from '../../postgres/sql.js';
 import type { ScriptRunner } from '../../redis/scripts.js';
 import type { Keys } from './keys.js';
@@ -8,6 +9,8 @@ import type { Secrets } from './secrets.js';
 
 export interface StoreContext {
   readonly db: Database;
+  /** Standbys that serve cold messages. */
+  readonly replicas: Replicas;
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;
