@@ -7,9 +7,9 @@ import { eventually } from '../clients/event_source.js';
 import { openAnywhere, openMasters } from '../support/cluster.js';
 import type { Answer, Service } from '../support/service.js';
 
-/** What moves by itself: leases, heartbeats, marks of transactions, what the sweep repeats, and tickets, which expire in seconds. */
+/** What moves by itself: leases, heartbeats, marks of transactions, buckets of rates (a refused upload counts), what the sweep repeats, and tickets, which expire in seconds. */
 const moves =
-  /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|postgres)$|:guesses:|:presence:|:ticket$|:doorbell:/;
+  /:(auth_nodes|auth_revoked|flushers|flush_lease|rings|nodes|postgres)$|:rate:|:guesses:|:presence:|:ticket$|:doorbell:/;
 /** Copies of what Postgres holds appear when they are first looked at, and the sweep may remove one; one that is there must not change. */
 const copies = /:(bot|user|member|memberships|commands|descriptions|chat|administrators):-?\d|:name:/;
 
