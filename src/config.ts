@@ -17,6 +17,7 @@ import {
   rate,
   rateText,
   servers,
+  shards,
   url,
   vapidKey,
   whole,
@@ -57,6 +58,11 @@ export const settings = {
     .default([])
     .describe(
       'Standbys of that PostgreSQL from which fronts read cold messages of history and exports, separated by blanks; the primary is asked for what they have not replayed',
+    ),
+  DATABASE_SHARDS: shards
+    .default([])
+    .describe(
+      'Databases for what is written behind, `1=postgres://…,2=postgres://…`: `petrel shards` says which partition lies where. All in DATABASE_URL by default',
     ),
   PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),

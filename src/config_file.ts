@@ -9,6 +9,7 @@ export const secretSettings = [
   'REDIS_CLUSTER',
   'DATABASE_URL',
   'DATABASE_REPLICA_URLS',
+  'DATABASE_SHARDS',
   'ADMIN_TOKEN',
   'TOKEN_PEPPER',
   'TOKEN_KEYS',

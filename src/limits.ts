@@ -379,6 +379,8 @@ export const limits = {
   /** How long a standby that failed is not read from. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
+  /** A look at the shard map, and how old the last one may be before nothing is asked of a shard any more. */
+  ...{ shard_map_look_ms: 1_000, shard_map_age_ms_max: 5_000 },
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,
   shutdown_ms_max: 10_000,

@@ -62,6 +62,23 @@ export const servers = (port: number) =>
     });
   });
 
+/** Databases by number, `1=postgres://…,2=postgres://…`, ascending. An address may hold commas. */
+export const shards = z.string().transform((text, ctx) => {
+  const all = text.split(/,(?=\s*\d+=)/).map((part) => {
+    const [, id = '', url = ''] = /^\s*(\d{1,3})=(.+?)\s*$/.exec(part) ?? [];
+    return { id: Number(id), url };
+  });
+  const usable = all.every(({ id, url }) => id > 0 && parseAddress(url) !== null);
+  if (!usable || new Set(all.map(({ id }) => id)).size < all.length) {
+    ctx.addIssue({
+      code: 'custom',
+      message: '<number>=postgres://… for each database, separated by commas, each number from 1 to 999 once',
+    });
+    return z.NEVER;
+  }
+  return all.sort((a, b) => a.id - b.id);
+});
+
 export const headerName = z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, {
   error: 'up to 64 letters, digits and hyphens',
 });

@@ -12,6 +12,7 @@ import { startFlush } from '../roles/flush.js';
 import { startFront } from '../roles/front.js';
 import { startMetrics } from '../roles/metrics.js';
 import { tellAs } from '../roles/node.js';
+import { noteShards, shardUrls } from '../roles/shards.js';
 import { type Starter, serve, settings, task, withDev } from './running.js';
 
 export function addRoles(program: Command): void {
@@ -46,11 +47,13 @@ export function addRoles(program: Command): void {
     .action(() => task('dev', (config) => runDev(config)));
   program
     .command('migrate')
-    .description('brings the schema of the database up to date')
+    .description('brings the schema of the database, and of all shards, up to date')
     .addHelpText('after', `\n${settings}`)
     .action(() =>
       task('migrate', async (config, log) => {
-        await migrate(requireSettings(config, ['DATABASE_URL']).DATABASE_URL, (line) => log.info(line));
+        const urls = shardUrls(requireSettings(config, ['DATABASE_URL']));
+        for (const { url } of urls) await migrate(url, (line) => log.info(line));
+        await noteShards(urls, config.PARTITIONS, (line) => log.info(line));
       }),
     );
   program
@@ -58,11 +61,12 @@ export function addRoles(program: Command): void {
     .description(
       'makes the Postgres of DATABASE_URL the present one again though another has replaced it, for a former state brought back on purpose',
     )
+    .option('--shard <n>', 'a database of DATABASE_SHARDS instead')
     .addHelpText('after', `\n${settings}`)
-    .action(() =>
+    .action(({ shard = '0' }: { readonly shard?: string }) =>
       task('accept-postgres', (config, log) => {
         log.level = 'warn';
-        return acceptPostgres(config, log, (line) => process.stdout.write(`${line}\n`));
+        return acceptPostgres(config, Number(shard), log, (line) => process.stdout.write(`${line}\n`));
       }),
     );
   program

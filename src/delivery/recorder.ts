@@ -6,7 +6,13 @@
 import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
 import { packUpdate } from '../store/updates/update_record.js';
-import type { AttemptCounts, Attempts, NewAttempt, RefusedAttempt } from '../store/webhooks/attempts.js';
+import {
+  type AttemptCounts,
+  type Attempts,
+  type NewAttempt,
+  PartlyAppended,
+  type RefusedAttempt,
+} from '../store/webhooks/attempts.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { AttemptFacts } from './context.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
@@ -198,17 +204,23 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
     }
   }
 
+  function tellRefused(found: readonly RefusedAttempt[]): void {
+    for (const each of found) {
+      refused++;
+      onRefused(each);
+    }
+  }
+
   async function write(all: boolean): Promise<void> {
     for (let taken = take(all); taken.size > 0; taken = take(all)) {
       const rows = [...taken.values()].flatMap(({ failures, successes }) => [...failures, ...successes]);
       try {
         const counts = new Map([...taken].map(([bot, { counts }]) => [bot, counts]));
-        for (const each of await append(rows.map(rowOf), counts)) {
-          refused++;
-          onRefused(each);
-        }
+        tellRefused(await append(rows.map(rowOf), counts));
       } catch (error) {
-        giveBack(taken);
+        const partly = error instanceof PartlyAppended ? error : null;
+        tellRefused(partly?.refused ?? []);
+        giveBack(new Map([...taken].filter(([bot]) => partly?.bots.has(bot) ?? true)));
         throw error;
       }
     }

@@ -9,6 +9,7 @@ import { limits } from '../limits.js';
 import {
   acceptServer,
   beginRewrite,
+  beginWebhooks,
   type ControlMarks,
   loadServerState,
   lockHistory,
@@ -16,6 +17,7 @@ import {
   type RaisedMark,
   revokeAgain,
   type ServerState,
+  skipOwnSequences,
   skipSequences,
   waitLong,
 } from '../postgres/history.js';
@@ -43,6 +45,10 @@ export interface WentBack {
 export interface HistoryOptions {
   /** Of Postgres: what puts it right has connections of its own. */
   readonly url: string;
+  /** 0 for the control database, which is the default. */
+  readonly shard?: number;
+  /** Where each partition lies; `own` is a connection to the database itself. All in this one if absent. */
+  readonly place?: (own: Queryable) => Promise<(partition: number) => 'own' | Queryable | null>;
   readonly keys: Keys;
   readonly connection: RedisServers;
   /** Asked for with each call: the runner is made later. */
@@ -86,6 +92,7 @@ const raisePartitions = statement(
    select * from unnest($1::int[], $2::int[]) as wanted (partition, incarnation) order by partition
    on conflict (partition) do update set
      incarnation = greatest(p.incarnation, excluded.incarnation - 1, (p.flushed_version >> 40)::int) + 1
+   where p.left_at is null
    returning partition, incarnation`,
 );
 
@@ -117,7 +124,8 @@ const replacedText =
 export function createHistory(options: HistoryOptions): History {
   const { url, keys, connection, runner, checkInstallation } = options;
   const { onWentBack, onOtherServer, onReplaced, onError } = options;
-  const at = { history: keys.postgres(), revoked: keys.revoked() };
+  const { shard = 0, place = async () => () => 'own' } = options;
+  const at = { history: keys.postgres(shard), revoked: keys.revoked() };
   /** Marks that Redis did not take yet, by shard. */
   const waiting = new Map<number, RaisedMark>();
   let putting: Promise<void> | undefined;
@@ -159,13 +167,16 @@ export function createHistory(options: HistoryOptions): History {
   }
 
   /** No copy that was made before is trusted, and sequences in Redis skip what may have been lost. */
-  async function raisePartition(own: Queryable, partition: number): Promise<void> {
+  async function raisePartition(database: Queryable, partition: number): Promise<void> {
     const meta = { meta: keys.meta(partition) };
     let highest = Number((await connection.at(partition)?.client.hget(meta.meta, 'ver')) ?? 0);
     for (let tries = 0; tries < raiseTriesMax; tries++) {
       const wanted = Math.floor(highest / limits.versions_per_incarnation) + 1;
-      const [row] = (await own.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]])).rows;
-      const raised = { incarnation: row?.incarnation ?? wanted };
+      const [row] = (await database.query<{ incarnation: number }>(raisePartitions, [[partition], [wanted]]))
+        .rows;
+      // It was moved away meanwhile.
+      if (row === undefined) break;
+      const raised = { incarnation: row.incarnation };
       const result = await runner().call('partition/raise', partition, meta, raised);
       if (result.status === 'ok') return;
       highest = result.highest;
@@ -175,19 +186,27 @@ export function createHistory(options: HistoryOptions): History {
 
   /** What must be done before anything is read from this Postgres. Each step may be repeated. */
   async function putRight(own: Pool, known: Known, lost: number): Promise<number> {
-    const revoked = await readRevoked();
+    const revoked = shard === 0 ? await readRevoked() : [];
+    const whereIs = await place(own);
+    const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
+    const ownPartitions = all.filter((partition) => whereIs(partition) === 'own');
     const forgotten = await own.transaction(async (tx) => {
       await tx.query(waitLong);
-      await skipSequences(tx, known.id, known.version);
+      if (shard === 0) await skipSequences(tx, known.id, known.version);
+      else await skipOwnSequences(tx);
       let again = 0;
       for (let from = 0; from < revoked.length; from += limits.revocations_page_max)
         again += await revokeAgain(tx, revoked.slice(from, from + limits.revocations_page_max));
-      await tx.query(beginRewrite, [keys.partitions.count]);
+      await tx.query(beginRewrite, [ownPartitions]);
+      if (shard === 0) await tx.query(beginWebhooks, [all.filter((each) => !ownPartitions.includes(each))]);
       await noteLostTransactions(tx, lost, again);
       return again;
     });
-    for (let partition = 0; partition < keys.partitions.count; partition++)
-      await raisePartition(own, partition);
+    for (const partition of all) {
+      const found = whereIs(partition);
+      // Copies of control records lie in all partitions, those of a shard in its own.
+      if (found !== null) await raisePartition(found === 'own' ? own : found, partition);
+    }
     return forgotten;
   }
 

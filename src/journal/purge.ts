@@ -1,7 +1,7 @@
 /** Removes tombstones that no batch can meet any more, with what was part of the deleted, notes of requests whose
  * idempotency keys have ended, and dead letters, attempts to deliver and audit logs past their bounds. */
 import { limits } from '../limits.js';
-import { type Pool, statement } from '../postgres/pool.js';
+import { type Pool, type Statement, statement } from '../postgres/pool.js';
 import { type JournalTable, journalTables } from './tables.js';
 
 const chunkRowsMax = 1_000;
@@ -165,43 +165,61 @@ const messageAgeMs = (messageDays: number | undefined) =>
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** Deletes tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge ran within a minute.
- * `auditDays` is the setting AUDIT_DAYS, and `messageDays` MESSAGE_DAYS, which holds for copies of messages too. Returns the
- * rows. */
+/** What a database holds: control records, what is written behind, or both. */
+export interface Holds {
+  readonly control: boolean;
+  readonly sharded: boolean;
+}
+
+/** What ends in a database, each with its bound. */
+function dueIn(
+  { control, sharded }: Holds,
+  bounded: boolean,
+  auditDays: number,
+  messageDays: number | undefined,
+): ReadonlyArray<readonly [Statement, number]> {
+  const messageAge = messageAgeMs(messageDays);
+  const ofShards: ReadonlyArray<readonly [Statement, number]> = [
+    ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
+    [deleteOldDead, Math.min(limits.dead_update_age_ms_max, messageAge)],
+    [agedAttempts, attemptAgeMs(messageDays)],
+    [surplusAttempts, limits.delivery_failures_kept],
+    [agedFailures, attemptAgeMs(messageDays)],
+    [surplusFailures, limits.delivery_failures_kept],
+    ...(messageDays === undefined ? [] : [[agedQuarantine, messageAge] as const]),
+    ...(bounded ? [[deleteSurplusDead, limits.dead_updates_per_bot_max] as const] : []),
+  ];
+  const ofControl: ReadonlyArray<readonly [Statement, number]> = [
+    [deleteFormerTokens, limits.former_token_age_ms_max],
+    [deleteTold, limits.notice_kept_ms],
+    [agedAudit, auditDays * 86_400_000],
+    [agedAdminCalls, auditDays * 86_400_000],
+    [surplusAdminCalls, limits.admin_calls_kept],
+    [pastOffers, 0],
+    [freeNames, 0],
+    ...(bounded ? [[surplusAudit, limits.audit_events_per_bot_max] as const] : []),
+  ];
+  return [
+    [deleteRequests, limits.idempotency_ttl_ms],
+    ...(sharded ? ofShards : []),
+    ...(control ? ofControl : []),
+  ];
+}
+
+/** Deletes from a database tombstones older than limits.tombstone_age_ms_max and what was part of them, if no purge of it ran within
+ * a minute. `auditDays` is the setting AUDIT_DAYS, and `messageDays` MESSAGE_DAYS, which holds for copies of messages too. Returns
+ * the rows. */
 export async function purgeTombstones(
   pool: Pool,
   auditDays = 365,
   messageDays: number | undefined = undefined,
+  holds: Holds = { control: true, sharded: true },
 ): Promise<number> {
   const claimed = await pool.query(claimPurge);
   if (claimed.count === 0) return 0;
   let purged = 0;
-  const messageAge = messageAgeMs(messageDays);
   const bounded = (await pool.query(claimBound)).count > 0;
-  const all = [
-    ...deletions.map((deletion) => [deletion, limits.tombstone_age_ms_max] as const),
-    [deleteRequests, limits.idempotency_ttl_ms] as const,
-    [deleteFormerTokens, limits.former_token_age_ms_max] as const,
-    [deleteTold, limits.notice_kept_ms] as const,
-    [deleteOldDead, Math.min(limits.dead_update_age_ms_max, messageAge)] as const,
-    [agedAttempts, attemptAgeMs(messageDays)] as const,
-    [surplusAttempts, limits.delivery_failures_kept] as const,
-    [agedFailures, attemptAgeMs(messageDays)] as const,
-    [surplusFailures, limits.delivery_failures_kept] as const,
-    [agedAudit, auditDays * 86_400_000] as const,
-    [agedAdminCalls, auditDays * 86_400_000] as const,
-    [surplusAdminCalls, limits.admin_calls_kept] as const,
-    [pastOffers, 0] as const,
-    [freeNames, 0] as const,
-    ...(messageDays === undefined ? [] : [[agedQuarantine, messageAge] as const]),
-    ...(bounded
-      ? [
-          [deleteSurplusDead, limits.dead_updates_per_bot_max] as const,
-          [surplusAudit, limits.audit_events_per_bot_max] as const,
-        ]
-      : []),
-  ];
-  for (const [deletion, bound] of all) {
+  for (const [deletion, bound] of dueIn(holds, bounded, auditDays, messageDays)) {
     for (let chunk = 0; chunk < chunksMax; chunk++) {
       const { count } = await pool.query(deletion, [bound]);
       purged += count;

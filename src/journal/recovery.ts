@@ -4,13 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
+import { byShard, type Shards } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import { createForgetter } from './forget.js';
 
 export interface RecoveryOptions {
-  readonly pool: Pool;
+  /** Asked for with each recovery: they are followed later. */
+  readonly shards: () => Shards;
   readonly keys: Keys;
   readonly connection: RedisServers;
   /** Setting JOURNAL_HIGH_WATER, in entries. */
@@ -83,21 +85,21 @@ const raiseIncarnations = statement(
      incarnation = greatest(p.incarnation, excluded.incarnation - 1, (p.flushed_version >> 40)::int) + 1,
      run_id = excluded.run_id,
      seal = null
-   where p.incarnation = (select seen from wanted w where w.partition = p.partition)
+   where p.incarnation = (select seen from wanted w where w.partition = p.partition) and p.left_at is null
    returning partition, incarnation,
      coalesce((select last_number from post_sequences s where s.partition = p.partition), 0) as post`,
 );
 
 const noteSeal = statement(
   'note_seal',
-  'update partitions set seal = $2, seal_run = null where partition = any($1::int[])',
+  'update partitions set seal = $2, seal_run = null where partition = any($1::int[]) and left_at is null',
 );
 
 /** A seal opens one run of Redis: a copy of sealed data that is started later is not trusted. */
 const claimSeals = statement(
   'claim_seals',
   `update partitions set seal_run = $2
-    where partition = any($1::int[]) and seal is not null and coalesce(seal_run, $2) = $2
+    where partition = any($1::int[]) and left_at is null and seal is not null and coalesce(seal_run, $2) = $2
    returning partition, seal`,
 );
 
@@ -124,7 +126,7 @@ interface Raised {
 
 /** Makes the recovery that the script runner calls when a script refuses with `stale_run`. */
 export function createRecovery({
-  pool,
+  shards,
   keys,
   connection,
   highWater,
@@ -162,14 +164,30 @@ export function createRecovery({
       runId,
     );
 
+  /** Asks each shard about its own of these, all at once. Errors: that of any shard. */
+  async function askShards<T, R extends object>(
+    items: readonly T[],
+    partitionOf: (item: T) => number,
+    ask: (pool: Pool, own: readonly T[]) => Promise<{ readonly rows: R[] }>,
+  ): Promise<R[]> {
+    const asked = [...byShard(shards(), items, partitionOf)];
+    return (await Promise.all(asked.map(async ([{ pool }, own]) => (await ask(pool, own)).rows))).flat();
+  }
+  const self = (partition: number) => partition;
+
   async function raise(behind: readonly Behind[], seen: ReadonlyMap<number, Seen>, runId: string) {
-    const { rows } = await pool.transaction((tx) =>
-      tx.query<Raised>(raiseIncarnations, [
-        behind.map((b) => b.partition),
-        behind.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
-        behind.map((b) => seen.get(b.partition)?.incarnation ?? 0),
-        runId,
-      ]),
+    const rows = await askShards(
+      behind,
+      (b) => b.partition,
+      (pool, own) =>
+        pool.transaction((tx) =>
+          tx.query<Raised>(raiseIncarnations, [
+            own.map((b) => b.partition),
+            own.map((b) => Math.floor(b.highest / limits.versions_per_incarnation)),
+            own.map((b) => seen.get(b.partition)?.incarnation ?? 0),
+            runId,
+          ]),
+        ),
     );
     for (const row of rows) {
       if (row.incarnation >= limits.incarnations_max) {
@@ -214,13 +232,18 @@ export function createRecovery({
     }
     if (lost.length === 0) return;
     const flushed = lost.flatMap(({ flushed_at: at }) => (at === null ? [] : [at.getTime()]));
-    await pool.query(noteLoss, [lost.length, flushed.length > 0 ? new Date(Math.max(...flushed)) : null]);
+    await shards().control.pool.query(noteLoss, [
+      lost.length,
+      flushed.length > 0 ? new Date(Math.max(...flushed)) : null,
+    ]);
   }
 
   /** Opens what a seal proves to be whole; returns the other partitions. */
   async function unseal(closed: readonly number[], runId: string): Promise<number[]> {
     if (!trustSeals || closed.length === 0) return [...closed];
-    const { rows } = await pool.query<{ partition: number; seal: string }>(claimSeals, [closed, runId]);
+    const rows = await askShards(closed, self, (pool, own) =>
+      pool.query<{ partition: number; seal: string }>(claimSeals, [own, runId]),
+    );
     const opened = new Set<number>();
     await Promise.all(
       rows.map(async ({ partition, seal }) => {
@@ -240,7 +263,7 @@ export function createRecovery({
         runner().call('partition/seal', partition, { meta: keys.meta(partition) }, { seal: text }),
       ),
     );
-    await pool.query(noteSeal, [partitions, text]);
+    await askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, text]));
   }
 
   async function open(partitions: readonly number[], runId: string): Promise<void> {
@@ -248,7 +271,7 @@ export function createRecovery({
     let closed = await unseal(behind, runId);
     for (let tries = 1; closed.length > 0; tries++) {
       if (tries > raceTriesMax) throw new ApiError('unavailable', { retry_after: 1 });
-      const { rows } = await pool.query<Seen>(seenIncarnations, [closed]);
+      const rows = await askShards(closed, self, (pool, own) => pool.query<Seen>(seenIncarnations, [own]));
       const seen = new Map(rows.map((row) => [row.partition, row]));
       // Asked after the look at the rows: who raised before it has applied by now, or is told apart below.
       const behind = await ask(closed, runId);

@@ -9,6 +9,7 @@ import { nowSeconds } from '../clock.js';
 import { limits } from '../limits.js';
 import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/history.js';
 import { type Pool, statement } from '../postgres/pool.js';
+import type { Shards } from '../postgres/shards.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
 import { emojiColumn, messageHeader, messageKinds, pack, unpack } from '../store/core/codec.js';
 import { type Keys, parseChat, partitionOfPost, postNumber } from '../store/core/keys.js';
@@ -17,7 +18,9 @@ import { journalTables } from './tables.js';
 import { type OnQuarantine, writeEntries, writeSequences } from './write.js';
 
 export interface RewriteOptions {
+  /** The database that went back. */
   readonly pool: Pool;
+  readonly shards: Shards;
   readonly connection: RedisServers;
   readonly keys: Keys;
   readonly onQuarantine: OnQuarantine;
@@ -100,7 +103,13 @@ async function addPost(found: Found, pool: Pool, id: number, fields: Fields): Pr
 }
 
 /** What those who acted lately have on a post, where Postgres has something else. */
-async function addReactions(found: Found, pool: Pool, id: number, fields: Fields): Promise<void> {
+async function addReactions(
+  found: Found,
+  pool: Pool,
+  control: Pool,
+  id: number,
+  fields: Fields,
+): Promise<void> {
   const [partition, number] = [partitionOfPost(id), postNumber(id)];
   const version = numberIn(fields, 'v');
   const own = new Map(
@@ -114,7 +123,7 @@ async function addReactions(found: Found, pool: Pool, id: number, fields: Fields
     number,
     ids,
   ]);
-  const people = await pool.query<{ id: number; external: Buffer }>(externalIds, [ids]);
+  const people = await control.query<{ id: number; external: Buffer }>(externalIds, [ids]);
   const external = new Map(people.rows.map((row) => [row.id, row.external]));
   const stored = new Set(rows.map(({ user_id, emoji }) => `${user_id}:${emoji}`));
   const add = (name: string, image: Buffer) =>
@@ -140,6 +149,7 @@ async function addReactions(found: Found, pool: Pool, id: number, fields: Fields
 /** Reads keys of one server, and gathers what is newer than the partition's bound. */
 async function gatherKeys(
   pool: Pool,
+  control: Pool,
   { client }: RedisConnection,
   wanted: ReadonlyArray<{ readonly key: string; readonly partition: number; readonly after: number }>,
 ): Promise<Found> {
@@ -167,7 +177,7 @@ async function gatherKeys(
       const fields = await client.hgetallBuffer(key);
       if (kind === 'chat') addChat(found, partition, name, fields);
       else if (kind === 'post') await addPost(found, pool, Number(name), fields);
-      else await addReactions(found, pool, Number(name.slice(0, name.indexOf(':'))), fields);
+      else await addReactions(found, pool, control, Number(name.slice(0, name.indexOf(':'))), fields);
     }),
   );
   return found;
@@ -190,6 +200,7 @@ async function sweep(
   own: readonly Rewrite[],
 ): Promise<number> {
   const { pool, keys, onQuarantine } = options;
+  const control = options.shards.control.pool;
   const places = new Map(
     own.flatMap(({ partition, rewrite_after }) =>
       [...keys.journaledRoots(partition), keys.queueStateRoot(partition)].map(
@@ -206,10 +217,15 @@ async function sweep(
       return place === undefined || key.endsWith(':ticket') ? [] : [{ key, ...place }];
     });
     for (let at = 0; at < wanted.length; at += limits.rewrite_batch_keys_max) {
-      const found = await gatherKeys(pool, node, wanted.slice(at, at + limits.rewrite_batch_keys_max));
+      const found = await gatherKeys(
+        pool,
+        control,
+        node,
+        wanted.slice(at, at + limits.rewrite_batch_keys_max),
+      );
       await writeEntries(pool, found.entries, onQuarantine);
       await writeSequences(pool, messages, found.sequences);
-      await renewWebhooks(pool, found.hooked);
+      if (pool === control) await renewWebhooks(pool, found.hooked);
       written += found.entries.length;
     }
     cursor = next;
@@ -224,7 +240,7 @@ async function sweep(
  * Postgres is unavailable with; then all of it is done again.
  */
 export async function rewritePartitions(options: RewriteOptions, held: readonly number[]): Promise<number> {
-  const { pool, connection } = options;
+  const { pool, shards, connection } = options;
   const due = (await loadRewrites(pool)).filter(({ partition }) => held.includes(partition));
   const byNode = new Map<RedisConnection, Rewrite[]>();
   for (const rewrite of due) {
@@ -235,7 +251,7 @@ export async function rewritePartitions(options: RewriteOptions, held: readonly 
   for (const [node, own] of byNode) {
     written += await sweep(options, node, own);
     for (const rewrite of own) {
-      await writePostNumber(options, rewrite.partition);
+      if (shards.of(rewrite.partition).pool === pool) await writePostNumber(options, rewrite.partition);
       await finishRewrite(pool, rewrite);
     }
   }

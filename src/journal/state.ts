@@ -1,5 +1,6 @@
 /** How far write-behind has come, partition by partition: what `petrel doctor` prints. */
 import { type Pool, statement } from '../postgres/pool.js';
+import { holding, type Shards } from '../postgres/shards.js';
 import type { ScriptRunner } from '../redis/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 
@@ -35,18 +36,22 @@ interface Row {
 
 const partitionRows = statement(
   'partition_rows',
-  'select partition, incarnation, flushed_version, flushed_at from partitions',
+  'select partition, incarnation, flushed_version, flushed_at from partitions where partition = any($1::int[])',
 );
 
 /** Asks Redis and Postgres for the state of every partition. Errors: whatever either is unavailable with. */
 export async function journalState(options: {
   readonly runner: ScriptRunner;
-  readonly pool: Pool;
+  readonly shards: Shards;
   readonly keys: Keys;
 }): Promise<PartitionState[]> {
-  const { runner, pool, keys } = options;
-  const { rows } = await pool.query<Row>(partitionRows);
-  const byPartition = new Map(rows.map((row) => [row.partition, row]));
+  const { runner, shards, keys } = options;
+  const found = await Promise.all(
+    holding(shards).map(
+      async (shard) => (await shard.pool.query<Row>(partitionRows, [shards.owned(shard)])).rows,
+    ),
+  );
+  const byPartition = new Map(found.flat().map((row) => [row.partition, row]));
   return Promise.all(
     Array.from({ length: keys.partitions.count }, async (_, partition) => {
       const at = { meta: keys.meta(partition), journal: keys.journal(partition) };
@@ -67,6 +72,22 @@ export async function journalState(options: {
       };
     }),
   );
+}
+
+const quarantined = statement(
+  'quarantined',
+  'select count(*) as count from quarantine where partition = any($1::int[])',
+);
+
+/** Entries that Postgres did not take. */
+export async function countQuarantined(shards: Shards): Promise<number> {
+  const counts = await Promise.all(
+    holding(shards).map(async (shard) => {
+      const { rows } = await shard.pool.query<{ count: number }>(quarantined, [shards.owned(shard)]);
+      return rows[0]?.count ?? 0;
+    }),
+  );
+  return counts.reduce((a, b) => a + b, 0);
 }
 
 /** When Redis was last found to have lost what Postgres had, in how many partitions, and the last write-behind before it. */

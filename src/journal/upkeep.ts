@@ -1,7 +1,7 @@
 /** What flushers do in Postgres besides writing: rows that are past their age end, and days to come get their partition. */
 import { daysAhead, keepDays } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
-import { attemptAgeMs, purgeTombstones } from './purge.js';
+import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
 
 const interval_ms = 60_000;
 /** What failed is tried again after this. */
@@ -9,6 +9,8 @@ const retry_ms = 5_000;
 
 export interface UpkeepOptions {
   readonly pool: Pool;
+  /** What the database holds now. */
+  readonly holds: () => Holds;
   /** Setting AUDIT_DAYS. */
   readonly auditDays?: number;
   /** Setting MESSAGE_DAYS. */
@@ -30,7 +32,7 @@ export interface Upkeep {
 }
 
 /** Makes the upkeep; it does nothing before `start`. Any number of processes may keep one. */
-export function createUpkeep({ pool, auditDays, messageDays, onError }: UpkeepOptions): Upkeep {
+export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: UpkeepOptions): Upkeep {
   let purged = 0;
   let ahead = Number.NaN;
   let timer: NodeJS.Timeout | undefined;
@@ -58,10 +60,10 @@ export function createUpkeep({ pool, auditDays, messageDays, onError }: UpkeepOp
   }
 
   async function turn(): Promise<void> {
-    const days = await tried(keepFailures());
+    const days = !holds().sharded || (await tried(keepFailures()));
     if (stopped) return;
     const rows = await tried(
-      purgeTombstones(pool, auditDays, messageDays).then((ended) => {
+      purgeTombstones(pool, auditDays, messageDays, holds()).then((ended) => {
         purged += ended;
       }),
     );

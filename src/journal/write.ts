@@ -74,7 +74,10 @@ const raiseWatermarks = statement(
   `insert into partitions as stored (partition, flushed_version, flushed_at)
    select partition, version, now() from unnest($1::bigint[], $2::bigint[]) as rows (partition, version)
    on conflict (partition) do update
-   set flushed_version = greatest(stored.flushed_version, excluded.flushed_version), flushed_at = now()`,
+   set flushed_version = case when stored.left_at is null
+         then greatest(stored.flushed_version, excluded.flushed_version)
+         else refuse_left_partition(stored.partition) end,
+       flushed_at = now()`,
 );
 
 const quarantineEntry = statement(
@@ -191,7 +194,7 @@ export async function writeSequences(
 
 /**
  * Writes a batch. When it returns, every entry is in its table (in its version or a later one) or in quarantine, and
- * may leave the journal. Errors: whatever is wrong with the database rather than with an entry; then the journals
+ * may leave the journal. All of it lies in the shard of this pool. Errors: whatever is wrong with the database rather than with an entry; then the journals
  * must stay as they are, and the same batch can be written again.
  */
 export async function writeBatch(

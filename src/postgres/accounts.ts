@@ -134,18 +134,20 @@ export async function putOff(sql: Sql, user: number, ms: number): Promise<void> 
   );
 }
 
-/** Posts on which a person has reactions in Postgres, behind one of them. */
+/** Posts of these partitions on which a person has reactions in Postgres, behind one of them. */
 export function loadReactedPosts(
   sql: Sql,
   user: number,
+  partitions: readonly number[],
   after: { readonly partition: number; readonly number: number },
   limit: number,
 ): Promise<Array<{ readonly partition: number; readonly number: number }>> {
   return sql.query(
     `select distinct partition, number from post_reactions
       where user_id = $1 and record is not null and (partition, number) > ($2::bigint, $3::bigint)
+        and partition = any($5::bigint[])
       order by partition, number limit $4`,
-    [user, after.partition, after.number, limit],
+    [user, after.partition, after.number, limit, partitions],
   );
 }
 

@@ -1,6 +1,6 @@
 /** Statements on attempts to deliver to webhooks. */
 import { limits } from '../limits.js';
-import { type Failure, noteFailing } from './failing.js';
+import type { Failure } from './failing.js';
 import { isDataError } from './pool.js';
 import { type Database, one, type Sql } from './sql.js';
 
@@ -105,7 +105,7 @@ function countRefused(
 }
 
 /**
- * Keeps attempts and adds to the counts of their bots in one transaction. Of each bot the last
+ * Keeps attempts of one shard and adds to the counts of their bots in one transaction. Of each bot the last
  * limits.delivery_successes_kept successes stay. Returns the attempts that Postgres refuses for their data: they are only
  * counted, and hold up nothing.
  */
@@ -149,8 +149,6 @@ async function countAttempts(
       ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
     ],
   );
-  const delivered = rows.filter(([, { delivered }]) => delivered > 0).map(([bot]) => bot);
-  await noteFailing(sql, delivered, failuresOf(attempts, rows));
   const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
   await sql.query(
     `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
@@ -162,12 +160,12 @@ async function countAttempts(
 }
 
 /** Of bots that took nothing: when the first failed, and why the last. */
-function failuresOf(
+export function failuresOf(
   attempts: readonly NewAttempt[],
-  counts: ReadonlyArray<readonly [bot: number, counts: AttemptCounts]>,
+  counts: ReadonlyMap<number, AttemptCounts>,
 ): Failure[] {
   const failed = new Set(
-    counts.filter(([, { delivered, failed }]) => failed > 0 && delivered === 0).map(([bot]) => bot),
+    [...counts].filter(([, { delivered, failed }]) => failed > 0 && delivered === 0).map(([bot]) => bot),
   );
   const found = new Map<number, Failure>();
   for (const { bot, at, error } of attempts) {
@@ -201,13 +199,14 @@ export interface AttemptFilter {
   readonly status: number | null;
 }
 
-/** Attempts of a bot below an id, newest first. */
+/** Attempts of a bot below an id and since a time, newest first. */
 export function loadAttempts(
   sql: Sql,
   bot: number,
-  { ofOwner, updateId, delivered, status }: AttemptFilter,
+  { updateId, delivered, status }: AttemptFilter,
   before: number,
   limit: number,
+  since: Date | null = null,
 ): Promise<AttemptRow[]> {
   return sql.query<AttemptRow>(
     `select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
@@ -219,9 +218,9 @@ export function loadAttempts(
                from delivery_failures) a
       where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
         and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
-        and (not $7 or at >= (select owned_since from bots b where b.id = $1))
+        and ($7::timestamptz is null or at >= $7)
       order by id desc limit $6`,
-    [bot, before, updateId, delivered, status, limit, ofOwner],
+    [bot, before, updateId, delivered, status, limit, since],
   );
 }
 

@@ -276,3 +276,9 @@ export async function loadDescriptions(sql: Sql, id: number): Promise<Descriptio
   );
   return row ?? null;
 }
+
+/** When its present owner got a bot. Of an unknown one nothing is shown: the end of time. */
+export async function loadOwnedSince(sql: Sql, bot: number): Promise<Date> {
+  const [row] = await sql.query<{ owned_since: Date }>('select owned_since from bots where id = $1', [bot]);
+  return row?.owned_since ?? new Date(8.64e15);
+}

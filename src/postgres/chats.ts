@@ -36,8 +36,15 @@ export interface SequenceRow {
 
 const present = "status in ('creator', 'administrator', 'member')";
 
-/** The incarnation of a chat's partition when the chat is made: ids below are nobody's. */
-const incarnationOf = 'coalesce((select incarnation from partitions where partition = $1), 0)';
+/** The incarnation of a partition. A chat keeps that of its partition when it is made: ids below are nobody's. One that was raised
+ * since it was read makes the chat skip ids, and nothing else. */
+export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
+  const [row] = await sql.query<{ incarnation: number }>(
+    'select incarnation from partitions where partition = $1',
+    [partition],
+  );
+  return row?.incarnation ?? 0;
+}
 
 /** Lists a chat with those of a person, or no longer. Error: `too_many_chats`. */
 export async function joinList(sql: Sql, user: number): Promise<void> {
@@ -53,16 +60,21 @@ export async function joinList(sql: Sql, user: number): Promise<void> {
 
 /** Opens the direct chat of a bot and a user; true if it was not open before. Errors: `bot_not_found`, `cant_write_to_bot`,
  * `too_many_chats`. */
-export function openDirectChat(db: Database, bot: number, user: number, partition: number): Promise<boolean> {
+export function openDirectChat(
+  db: Database,
+  bot: number,
+  user: number,
+  incarnation: number,
+): Promise<boolean> {
   return db.transaction(async (sql) => {
     const access = await loadWriteAccess(sql, bot, user);
     if (access === null) fail('bot_not_found');
     if (!access.may) fail('cant_write_to_bot');
     await lockPerson(sql, user);
     const rows = await sql.query(
-      `insert into direct_chats (incarnation, bot_id, user_id) values (${incarnationOf}, $2, $3)
+      `insert into direct_chats (incarnation, bot_id, user_id) values ($1, $2, $3)
        on conflict do nothing returning bot_id`,
-      [partition, bot, user],
+      [incarnation, bot, user],
     );
     if (rows.length === 0) return false;
     await joinList(sql, user);
@@ -99,22 +111,23 @@ export interface NewChat {
 }
 
 /**
- * Creates a group or channel of which `creator` is the first member. `partitionOf` places the new id. Errors:
- * `username_taken`, `too_many_chats`.
+ * Creates a group or channel of which `creator` is the first member. `incarnationOf` tells the incarnation of the partition of
+ * the new id. Errors: `username_taken`, `too_many_chats`.
  */
-export function createChat(
+export async function createChat(
   db: Database,
   chat: NewChat,
-  partitionOf: (id: number) => number,
+  incarnationOf: (id: number) => Promise<number>,
 ): Promise<number> {
+  const { id } = await one<{ id: number }>(db, "select -nextval('ids') as id");
+  const incarnation = await incarnationOf(id);
   return db.transaction(async (sql) => {
     await lockPerson(sql, chat.creator);
-    const { id } = await one<{ id: number }>(sql, "select -nextval('ids') as id");
     if (chat.username !== undefined) await takeName(sql, chat.username, id);
     await sql.query(
       `insert into chats (incarnation, id, type, title, creator_id, username, private)
-       values (${incarnationOf}, $2, $3, $4, $5, $6, $7)`,
-      [partitionOf(id), id, chat.type, chat.title, chat.creator, chat.username ?? null, chat.private],
+       values ($1, $2, $3, $4, $5, $6, $7)`,
+      [incarnation, id, chat.type, chat.title, chat.creator, chat.username ?? null, chat.private],
     );
     await sql.query(
       "insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'creator')",

@@ -2,8 +2,8 @@
  * Statements on updates that were not delivered, and on those that are to be delivered again. What is taken out stays as a
  * tombstone of the same version, so that a batch of the journal that is written again does not bring it back.
  */
-import { noteReplay, type ReplayNote } from './audit.js';
-import { type Database, noteStale, one, type Sql } from './sql.js';
+import type { AuditActor } from './audit.js';
+import { type Database, one, type Sql } from './sql.js';
 
 export interface DeadRow {
   readonly update_id: number;
@@ -63,12 +63,12 @@ export function discardDead(db: Database, bot: number, limit: number): Promise<n
 export interface TakenReplay {
   readonly id: number;
   readonly updateIds: readonly number[];
-  /** Of the audit log, where it is noted. */
-  readonly event: number | null;
 }
 
-export interface Replay extends Omit<TakenReplay, 'event'> {
+export interface Replay extends TakenReplay {
   readonly records: readonly Buffer[];
+  /** Who asked for it, where the audit log does not tell of it yet. */
+  readonly note: AuditActor | null;
 }
 
 export interface ReplayRange {
@@ -76,8 +76,8 @@ export interface ReplayRange {
   readonly to: number;
   /** also what was delivered, as far as it is kept */
   readonly delivered: boolean;
-  /** of what was delivered, only what was since the present owner got the bot */
-  readonly ofOwner: boolean;
+  /** of what was delivered, only what was since then */
+  readonly since: Date | null;
 }
 
 /**
@@ -87,9 +87,9 @@ export interface ReplayRange {
 export function takeReplay(
   db: Database,
   bot: number,
-  { from, to, delivered, ofOwner }: ReplayRange,
+  { from, to, delivered, since }: ReplayRange,
   limit: number,
-  note: ReplayNote | null = null,
+  note: AuditActor | null = null,
 ): Promise<TakenReplay | null> {
   return db.transaction(async (sql) => {
     const rows = await sql.query<DeadRow & { readonly dead: boolean }>(
@@ -102,10 +102,10 @@ export function takeReplay(
          union all
          (select distinct on (update_id) update_id, record, false from delivery_attempts
            where bot_id = $1 and update_id between $2 and $3 and record is not null and delivered and $4
-             and (not $6 or at >= (select owned_since from bots b where b.id = $1))
+             and ($6::timestamptz is null or at >= $6)
            order by update_id, id desc limit $5)
        ) as found order by update_id, dead desc limit $5`,
-      [bot, from, to, delivered, limit, ofOwner],
+      [bot, from, to, delivered, limit, since],
     );
     if (rows.length === 0) return null;
     await sql.query(
@@ -118,24 +118,46 @@ export function takeReplay(
     const updateIds = once.map((row) => row.update_id);
     const { id } = await one<{ id: number }>(
       sql,
-      'insert into webhook_replays (bot_id, records, update_ids) values ($1, $2, $3) returning id',
-      [bot, once.map(({ record }) => record), updateIds],
+      'insert into webhook_replays (bot_id, records, update_ids, note) values ($1, $2, $3, $4) returning id',
+      [bot, once.map(({ record }) => record), updateIds, note && JSON.stringify(note)],
     );
-    await noteStale(sql, [['replay', bot, id]]);
-    const event = note === null ? null : await noteReplay(sql, bot, note, updateIds);
-    return { id, updateIds, event };
+    return { id, updateIds };
   });
 }
 
 /** A replay that was not finished; null when it was. */
-export async function loadReplay(sql: Sql, id: number): Promise<Replay | null> {
-  const [row] = await sql.query<{ readonly update_ids: number[]; readonly records: Buffer[] }>(
-    'select update_ids, records from webhook_replays where id = $1',
-    [id],
-  );
-  return row ? { id, updateIds: row.update_ids, records: row.records } : null;
+export async function loadReplay(sql: Sql, bot: number, id: number): Promise<Replay | null> {
+  const [row] = await sql.query<{
+    readonly update_ids: number[];
+    readonly records: Buffer[];
+    readonly note: AuditActor | null;
+  }>('select update_ids, records, note from webhook_replays where bot_id = $1 and id = $2', [bot, id]);
+  return row ? { id, updateIds: row.update_ids, records: row.records, note: row.note } : null;
 }
 
-export async function finishReplay(sql: Sql, id: number): Promise<void> {
-  await sql.query('delete from webhook_replays where id = $1', [id]);
+/** The audit log tells of a replay. */
+export async function replayNoted(sql: Sql, bot: number, id: number): Promise<void> {
+  await sql.query('update webhook_replays set note = null where bot_id = $1 and id = $2', [bot, id]);
+}
+
+export async function finishReplay(sql: Sql, bot: number, id: number): Promise<void> {
+  await sql.query('delete from webhook_replays where bot_id = $1 and id = $2', [bot, id]);
+}
+
+/** Forgets replays of a bot that is no more. */
+export async function dropReplays(sql: Sql, bot: number): Promise<void> {
+  await sql.query('delete from webhook_replays where bot_id = $1', [bot]);
+}
+
+/** Replays that were begun more than `ageMs` ago, in no order. */
+export function loadOldReplays(
+  sql: Sql,
+  ageMs: number,
+  limit: number,
+): Promise<Array<{ readonly bot: number; readonly id: number }>> {
+  return sql.query(
+    `select bot_id as bot, id from webhook_replays
+      where created_at < now() - $1::bigint * interval '1 millisecond' limit $2`,
+    [ageMs, limit],
+  );
 }

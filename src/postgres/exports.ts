@@ -56,18 +56,20 @@ export interface ReactionFact {
   readonly record: Buffer;
 }
 
-/** What a person put on posts, behind one of these. */
+/** What a person put on posts of these partitions, behind one of these. */
 export function loadReactions(
   sql: Sql,
   user: number,
+  partitions: readonly number[],
   after: Pick<ReactionFact, 'partition' | 'number' | 'emoji'>,
   limit: number,
 ): Promise<ReactionFact[]> {
   return sql.query<ReactionFact>(
     `select partition, number, emoji, record from post_reactions
       where user_id = $1 and record is not null and (partition, number, emoji) > ($2::bigint, $3::bigint, $4::bigint)
+        and partition = any($6::bigint[])
       order by partition, number, emoji limit $5`,
-    [user, after.partition, after.number, after.emoji, limit],
+    [user, after.partition, after.number, after.emoji, limit, partitions],
   );
 }
 

@@ -1,7 +1,7 @@
 /** Webhooks that fail: since when, and what their owners are told of them (behaviour §10). */
 import { limits } from '../limits.js';
 import { tellPerson } from './notices.js';
-import type { Sql } from './sql.js';
+import type { Database, Sql } from './sql.js';
 
 /** Of a bot whose deliveries have failed, and of which none was taken meanwhile. */
 export interface Failure {
@@ -13,14 +13,28 @@ export interface Failure {
 }
 
 /**
- * Notes what came of deliveries, in the transaction that keeps them. The owner of a webhook that nothing was delivered to for
+ * Notes what came of deliveries, before they are kept: to do it again changes nothing. The owner of a webhook that nothing was delivered to for
  * limits.webhook_failing_ms is told, once until something is delivered or the webhook is set again.
  */
 export async function noteFailing(
-  sql: Sql,
+  db: Database,
   delivered: readonly number[],
   failed: readonly Failure[],
 ): Promise<void> {
+  // Usually nothing fails: a transaction would cost several round trips to find that out.
+  const failing =
+    delivered.length === 0
+      ? []
+      : await db.query<{ readonly bot: number }>(
+          'select bot_id as bot from webhooks where bot_id = any($1) and failing_since is not null',
+          [delivered],
+        );
+  if (failing.length === 0 && failed.length === 0) return;
+  const mended = failing.map(({ bot }) => bot);
+  await db.transaction((sql) => note(sql, mended, failed));
+}
+
+async function note(sql: Sql, delivered: readonly number[], failed: readonly Failure[]): Promise<void> {
   if (delivered.length > 0) {
     await sql.query(
       `update webhooks set failing_since = null, failing_told_at = null

@@ -161,11 +161,23 @@ export async function skipSequences(
   await connection.query(skipOthers, [blind_skip]);
 }
 
-/** Every partition is to be written again behind what this Postgres has of it. */
+/** The same in a database that has no control records. */
+export async function skipOwnSequences(connection: Queryable): Promise<void> {
+  await connection.query(skipOthers, [blind_skip]);
+}
+
+/** These partitions are to be written again behind what this Postgres has of them. */
 export const beginRewrite = statement(
   'history_begin_rewrite',
-  `insert into partitions as p (partition, rewrite_after) select generate_series(0, $1::int - 1), 0
+  `insert into partitions as p (partition, rewrite_after) select unnest($1::int[]), 0
    on conflict (partition) do update set rewrite_after = coalesce(p.rewrite_after, p.flushed_version)`,
+);
+
+/** Of partitions that lie in another database only the webhooks are to be looked at: no entity is so new. */
+export const beginWebhooks = statement(
+  'history_begin_webhooks',
+  `insert into partitions as p (partition, rewrite_after, left_at) select unnest($1::int[]), ${Number.MAX_SAFE_INTEGER}, now()
+   on conflict (partition) do update set rewrite_after = excluded.rewrite_after`,
 );
 
 export interface Rewrite {

@@ -111,8 +111,8 @@ const sqlState = (error: unknown): string | undefined =>
   error instanceof pg.DatabaseError ? error.code : undefined;
 
 /** SQLSTATEs by which Postgres says that it cannot serve now: connection lost, resources, shutdown or cancelled,
- * lock not available, read-only (a standby), idle too long in a transaction. */
-const awayStates = /^(08|53|57|55P03|25006|25P0[34])/;
+ * lock not available, read-only (a standby), idle too long in a transaction, or that a partition was moved away. */
+const awayStates = /^(08|53|57|55P03|25006|25P0[34]|PTL02)/;
 const awayCodes = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
   ...['EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EADDRNOTAVAIL'],

@@ -21,7 +21,7 @@ export async function endBots(
       where id = any($1::bigint[])`,
     [bots],
   );
-  for (const table of ['bot_writers', 'bot_transfers', 'webhook_replays'])
+  for (const table of ['bot_writers', 'bot_transfers'])
     await sql.query(`delete from ${table} where bot_id = any($1::bigint[])`, [bots]);
   await sql.query(
     `update webhooks set url_box = null, secret_box = null, certificate = null, ip_address = null,

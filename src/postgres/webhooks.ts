@@ -201,9 +201,17 @@ export function listWebhooks(
   );
 }
 
-/** What the queue of a bot follows: the kinds of updates that it asked for (packed; null for the default) and its webhook. */
+/** The kinds of updates that a bot asked for, packed; null for the default. */
+export async function loadMask(sql: Sql, bot: number): Promise<Buffer | null> {
+  const [row] = await sql.query<{ record: Buffer | null }>(
+    'select record from bot_update_masks where bot_id = $1',
+    [bot],
+  );
+  return row?.record ?? null;
+}
+
+/** The webhook that the queue of a bot follows. */
 export interface QueueSettings {
-  readonly mask: Buffer | null;
   /** version of the webhook; null while the bot polls */
   readonly hook: number | null;
   readonly set: number | null;
@@ -212,7 +220,7 @@ export interface QueueSettings {
 export async function loadQueueSettings(sql: Sql, bot: number): Promise<QueueSettings> {
   return one<QueueSettings>(
     sql,
-    `select (select record from bot_update_masks where bot_id = $1) as mask, w.version as hook, w.set_version as set
+    `select w.version as hook, w.set_version as set
        from (select $1::bigint as bot_id) as asked
        left join webhooks w on w.bot_id = asked.bot_id and w.url_box is not null
          and not exists (select from bots b where b.id = w.bot_id and b.suspended_at is not null)`,

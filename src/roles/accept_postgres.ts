@@ -6,11 +6,19 @@ import { createPool } from '../postgres/pool.js';
 import { createRunner } from '../redis/scripts.js';
 import { makeKeys } from '../store/core/keys.js';
 import { openRedis, StartError } from './backends.js';
+import { shardUrls } from './shards.js';
 
-/** Errors: StartError for a standby, or what Redis or Postgres is unavailable with. */
-export async function acceptPostgres(given: Config, log: Logger, say: (line: string) => void): Promise<void> {
-  const { DATABASE_URL: url, PARTITIONS } = requireSettings(given, ['DATABASE_URL']);
-  const keys = makeKeys(PARTITIONS);
+/** `shard` is 0 for DATABASE_URL. Errors: StartError for a standby or an unknown shard, or what Redis or Postgres is unavailable with. */
+export async function acceptPostgres(
+  given: Config,
+  shard: number,
+  log: Logger,
+  say: (line: string) => void,
+): Promise<void> {
+  const config = requireSettings(given, ['DATABASE_URL']);
+  const url = shardUrls(config).find(({ id }) => id === shard)?.url;
+  if (url === undefined) throw new StartError(`DATABASE_SHARDS names no shard ${shard}`);
+  const keys = makeKeys(config.PARTITIONS);
   const onError = (err: Error) => log.warn({ err }, 'redis');
   const { connection, hints } = openRedis(redisOf(given), keys, 'accept-postgres', onError);
   const pool = createPool({ url, max: 1, name: 'accept-postgres' });
@@ -19,7 +27,7 @@ export async function acceptPostgres(given: Config, log: Logger, say: (line: str
     const { server: running, history: server, standby } = await loadServerState(pool);
     if (standby) throw new StartError('this Postgres is a standby: promote it, and nodes accept it');
     const runner = createRunner({ connection, recover: async () => {} });
-    await runner.call('history/accept', 0, { history: keys.postgres() }, { server, running });
+    await runner.call('history/accept', 0, { history: keys.postgres(shard) }, { server, running });
     say(`postgres     system ${server.split(' ')[0]}, timeline ${server.split(' ')[1]}: nodes accept it`);
   } finally {
     hints.close();

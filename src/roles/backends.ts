@@ -6,7 +6,6 @@ import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
 import { filesProblem, openBlobStore } from '../files/storage.js';
-import { createHistory, type History } from '../journal/history.js';
 import { type Adoption, createIdentity, type Identity, IdentityError } from '../journal/identity.js';
 import { createRecovery, type Recovery } from '../journal/recovery.js';
 import { limits } from '../limits.js';
@@ -15,9 +14,9 @@ import type { Logger } from '../obs/log.js';
 import type { Figure } from '../obs/metrics.js';
 import type { Traces } from '../obs/traces.js';
 import { createTroubles, type Troubles } from '../obs/troubles.js';
-import { databaseProblem } from '../postgres/migrate.js';
-import { createPool, type Pool, RefusedServer } from '../postgres/pool.js';
+import { type Pool, RefusedServer } from '../postgres/pool.js';
 import { createReplicas, noReplicas } from '../postgres/replicas.js';
+import type { Shards } from '../postgres/shards.js';
 import { asDatabase } from '../postgres/sql.js';
 import { checkRedis, RedisCheckError } from '../redis/check.js';
 import { connectCluster } from '../redis/cluster.js';
@@ -38,15 +37,17 @@ import { type OwnNode, ownNode } from './own_node.js';
 import { postgresFigures, tellPostgres } from './postgres_events.js';
 import { redisFigures, tellHistories } from './redis_events.js';
 import { createRing, type Ring } from './ring.js';
+import { checkSchemas, openShards, shardUrls } from './shards.js';
 
 export { StartError };
 
 export interface Backends {
   readonly config: Config;
   readonly log: Logger;
+  /** Of the control database. */
   readonly pool: Pool;
-  /** Recognises a Postgres that went back in time. */
-  readonly history: History;
+  /** Databases of what is written behind. */
+  readonly shards: Shards;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
   readonly recovery: Recovery;
@@ -117,13 +118,6 @@ function createPatience(log: Logger, msMax: number): Patience {
       }
     }
   };
-}
-
-/** A role waits for the schema: whoever deploys it may be bringing it up to date. */
-async function checkDatabase(url: string, waits: boolean): Promise<void> {
-  const problem = await databaseProblem(url);
-  if (problem === null) return;
-  throw waits && problem.includes('petrel migrate') ? new Error(problem) : new StartError(problem);
 }
 
 /** The servers of a target, and the channels on them. */
@@ -217,7 +211,7 @@ export async function openBackends(
   const check = await patiently('Redis', () => checkRedis(target));
   for (const warning of check.warnings) log.warn(warning);
   await patiently('the schema of Postgres', () =>
-    checkDatabase(config.DATABASE_URL, adoption === 'unless_used'),
+    checkSchemas(shardUrls(config), adoption === 'unless_used'),
   );
 
   const troubles = createTroubles(log);
@@ -233,23 +227,12 @@ export async function openBackends(
   await patiently('Postgres', () => identity.open((pool) => checkSettings(asDatabase(pool), config)));
   const { connection, hints } = openRedis(target, keys, role, onError('redis'), identity.admit);
   const went = tellPostgres(log);
-  const history = createHistory({
-    url: config.DATABASE_URL,
-    keys,
-    connection,
-    runner: () => runner,
-    checkInstallation: identity.checkPostgres,
-    ...{ onWentBack: went.back, onOtherServer: went.elsewhere, onReplaced: went.replaced },
-    onError: onDelay('marks of Postgres', 'Redis learns of them later'),
-  });
-  const pool = createPool({
-    url: config.DATABASE_URL,
-    max: config.POSTGRES_POOL,
-    name: role,
-    guard: history,
+  const databases = openShards({
+    ...{ config, keys, role, connection, runner: () => runner, events: went, identity },
     onError: onError('postgres'),
+    onLate: onDelay('marks and the shard map of Postgres', 'both are learned later'),
   });
-  const db = asDatabase(pool, history);
+  const { pool, db } = databases.all[0];
   const traces = config.OTLP_TRACES_URL
     ? (await import('../obs/traces.js')).createTraces({
         ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
@@ -264,7 +247,7 @@ export async function openBackends(
     ),
   );
   const recovery = createRecovery({
-    pool,
+    shards: () => shards,
     keys,
     connection,
     highWater: config.JOURNAL_HIGH_WATER,
@@ -288,6 +271,7 @@ export async function openBackends(
     onCall: traces && ((script, ms) => traces.script(script, ms)),
   });
   await patiently('Redis', () => reachRedis(connection, identity));
+  const shards: Shards = await patiently('Postgres', databases.follow);
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
   const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
   const urls = config.DATABASE_REPLICA_URLS;
@@ -301,6 +285,7 @@ export async function openBackends(
   const store = createStore({
     db,
     replicas,
+    shards,
     scripts: runner,
     hints,
     keys,
@@ -344,7 +329,6 @@ export async function openBackends(
   const ring = createRing({ connection, runner, keys, secrets, onError: onError('redis') });
   await ring.join(log);
   await noteSecrets(db, secrets);
-  const unwatch = history.watch(pool);
   const unwatchIdentity = adoption === 'unless_used' ? identity.watch(pool, connection) : null;
   const managementBot = await patiently('the management bot', () =>
     openManagementBot(store, config.MANAGEMENT_BOT),
@@ -355,7 +339,7 @@ export async function openBackends(
     ring,
     managementBot,
     pool,
-    history,
+    shards,
     connection,
     runner,
     recovery,
@@ -367,12 +351,18 @@ export async function openBackends(
     filesProblem: () => filesProblem(blobs, config),
     held: identity.held,
     doorbell,
-    figures: [...redisFigures(histories, pauses, identity), ...postgresFigures(went, history, replicas)],
+    figures: [
+      ...redisFigures(histories, pauses, identity),
+      ...postgresFigures(
+        went,
+        databases.all.map(({ history }) => history),
+        replicas,
+      ),
+    ],
     troubles,
     node,
     traces,
     async close() {
-      unwatch();
       await unwatchIdentity?.();
       memory.stop();
       await traces?.stop();
@@ -382,7 +372,7 @@ export async function openBackends(
       hints.close();
       await connection.close();
       await replicas.close();
-      await pool.close();
+      await databases.close();
     },
   };
 }

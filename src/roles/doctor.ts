@@ -3,11 +3,12 @@
 import { nowMs } from '../clock.js';
 import { ratesOf, ratesText, redisOf } from '../config.js';
 import { loadEngine } from '../http/engine.js';
-import { journalState, lastLoss, type PartitionState } from '../journal/state.js';
+import { countQuarantined, journalState, lastLoss, type PartitionState } from '../journal/state.js';
 import { daysAhead } from '../postgres/day_partitions.js';
-import { lastPostgresLoss, loadRewrites } from '../postgres/history.js';
+import { lastPostgresLoss, loadRewrites, type PostgresLoss } from '../postgres/history.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import type { Pool } from '../postgres/pool.js';
+import { holding } from '../postgres/shards.js';
 import { checkRedis } from '../redis/check.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
@@ -63,6 +64,13 @@ export async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
   return { connections: rows[0]?.connections ?? 0, connectionsMax: rows[0]?.max ?? 0 };
 }
 
+/** Of the database with the least room left. */
+const fullestOf = (all: ReadonlyArray<Facts['postgres']>) =>
+  all.reduce((a, b) => (b.connections / b.connectionsMax > a.connections / a.connectionsMax ? b : a));
+
+const latestOf = (all: ReadonlyArray<PostgresLoss | null>) =>
+  all.reduce((a, b) => (a === null || (b !== null && b.at > a.at) ? b : a), null);
+
 /** What findings are made from; `warnings` are what Redis is warned of. Errors: what Redis or Postgres is unavailable with. */
 export async function gather(
   backends: Backends,
@@ -72,18 +80,19 @@ export async function gather(
   files: string | null,
 ): Promise<Facts> {
   const { note } = loadEngine();
-  const { connection, pool, ring } = backends;
+  const { connection, pool, shards, ring } = backends;
+  const pools = shards.all.map((shard) => shard.pool);
   const [servers, overdue, flushers, others, postgres, loss, ahead, postgresLoss, rewrites] =
     await Promise.all([
       Promise.all(connection.nodes().map(factsOf)),
       overdueWebhooks(backends),
       runningFlushers(backends),
       ring.others(),
-      connectionsOf(pool),
+      Promise.all(pools.map(connectionsOf)).then(fullestOf),
       lastLoss(pool),
-      daysAhead(pool),
-      lastPostgresLoss(pool),
-      loadRewrites(pool),
+      Promise.all(holding(shards).map((shard) => daysAhead(shard.pool))),
+      Promise.all(pools.map(lastPostgresLoss)).then(latestOf),
+      Promise.all(pools.map(loadRewrites)),
     ]);
   const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   return {
@@ -98,7 +107,7 @@ export async function gather(
       flushedAgo: flushed.length > 0 ? nowMs() - Math.max(...flushed) : null,
     },
     quarantined,
-    failureDaysAhead: ahead,
+    failureDaysAhead: Math.min(...ahead),
     overdueWebhooks: overdue,
     flushers,
     nodes: others.length,
@@ -107,7 +116,7 @@ export async function gather(
       ago: nowMs() - new Date(postgresLoss.at).getTime(),
       transactions: postgresLoss.transactions,
     },
-    rewriting: rewrites.length,
+    rewriting: rewrites.flat().length,
     lostAgo: loss === null ? null : nowMs() - new Date(loss.at).getTime(),
   };
 }
@@ -125,10 +134,10 @@ function tell(facts: Facts, say: (line: string) => void): boolean {
 
 /** Returns whether all is well: what is merely not advised counts for nothing. Errors: what Redis or Postgres is unavailable with. */
 export async function runDoctor(backends: Backends): Promise<boolean> {
-  const { config, connection, runner, pool, keys } = backends;
+  const { config, connection, pool, shards } = backends;
   const say = (line: string) => process.stdout.write(`${line}\n`);
   const engine = loadEngine();
-  const state = await journalState({ runner, pool, keys });
+  const state = await journalState(backends);
   say(`petrel       ${version}, Node.js ${process.versions.node}`);
   say(`engine       ${engine.name} ${engine.version}`);
   if (engine.note) say(`             the current engine does not run here: ${engine.note}`);
@@ -161,14 +170,8 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
     null,
   );
   say(`flushed      ${last ? last.toISOString() : 'never'}`);
-  const { rows } = await pool.query<{ count: number }>({
-    name: 'quarantined',
-    text: 'select count(*) as count from quarantine',
-  });
-  say(`quarantine   ${rows[0]?.count ?? 0} entries`);
+  const quarantined = await countQuarantined(shards);
+  say(`quarantine   ${quarantined} entries`);
   const { warnings } = await checkRedis(redisOf(config));
-  return !tell(
-    await gather(backends, state, rows[0]?.count ?? 0, warnings, await backends.filesProblem()),
-    say,
-  );
+  return !tell(await gather(backends, state, quarantined, warnings, await backends.filesProblem()), say);
 }

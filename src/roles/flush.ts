@@ -17,14 +17,13 @@ async function sealAll({ recovery, keys, log }: Backends): Promise<void> {
 }
 
 export function startFlush(backends: Backends): Role {
-  const { config, log, connection, runner, pool, history, keys, store, files, figures, node } = backends;
+  const { config, log, connection, runner, shards, keys, store, files, figures, node } = backends;
   const noter = startNoter(backends);
   let told = Number.NEGATIVE_INFINITY;
   const flusher = createFlusher({
     connection,
     runner,
-    pool,
-    history,
+    shards,
     keys,
     hotTtlMs: config.HOT_TTL_MS,
     hotBytesPerBot: config.HOT_BYTES_PER_BOT,

@@ -5,11 +5,9 @@
 
 import type { NodeTold, Operations, Overview, RankedBot, Ranking } from '../api/operations.js';
 import { nowMs } from '../clock.js';
-import { journalState } from '../journal/state.js';
+import { countQuarantined, journalState } from '../journal/state.js';
 import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
-import * as rows from '../postgres/ranking.js';
-import { asDatabase } from '../postgres/sql.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
 import { version } from '../version.js';
@@ -18,6 +16,7 @@ import { readBacklog } from './backlog.js';
 import { connectionsOf, gather } from './doctor.js';
 import { type Finding, findingsOf } from './findings.js';
 import { readNodes, type SeenNode } from './node.js';
+import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
 
 /** Null when it fails or takes too long. */
 async function inTime<T>(asked: Promise<T>): Promise<T | null> {
@@ -53,7 +52,8 @@ async function serverOf({ client, url }: RedisConnection): Promise<NonNullable<O
   };
 }
 
-async function postgresOf({ pool }: Backends): Promise<NonNullable<Overview['postgres']>> {
+async function postgresOf(backends: Backends): Promise<NonNullable<Overview['postgres']>> {
+  const { pool } = backends;
   const began = performance.now();
   const asked = await pool.query<{ server_version: string }>({
     name: 'server_version',
@@ -62,7 +62,7 @@ async function postgresOf({ pool }: Backends): Promise<NonNullable<Overview['pos
   const ms = Math.round((performance.now() - began) * 10) / 10;
   const [{ connections, connectionsMax }, totals] = await Promise.all([
     connectionsOf(pool),
-    rows.loadTotals(asDatabase(pool)),
+    loadTotals(backends),
   ]);
   return {
     version: asked.rows[0]?.server_version ?? '?',
@@ -75,13 +75,8 @@ async function postgresOf({ pool }: Backends): Promise<NonNullable<Overview['pos
 
 /** Partitions' journals, and what is not as it should be. */
 async function journalOf(backends: Backends) {
-  const { runner, pool, keys } = backends;
-  const state = await journalState({ runner, pool, keys });
-  const { rows: found } = await pool.query<{ count: number }>({
-    name: 'quarantined',
-    text: 'select count(*) as count from quarantine',
-  });
-  const quarantined = found[0]?.count ?? 0;
+  const state = await journalState(backends);
+  const quarantined = await countQuarantined(backends.shards);
   // Redis was checked when each process started.
   const facts = await gather(backends, state, quarantined, [], null);
   return {
@@ -174,8 +169,9 @@ async function mostPending({ connection, keys }: Backends, limit: number): Promi
     .map(({ bot }) => bot);
 }
 
-async function describe({ pool, store }: Backends, ids: readonly number[]): Promise<RankedBot[]> {
-  const known = new Map((await rows.loadRanked(asDatabase(pool), ids)).map((row) => [row.id, row]));
+async function describe(backends: Backends, ids: readonly number[]): Promise<RankedBot[]> {
+  const { store } = backends;
+  const known = new Map((await describeBots(backends, ids)).map((row) => [row.id, row]));
   const bots = ids.flatMap((id) => known.get(id) ?? []);
   return Promise.all(
     bots.map(async ({ id, username, hooked, failing_since, ...counts }) => {
@@ -200,12 +196,11 @@ async function describe({ pool, store }: Backends, ids: readonly number[]): Prom
 }
 
 export function createOperations(backends: Backends): Operations {
-  const db = asDatabase(backends.pool);
   const most = limits.bots_ranked_max;
   const find: Readonly<Record<Ranking, () => Promise<number[]>>> = {
     pending: () => mostPending(backends, most),
-    failures: () => rows.loadFailing(db, most),
-    dead_letters: () => rows.loadMostDead(db, most),
+    failures: () => mostFailing(backends, most),
+    dead_letters: () => mostDead(backends, most),
   };
   const ranked = Object.fromEntries(
     Object.entries(find).map(([order, ids]) => [

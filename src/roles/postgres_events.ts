@@ -5,9 +5,10 @@ import { counter, type Figure, gauge } from '../obs/metrics.js';
 import type { Replicas } from '../postgres/replicas.js';
 
 export interface PostgresEvents {
-  back(found: WentBack): void;
-  elsewhere(before: string, now: string): void;
-  replaced(why: string): void;
+  /** `shard` is 0 for the control database. */
+  back(found: WentBack, shard: number): void;
+  elsewhere(before: string, now: string, shard: number): void;
+  replaced(why: string, shard: number): void;
   readonly stats: { readonly wentBack: number; readonly transactions: number; readonly refused: number };
 }
 
@@ -19,23 +20,26 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
   let told = Number.NEGATIVE_INFINITY;
   return {
     stats,
-    back(found) {
+    back(found, shard) {
       stats.wentBack++;
       stats.transactions += found.transactions;
       log.error(
-        { ...found },
+        { ...found, ...(shard === 0 ? {} : { shard }) },
         'Postgres went back in time: it lost transactions that it had committed. Revocations were made again, no id comes twice, ' +
           'and what Redis still holds of messages and posts is written again; other changes of these transactions are lost',
       );
     },
-    replaced(why) {
+    replaced(why, shard) {
       stats.refused++;
       if (performance.now() - told < told_ms_min) return;
       told = performance.now();
-      log.error(why);
+      log.error({ ...(shard === 0 ? {} : { shard }) }, why);
     },
-    elsewhere(before, now) {
-      log.warn({ before, now }, 'Postgres is another server than before, and has all that was committed');
+    elsewhere(before, now, shard) {
+      log.warn(
+        { before, now, ...(shard === 0 ? {} : { shard }) },
+        'Postgres is another server than before, and has all that was committed',
+      );
     },
   };
 }
@@ -43,7 +47,7 @@ export function tellPostgres(log: Pick<Logger, 'error' | 'warn'>): PostgresEvent
 /** What metrics tell of both. */
 export const postgresFigures = (
   { stats }: PostgresEvents,
-  history: Pick<History, 'rewriting'>,
+  histories: ReadonlyArray<Pick<History, 'rewriting'>>,
   { counts }: Pick<Replicas, 'counts'>,
 ): Figure[] => [
   counter(
@@ -74,6 +78,6 @@ export const postgresFigures = (
   gauge(
     'petrel_postgres_rewriting_partitions',
     'Partitions whose hot entities are being written to Postgres again.',
-    () => history.rewriting(),
+    () => histories.reduce((sum, history) => sum + history.rewriting(), 0),
   ),
 ];

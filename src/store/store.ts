@@ -33,7 +33,14 @@ import { createPresence, type Presence } from './chats/presence.js';
 import { createPush, type Push } from './chats/push.js';
 import { createReadMarks, type ReadMarks } from './chats/read_marks.js';
 import { createStreams, type Streams } from './chats/streams.js';
-import { type CallOrigin, requestIdsOf, type StoreContext, uniqueText } from './core/context.js';
+import {
+  type CallOrigin,
+  requestIdsOf,
+  type StoreContext,
+  type StoreShards,
+  shardsOnce,
+  uniqueText,
+} from './core/context.js';
 import { createControlCopies } from './core/control.js';
 import { createIdempotency, type Idempotency } from './core/idempotency.js';
 import type { Keys } from './core/keys.js';
@@ -118,6 +125,8 @@ export interface StoreOptions {
   readonly db: Database;
   /** Setting DATABASE_REPLICA_URLS. */
   readonly replicas?: Replicas;
+  /** Databases of what is written behind. */
+  readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly hints: Hints;
   readonly keys: Keys;
@@ -255,7 +264,8 @@ export function createStore({
     under(seed, again, origin) {
       const { draw, next } = requestIdsOf(seed, origin);
       const db = appliedOnce(shared.db, draw);
-      const own = { ...shared, db, requestId: draw, again };
+      const shards = shardsOnce(shared.shards, (shard) => appliedOnce(shard, draw));
+      const own = { ...shared, db, shards, requestId: draw, again };
       return {
         ...store,
         ...changing(own),

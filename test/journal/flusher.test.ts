@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { FlushStep } from '../../src/journal/flusher.js';
+import type { FlushStep } from '../../src/journal/pipeline.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
 import {

@@ -4,6 +4,8 @@ const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');
 const { createRunner } = await load('redis/scripts');
 const { createPool } = await load('postgres/pool');
+const { oneShard } = await load('postgres/shards');
+const { asDatabase } = await load('postgres/sql');
 const { makeKeys } = await load('store/core/keys');
 const { createFlusher } = await load('journal/flusher');
 
@@ -11,5 +13,6 @@ const connection = connectRedis({ url: redisUrl, name: 'flush' });
 await connection.ready(5_000);
 const runner = createRunner({ connection, recover: () => Promise.reject(new Error('not expected')) });
 const pool = createPool({ url: postgresUrl, max: 2, name: 'flush' });
-createFlusher({ connection, runner, pool, keys: makeKeys(4), hotTtlMs: 3_600_000, intervalMs: 5 }).start();
+const shards = oneShard(pool, asDatabase(pool), 4);
+createFlusher({ connection, runner, shards, keys: makeKeys(4), hotTtlMs: 3_600_000, intervalMs: 5 }).start();
 process.stdout.write('started\n');

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { createRecovery } from '../../src/journal/recovery.js';
 import { createPool } from '../../src/postgres/pool.js';
+import { oneShard, type Shards } from '../../src/postgres/shards.js';
+import { asDatabase } from '../../src/postgres/sql.js';
 import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
 import type { RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
@@ -30,13 +32,22 @@ let cluster: FreshCluster;
 let postgres: PostgresServer;
 let connection: RedisCluster;
 let pool: Node['pool'];
+let shards: Shards;
 let runner: ScriptRunner;
 
 beforeAll(async () => {
   [cluster, postgres] = await Promise.all([freshCluster(), startPostgres()]);
   connection = connectCluster({ seeds: [cluster.url], name: 'test', slots: keys.partitions.slots });
   pool = createPool({ url: await postgres.database('moving_slot'), max: 4, name: 'test' });
-  const recovery = createRecovery({ pool, keys, connection, highWater, bytesMax, runner: () => runner });
+  shards = oneShard(pool, asDatabase(pool), keys.partitions.count);
+  const recovery = createRecovery({
+    shards: () => shards,
+    keys,
+    connection,
+    highWater,
+    bytesMax,
+    runner: () => runner,
+  });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(10_000);
   for (const [partition] of keys.partitions.slots.entries())
@@ -66,7 +77,7 @@ test('a partition that cannot be settled holds up no other one, and is settled o
 
   const refused: string[] = [];
   const flusher = createFlusher({
-    ...{ connection, runner, pool, keys, hotTtlMs, intervalMs: 5 },
+    ...{ connection, runner, shards, keys, hotTtlMs, intervalMs: 5 },
     onError: (error) => refused.push(error.message),
   });
   flusher.start();

@@ -14,6 +14,8 @@ import { startPostgres as startLocalPostgres } from '../../src/local/postgres.js
 import { freePort } from '../../src/local/processes.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
+import { oneShard, type Shards } from '../../src/postgres/shards.js';
+import { asDatabase } from '../../src/postgres/sql.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
 import { messageKinds, packMessage, unpackMessage } from '../../src/store/core/codec.js';
@@ -142,6 +144,7 @@ export interface Node {
   readonly runner: ScriptRunner;
   readonly recovery: Recovery;
   readonly pool: Pool;
+  readonly shards: Shards;
   readonly keys: Keys;
   flusher(options?: Partial<FlusherOptions>): Flusher;
   close(): Promise<void>;
@@ -157,14 +160,9 @@ export async function openNode(
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const pool = createPool({ url: postgresUrl, max: 4, name: 'test' });
   let runner: ScriptRunner;
+  const shards = oneShard(pool, asDatabase(pool), partitions);
   const recovery = createRecovery({
-    pool,
-    keys,
-    connection,
-    highWater,
-    bytesMax,
-    runner: () => runner,
-    trustSeals,
+    ...{ shards: () => shards, keys, connection, highWater, bytesMax, runner: () => runner, trustSeals },
   });
   runner = createRunner({ connection, recover: recovery.recover });
   await connection.ready(5_000);
@@ -174,9 +172,10 @@ export async function openNode(
     runner,
     recovery,
     pool,
+    shards,
     keys,
     flusher(options = {}) {
-      const made = createFlusher({ connection, runner, pool, keys, hotTtlMs, intervalMs: 5, ...options });
+      const made = createFlusher({ connection, runner, shards, keys, hotTtlMs, intervalMs: 5, ...options });
       flushers.push(made);
       return made;
     },

@@ -5,6 +5,7 @@ const { connectRedis } = await load('redis/connection');
 const { createRunner } = await load('redis/scripts');
 const { createPool } = await load('postgres/pool');
 const { asDatabase } = await load('postgres/sql');
+const { oneShard } = await load('postgres/shards');
 const { makeKeys } = await load('store/core/keys');
 const { createSecrets } = await load('store/core/secrets');
 const { createStore } = await load('store/store');
@@ -12,8 +13,11 @@ const { createStore } = await load('store/store');
 const connection = connectRedis({ url: redisUrl, name: 'child' });
 await connection.ready(5_000);
 const runner = createRunner({ connection, recover: () => Promise.reject(new Error('not expected')) });
+const pool = createPool({ url: postgresUrl, max: 4, name: 'child' });
+const db = asDatabase(pool);
 const store = createStore({
-  db: asDatabase(createPool({ url: postgresUrl, max: 4, name: 'child' })),
+  db,
+  shards: oneShard(pool, db, 4),
   scripts: {
     counts: runner.counts,
     isFull: runner.isFull,

@@ -7,6 +7,7 @@ import { createRecovery } from '../../src/journal/recovery.js';
 import { limits } from '../../src/limits.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
+import { oneShard, type Shards } from '../../src/postgres/shards.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createHints, type Hints } from '../../src/redis/hints.js';
@@ -20,6 +21,7 @@ import type { UpdateEntry } from '../../src/store/updates/queues.js';
 import { type RedisServer, startRedis } from '../journal/support.js';
 import { findPlainTokens } from './plain_tokens.js';
 import { freshDatabase } from './servers.js';
+import { divideDatabase, openTestShards } from './shards.js';
 
 export interface Hooks {
   /** Around every script call of a node. */
@@ -37,6 +39,7 @@ export interface TestNode {
   readonly runner: ScriptRunner;
   readonly connection: RedisConnection;
   readonly pool: Pool;
+  readonly shards: Shards;
   readonly db: Database;
   readonly keys: Keys;
   readonly hooks: Hooks;
@@ -71,6 +74,7 @@ async function openNode(
   databaseUrl: string,
   keys: Keys,
   reactorsListed: number,
+  shardUrls: readonly string[],
 ): Promise<TestNode> {
   const hooks = { ...open };
   const errors: unknown[] = [];
@@ -81,10 +85,15 @@ async function openNode(
       hooks.query(text, () => real.query(text, params)) as Promise<T[]>,
     transaction: (work) => hooks.query('transaction', () => real.transaction(work)) as never,
   };
+  const opened =
+    shardUrls.length === 0
+      ? { shards: oneShard(pool, db, keys.partitions.count), close: async () => undefined }
+      : await openTestShards({ pool, db }, shardUrls, keys.partitions.count);
+  const { shards } = opened;
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const hints = createHints(redisUrl, 'test', () => undefined);
   const recovery = createRecovery({
-    pool,
+    shards: () => shards,
     keys,
     connection,
     highWater: 10_000,
@@ -94,6 +103,7 @@ async function openNode(
   const runner: ScriptRunner = createRunner({ connection, recover: recovery.recover });
   const store = createStore({
     db,
+    shards,
     scripts: {
       partitionsWith: runner.partitionsWith,
       times: runner.times,
@@ -118,7 +128,7 @@ async function openNode(
   });
   await connection.ready(5_000);
   return {
-    ...{ store, runner, connection, pool, db, keys, hooks, errors },
+    ...{ store, runner, connection, pool, shards, db, keys, hooks, errors },
     async close() {
       Object.assign(hooks, open);
       store.polls.close();
@@ -126,19 +136,24 @@ async function openNode(
       await Promise.all([store.auth.stop(), store.sweep.stop()]);
       hints.close();
       await connection.close();
+      await opened.close();
       await pool.close();
     },
   };
 }
 
-/** A Redis with an append-only file and a migrated database of their own. */
-export async function startCluster(partitions = 4): Promise<TestCluster> {
+/** A Redis with an append-only file and a migrated database of their own; with `shardCount`, that many more for what is written behind. */
+export async function startCluster(
+  partitions = 4,
+  shardCount = Number(process.env.TEST_SHARDS ?? 0),
+): Promise<TestCluster> {
   const [redis, database] = await Promise.all([startRedis(), freshDatabase()]);
   await migrate(database.url);
+  const divided = shardCount > 0 ? await divideDatabase(database.url, shardCount, partitions) : null;
   const keys = makeKeys(partitions);
   const nodes: TestNode[] = [];
   const node = async (reactorsListed: number = limits.reactors_listed_max) => {
-    const made = await openNode(redis.url, database.url, keys, reactorsListed);
+    const made = await openNode(redis.url, database.url, keys, reactorsListed, divided?.urls ?? []);
     nodes.push(made);
     return made;
   };
@@ -148,16 +163,18 @@ export async function startCluster(partitions = 4): Promise<TestCluster> {
     keys,
     node,
     async flush() {
-      const { connection, runner, pool } = await node();
-      const flusher = createFlusher({ connection, runner, pool, keys, hotTtlMs, intervalMs: 1 });
+      const { connection, runner, shards } = await node();
+      const flusher = createFlusher({ connection, runner, shards, keys, hotTtlMs, intervalMs: 1 });
       flusher.start();
       await flusher.stop({ drain: true });
     },
     async close() {
       await Promise.all(nodes.map((each) => each.close()));
       const plain = await findPlainTokens(database.url, redis.dir, [], anyToken);
+      for (const url of divided?.urls ?? [])
+        plain.push(...(await findPlainTokens(url, redis.dir, [], anyToken)));
       await redis.remove();
-      await database.drop();
+      await Promise.all([database.drop(), divided?.drop()]);
       expect(plain, 'places where tokens lie in plain text').toEqual([]);
     },
   };

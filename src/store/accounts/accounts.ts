@@ -11,6 +11,7 @@ import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/accounts.js';
 import { newestMessage } from '../../postgres/chats.js';
+import { pageOfAll } from '../../postgres/shards.js';
 import type { Database, Sql } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';
 import type { RemovalFollowing } from '../bots/removal.js';
@@ -55,7 +56,7 @@ const flush_wait_ms = 1_000;
 
 /** `anew` is the database for what every run of a call does again. */
 export function createAccounts(
-  { db, scripts, keys }: StoreContext,
+  { db, shards, scripts, keys }: StoreContext,
   anew: Database,
   parts: {
     readonly control: ControlCopies;
@@ -102,7 +103,12 @@ export function createAccounts(
     const externalId = await rows.loadExternalId(sql, user);
     for (let at = from; ; ) {
       const after = { partition: at[0], number: at[1] };
-      const found = await rows.loadReactedPosts(sql, user, after, side_by_side);
+      const found = await pageOfAll(
+        shards,
+        (shard, partitions) => rows.loadReactedPosts(shard.db, user, partitions, after, side_by_side),
+        (a, b) => a.partition - b.partition || a.number - b.number,
+        side_by_side,
+      );
       for (const { partition, number } of found) {
         await posts.eraseReactions(postId(partition, number), { id: user, externalId });
         at = [partition, number];
@@ -137,7 +143,6 @@ export function createAccounts(
 
   /** Erases of a chat what `which` says, newest first, below `before`. Returns where to go on; 0 at the end. */
   async function eraseFrom(
-    sql: Sql,
     chat: ChatRef,
     before: number,
     until: number,
@@ -151,7 +156,7 @@ export function createAccounts(
       if (last === undefined) {
         // A page may hold nothing but what was deleted.
         const stored = await newestMessage(
-          sql,
+          shards.of(keys.partitions.of(chat.id)).db,
           chat.id,
           chat.user,
           from === 0 ? Number.MAX_SAFE_INTEGER : from,
@@ -175,7 +180,7 @@ export function createAccounts(
       const [bot] = await rows.loadDirectBots(sql, user);
       if (bot === undefined) return null;
       const chat = directChat(bot, user);
-      const left = await eraseFrom(sql, chat, before, until, () => true);
+      const left = await eraseFrom(chat, before, until, () => true);
       if (left > 0) return [bot, left];
       await rows.removeDirectChat(sql, bot, user);
       gone.push(chat);
@@ -199,13 +204,13 @@ export function createAccounts(
   ): Promise<Place['at'] | null> {
     let [chat, before] = from;
     if (before > 0) {
-      const left = await eraseFrom(sql, sharedChat(chat), before, until, (sender) => sender === user);
+      const left = await eraseFrom(sharedChat(chat), before, until, (sender) => sender === user);
       if (left > 0) return [chat, left];
     }
     for (;;) {
       const [next] = await rows.loadChatsOfMember(sql, user, chat, 1);
       if (next === undefined) return null;
-      before = await eraseFrom(sql, sharedChat(next), 0, until, (sender) => sender === user);
+      before = await eraseFrom(sharedChat(next), 0, until, (sender) => sender === user);
       chat = next;
       if (before > 0 || performance.now() > until) return [chat, before];
     }

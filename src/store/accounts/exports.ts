@@ -2,6 +2,7 @@
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/exports.js';
+import { pageOfAll } from '../../postgres/shards.js';
 import { unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { postId } from '../core/keys.js';
@@ -40,7 +41,14 @@ async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>):
   }
 }
 
-export function createExports({ db, scripts, keys }: StoreContext): Exports {
+export function createExports({ db, shards, scripts, keys }: StoreContext): Exports {
+  const loadReactions = (user: number, after: Pick<rows.ReactionFact, 'partition' | 'number' | 'emoji'>) =>
+    pageOfAll(
+      shards,
+      (shard, partitions) => rows.loadReactions(shard.db, user, partitions, after, page),
+      (a, b) => a.partition - b.partition || a.number - b.number || a.emoji - b.emoji,
+      page,
+    );
   return {
     async begin(user) {
       const partition = keys.partitions.of(user);
@@ -62,7 +70,7 @@ export function createExports({ db, scripts, keys }: StoreContext): Exports {
     async *reactions(user) {
       const none = { partition: -1, number: 0, emoji: 0 };
       for await (const { partition, number, record } of paged<rows.ReactionFact>((after) =>
-        rows.loadReactions(db, user, after ?? none, page),
+        loadReactions(user, after ?? none),
       )) {
         const [emoji, date] = unpack<ReactionRecord>(record);
         yield { post: postId(partition, number), emoji, date };

@@ -7,9 +7,9 @@ import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/retention.js';
-import type { Sql } from '../../postgres/sql.js';
+import { holding } from '../../postgres/shards.js';
 import { messageDate, unpackMessage } from '../core/codec.js';
-import type { StoreContext } from '../core/context.js';
+import type { StoreContext, StoreShard } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Erase } from './erasure.js';
 
@@ -31,7 +31,7 @@ export interface Removed {
 }
 
 export interface Retention {
-  /** Removes messages older than `ageMs`, for up to limits.retention_piece_ms; the pins on them and the reactions to posts go with
+  /** Removes messages older than `ageMs` of each shard, for up to limits.retention_piece_ms each; the pins on them and the reactions to posts go with
    * them. Null when another process has that in hand, or the last pass ended within limits.retention_interval_ms. */
   messages(ageMs: number): Promise<Removed | null>;
   /** The same of uploaded files by when they were uploaded; pictures of bots stay. */
@@ -46,10 +46,10 @@ interface Place {
 }
 const firstPlace: Place = { chat: Number.MIN_SAFE_INTEGER, user: 0, message: 0 };
 
-export function createRetention({ db }: StoreContext, erase: Erase): Retention {
+export function createRetention({ db, shards, keys }: StoreContext, erase: Erase): Retention {
   /** Returns behind which message to go on, 0 when nothing of the chat is left that is old enough. */
   async function eraseAged(
-    sql: Sql,
+    { db: sql }: StoreShard,
     chat: ChatRef,
     after: number,
     ageMs: number,
@@ -83,23 +83,31 @@ export function createRetention({ db }: StoreContext, erase: Erase): Retention {
   }
 
   async function walkChats(
-    sql: Sql,
+    shard: StoreShard,
     place: Place,
     ageMs: number,
   ): Promise<rows.Step<Place> & { removed: number }> {
     const walk = { removed: 0, until: performance.now() + limits.retention_piece_ms };
     if (place.message > 0) {
-      const message = await eraseAged(sql, { id: place.chat, user: place.user }, place.message, ageMs, walk);
+      const message = await eraseAged(
+        shard,
+        { id: place.chat, user: place.user },
+        place.message,
+        ageMs,
+        walk,
+      );
       if (message > 0) return { place: { ...place, message }, over: false, removed: walk.removed };
     }
-    const chats = await rows.loadOldest(sql, place.chat, place.user, limits.retention_batch_max);
+    const chats = await rows.loadOldest(shard.db, place.chat, place.user, limits.retention_batch_max);
     let at = place;
     for (const { chat_id, user_id, head } of chats) {
-      const old = head !== null && messageDate(head) * 1_000 <= nowMs() - ageMs;
+      // Rows of a partition that was moved are no longer this shard's.
+      const isOwn = shards.of(keys.partitions.of(chat_id)).id === shard.id;
+      const old = isOwn && head !== null && messageDate(head) * 1_000 <= nowMs() - ageMs;
       const chat = { id: chat_id, user: user_id };
       // What could not be begun in time is left to the next piece.
       if (old && performance.now() > walk.until) return { place: at, over: false, removed: walk.removed };
-      const message = old ? await eraseAged(sql, chat, 0, ageMs, walk) : 0;
+      const message = old ? await eraseAged(shard, chat, 0, ageMs, walk) : 0;
       at = { chat: chat_id, user: user_id, message };
       if (message > 0) return { place: at, over: false, removed: walk.removed };
     }
@@ -110,21 +118,31 @@ export function createRetention({ db }: StoreContext, erase: Erase): Retention {
     };
   }
 
+  async function eraseOf(shard: StoreShard, ageMs: number): Promise<Removed | null> {
+    let removed = 0;
+    const step = await rows.takePiece(
+      db,
+      shard.id === 0 ? 'messages' : `messages ${shard.id}`,
+      limits.retention_interval_ms,
+      firstPlace,
+      async (_, place) => {
+        const walked = await walkChats(shard, place, ageMs);
+        removed = walked.removed;
+        return walked;
+      },
+    );
+    return step && { removed, more: !step.over };
+  }
+
   return {
     async messages(ageMs) {
-      let removed = 0;
-      const step = await rows.takePiece(
-        db,
-        'messages',
-        limits.retention_interval_ms,
-        firstPlace,
-        async (sql, place) => {
-          const walked = await walkChats(sql, place, ageMs);
-          removed = walked.removed;
-          return walked;
-        },
-      );
-      return step && { removed, more: !step.over };
+      const steps = await Promise.all(holding(shards).map((shard) => eraseOf(shard, ageMs)));
+      const taken = steps.filter((step) => step !== null);
+      if (taken.length === 0) return null;
+      return {
+        removed: taken.reduce((sum, { removed }) => sum + removed, 0),
+        more: taken.some(({ more }) => more),
+      };
     },
     async files(ageMs, { list, remove }) {
       let removed = 0;

@@ -1,6 +1,7 @@
 /** The end of a bot: what follows once its row is nobody's. */
 
 import { limits } from '../../limits.js';
+import { dropReplays } from '../../postgres/dead_updates.js';
 import { loadMemberships } from '../../postgres/members.js';
 import { askAgain, deleteBot, loadGone } from '../../postgres/removal.js';
 import type { Auth } from '../access/auth.js';
@@ -25,7 +26,7 @@ export interface RemovalFollowing {
 }
 
 export function createRemovalFollowing(
-  { db, scripts, keys }: StoreContext,
+  { db, shards, scripts, keys }: StoreContext,
   parts: {
     readonly control: ControlCopies;
     readonly auth: Auth;
@@ -62,6 +63,7 @@ export function createRemovalFollowing(
         await control.forget('bot', id);
         await auth.revoke(`bot:${id}`);
       }
+      await dropReplays(shards.of(keys.partitions.of(id)).db, id);
       // Its own version asks to drop what waits.
       await webhooks.refresh(id, gone.version);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);

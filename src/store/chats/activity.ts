@@ -1,6 +1,7 @@
 /** The order of a person's chats, and how many messages wait in each: from the heads of messages, whose content stays unread. */
 import { limits } from '../../limits.js';
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats.js';
+import { byShard } from '../../postgres/shards.js';
 import { messageHeader, messageKinds } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
@@ -23,7 +24,7 @@ export interface Activity {
 /** Chats that one script looks at. */
 const chatsPerCall = 500;
 
-export function createActivity({ db, scripts, keys }: StoreContext): Activity {
+export function createActivity({ db, shards, scripts, keys }: StoreContext): Activity {
   /** Heads of the newest messages in Redis: '' for a chat without messages, null where Postgres must be asked. */
   async function hotHeads(partition: number, chats: readonly ChatRef[]): Promise<Array<Buffer | null>> {
     const found = await scripts.call(
@@ -73,8 +74,12 @@ export function createActivity({ db, scripts, keys }: StoreContext): Activity {
       const dates = await hotDates(chats);
       const cold = chats.filter((chat) => !dates.has(chatText(chat)));
       if (cold.length > 0)
-        for (const { chat_id, user_id, head } of await loadNewestHeads(db, cold))
-          dates.set(chatText({ id: chat_id, user: user_id }), dateOf(head));
+        await Promise.all(
+          [...byShard(shards, cold, (chat) => keys.partitions.of(chat.id))].map(async ([shard, own]) => {
+            for (const { chat_id, user_id, head } of await loadNewestHeads(shard.db, own))
+              dates.set(chatText({ id: chat_id, user: user_id }), dateOf(head));
+          }),
+        );
       const empty = chats.filter((chat) => !dates.get(chatText(chat)));
       if (empty.length > 0) {
         const joined = await loadJoined(db, user, empty);
@@ -99,7 +104,7 @@ export function createActivity({ db, scripts, keys }: StoreContext): Activity {
       const hot = heads as Array<Buffer | null>;
       const cold = ids.filter((_, i) => hot[i] === null);
       const all = hot.filter((head) => head !== null);
-      if (cold.length > 0) all.push(...(await loadHeads(db, chat.id, chat.user, cold)));
+      if (cold.length > 0) all.push(...(await loadHeads(shards.of(partition).db, chat.id, chat.user, cold)));
       return all
         .map(messageHeader)
         .filter(({ kind, sender }) => kind !== messageKinds.deleted && sender !== user).length;

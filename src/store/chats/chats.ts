@@ -76,7 +76,7 @@ export const isPresent = (status: string): boolean =>
 export { userProfile };
 
 export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
-  const { db, scripts, keys } = context;
+  const { db, shards, scripts, keys } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
   /** One person may be in thousands of chats: such comparisons cost Postgres milliseconds each. */
   async function takeLookUps(who: number, count: number): Promise<void> {
@@ -93,6 +93,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
     const key = keys.chat(chat);
     return { chat: key, ticket: keys.ticket(key) };
   };
+  const incarnationOf = (partition: number) => rows.loadIncarnation(shards.of(partition).db, partition);
   const metaOf = (chat: ChatRef) => ({ meta: keys.meta(partitionOf(chat)) });
 
   /** What Postgres knows of a chat's own record. */
@@ -128,10 +129,11 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
   }
 
   async function fill(chat: ChatRef, ticket: string): Promise<boolean> {
+    const shard = shards.of(partitionOf(chat)).db;
     const [row, sequence, pin] = await Promise.all([
       load(chat),
-      rows.loadSequence(db, chat.id, chat.user),
-      rows.loadPin(db, chat.id, chat.user),
+      rows.loadSequence(shard, chat.id, chat.user),
+      rows.loadPin(shard, chat.id, chat.user),
     ]);
     if (!row) return false;
     const changed = Math.max(sequence?.version ?? 0, pin?.version ?? 0);
@@ -201,7 +203,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
     },
     async openDirect(bot, user) {
       const chat = directChat(bot, user);
-      if (await rows.openDirectChat(db, bot, user, partitionOf(chat))) {
+      if (await rows.openDirectChat(db, bot, user, await incarnationOf(partitionOf(chat)))) {
         await Promise.all([refresh(chat), control.refresh('chats', user)]);
       } else {
         await members.setBlocked(bot, user, false);
@@ -209,7 +211,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
     },
     async create(type, title, creator, { username, private: hidden = type === 'group' && !username } = {}) {
       const chat = { type, title, creator, username, private: hidden };
-      const id = await rows.createChat(db, chat, (made) => keys.partitions.of(made));
+      const id = await rows.createChat(db, chat, (made) => incarnationOf(keys.partitions.of(made)));
       await Promise.all([
         control.refresh('member', id, creator),
         control.refresh('chats', creator),

@@ -2,6 +2,7 @@
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats.js';
+import { noReplicas } from '../../postgres/replicas.js';
 import type { Sql } from '../../postgres/sql.js';
 import { messageKinds, pack, unpackMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
@@ -32,7 +33,7 @@ export interface History {
 const rangesMax = 20;
 
 export function createHistory(
-  { db, replicas, scripts, keys }: StoreContext,
+  { shards, replicas, scripts, keys }: StoreContext,
   chats: Chats,
   records: Records,
 ): History {
@@ -56,8 +57,11 @@ export function createHistory(
       const hot = page.rows as Array<Buffer | null>;
       const cold = hot.flatMap((row, i) => (row === null ? [page.first - i] : []));
       const load = (sql: Sql) => loadNewestMessages(sql, chat.id, chat.user, cold, bytes);
-      const loaded =
-        cold.length === 0 ? [] : await replicas.read(db, keys.partitions.of(chat.id), page.flushed, load);
+      const partition = keys.partitions.of(chat.id);
+      const shard = shards.of(partition);
+      // Standbys are those of the control database.
+      const source = shard.id === 0 ? replicas : noReplicas;
+      const loaded = cold.length === 0 ? [] : await source.read(shard.db, partition, page.flushed, load);
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
       // What is below may not have been looked at.
@@ -78,7 +82,7 @@ export function createHistory(
    * Below them may lie what is in Redis alone, so their edge is looked at first, then the newest that Postgres has.
    */
   async function belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
-    const stored = await newestMessage(db, chat.id, chat.user, cursor);
+    const stored = await newestMessage(shards.of(keys.partitions.of(chat.id)).db, chat.id, chat.user, cursor);
     const edge = lowest - limits.incarnation_sequence_skip - 1;
     return (edge < cursor && edge > stored ? edge : stored) + 1;
   }

@@ -2,15 +2,44 @@
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
 import type { Replicas } from '../../postgres/replicas.js';
+import type { Shard } from '../../postgres/shards.js';
 import type { Database } from '../../postgres/sql.js';
 import type { ScriptRunner } from '../../redis/scripts.js';
 import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 
+/** As far as the store needs it. */
+export type StoreShard = Pick<Shard, 'id' | 'db'>;
+
+/** Databases of what is written behind. */
+export interface StoreShards {
+  readonly all: readonly StoreShard[];
+  /** Error: `unavailable`. */
+  of(partition: number): StoreShard;
+  owned(shard: StoreShard): readonly number[];
+}
+
+/** The same shards for a call that may run again; most of such calls need none of them. */
+export function shardsOnce(shards: StoreShards, once: (db: Database) => Database): StoreShards {
+  const made = new Map<number, StoreShard>();
+  return {
+    all: shards.all,
+    owned: shards.owned,
+    of(partition) {
+      const { id, db } = shards.of(partition);
+      const shard = made.get(id) ?? { id, db: once(db) };
+      made.set(id, shard);
+      return shard;
+    },
+  };
+}
+
 export interface StoreContext {
+  /** Of control records. */
   readonly db: Database;
   /** Standbys that serve cold messages. */
   readonly replicas: Replicas;
+  readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;

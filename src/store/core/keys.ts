@@ -152,7 +152,7 @@ export interface Keys {
   /** HASH: what every node of the installation must agree on. In partition 0. */
   installation(): string;
   /** HASH: how far Postgres has committed, which server it was and its incarnation. In partition 0. One field a shard. */
-  postgres(): string;
+  postgres(shard?: number): string;
   /** ZSET of lookup values, bot:<id> and user:<id> by time (ms): what was revoked. In partition 0. Bounded by
    * limits.revocations_kept_max and limits.revocation_age_ms_max. */
   revoked(): string;
@@ -224,7 +224,7 @@ export function makeKeys(count: number): Keys {
     rings: () => `${at(0)}:rings`,
     nodes: () => `${at(0)}:nodes`,
     installation: () => `${at(0)}:installation`,
-    postgres: () => `${at(0)}:postgres`,
+    postgres: (shard = 0) => `${at(0)}:postgres${shard === 0 ? '' : `:${shard}`}`,
     revoked: () => `${at(0)}:revoked`,
   };
 }

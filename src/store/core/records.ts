@@ -19,7 +19,7 @@ export interface Records {
   ): Promise<StoredMessage[]>;
 }
 
-export function createRecords({ db, scripts, keys }: StoreContext): Records {
+export function createRecords({ shards, scripts, keys }: StoreContext): Records {
   async function read(chat: ChatRef, ids: readonly number[]): Promise<Map<number, Buffer>> {
     const found = new Map<number, Buffer>();
     if (ids.length === 0) return found;
@@ -34,7 +34,7 @@ export function createRecords({ db, scripts, keys }: StoreContext): Records {
     const cold = ids.filter((_, i) => hot[i] === null);
     for (const [i, id] of ids.entries()) if (hot[i]) found.set(id, hot[i]);
     if (cold.length === 0) return found;
-    for (const row of await loadMessages(db, chat.id, chat.user, cold)) {
+    for (const row of await loadMessages(shards.of(partition).db, chat.id, chat.user, cold)) {
       if (row.record) found.set(row.message_id, row.record);
     }
     return found;

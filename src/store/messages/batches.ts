@@ -42,7 +42,7 @@ function assertBatch(size: number): void {
 }
 
 export function createBatches(
-  { db, scripts, keys, requestId }: StoreContext,
+  { shards, scripts, keys, requestId }: StoreContext,
   readBack: ReadBack,
   forwarder: Forwarder,
   repeats: Repeats,
@@ -161,7 +161,10 @@ export function createBatches(
       const hot = page.rows as Array<Buffer | null>;
       // A message leaves Redis only after its last version is in Postgres.
       const cold = ids.filter((id, i) => hot[i] === null && id <= page.newest);
-      const loaded = cold.length === 0 ? [] : await loadMessages(db, chat.id, chat.user, cold);
+      const loaded =
+        cold.length === 0
+          ? []
+          : await loadMessages(shards.of(partitionOf(chat)).db, chat.id, chat.user, cold);
       const stored = new Map(loaded.map((row) => [row.message_id, row.record]));
       return ids.map((id, i) => {
         const bytes = hot[i] ?? stored.get(id) ?? null;

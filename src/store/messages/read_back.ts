@@ -43,7 +43,7 @@ export function createReadBack(
     readonly access: WriteAccessCopies;
   },
 ): ReadBack {
-  const { db, scripts, keys } = context;
+  const { shards, scripts, keys } = context;
   const { chats, control, queues, access } = parts;
 
   async function fillChat({ chat, who }: Place, ticket: string): Promise<void> {
@@ -58,8 +58,8 @@ export function createReadBack(
     ids: readonly number[],
     tickets: readonly string[],
   ): Promise<Set<number>> {
-    const rows = await loadMessages(db, chat.id, chat.user, ids);
     const partition = keys.partitions.of(chat.id);
+    const rows = await loadMessages(shards.of(partition).db, chat.id, chat.user, ids);
     const filled = rows.map(async ({ message_id, record }) => {
       if (!record) return [];
       const message = keys.message(chat, message_id);

@@ -37,12 +37,13 @@ export function createPostReadBack(
   context: StoreContext,
   { chats, control }: { readonly chats: Chats; readonly control: ControlCopies },
 ): PostReadBack {
-  const { db, scripts, keys, reactorsListed } = context;
+  const { shards, scripts, keys, reactorsListed } = context;
   const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
 
   /** Fills the record of a post that was missed. */
   async function fill(post: number, ticket: string): Promise<void> {
     const [partition, number] = placeOf(post);
+    const { db } = shards.of(partition);
     const row = await rows.loadPost(db, partition, number);
     if (!row) return fail('post_not_found');
     const [chat, message] = unpack<[string, number]>(row.record);
@@ -83,7 +84,7 @@ export function createPostReadBack(
   }
 
   async function loadOwn(post: number, user: number): Promise<string> {
-    const records = await rows.loadReactionsOf(db, ...placeOf(post), user);
+    const records = await rows.loadReactionsOf(shards.of(partitionOfPost(post)).db, ...placeOf(post), user);
     return records.map((record) => unpack<ReactionRecord>(record)[0]).join(' ');
   }
 
@@ -98,6 +99,7 @@ export function createPostReadBack(
 
   async function refillLists(post: number, short: readonly PostReaction[]): Promise<true> {
     const [partition, number] = placeOf(post);
+    const { db } = shards.of(partition);
     const key = keys.post(post);
     const at = { post: key, ticket: keys.ticket(`${key}:refill`), acted: keys.acted(post) };
     for (const { emoji } of short) {

@@ -78,7 +78,7 @@ export function createPosts(
   watches: PostWatches,
   repeats: Repeats,
 ): Posts {
-  const { db, scripts, keys, reactorsListed, requestId } = context;
+  const { shards, scripts, keys, reactorsListed, requestId } = context;
   const cold = createPostReadBack(context, parts);
 
   function stateOf(post: number, raw: unknown, own: string): PostState {
@@ -191,9 +191,10 @@ export function createPosts(
         given === undefined
           ? { emoji: emoji === undefined ? -1 : emojiColumn(emoji), version: Number.MAX_SAFE_INTEGER }
           : { emoji: Number(given), version: Number(version) };
+      const partition = partitionOfPost(post);
       const found = await rows.loadReactionPage(
-        db,
-        partitionOfPost(post),
+        shards.of(partition).db,
+        partition,
         postNumber(post),
         behind,
         emoji !== undefined,

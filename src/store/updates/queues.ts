@@ -1,7 +1,7 @@
 /** The queue of a bot's updates, as polling and webhooks read it. */
 import { randomInt } from 'node:crypto';
 import { limits } from '../../limits.js';
-import { loadQueueSettings } from '../../postgres/webhooks.js';
+import { loadMask, loadQueueSettings } from '../../postgres/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
 import { type Profile, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
@@ -99,12 +99,15 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
   };
 }
 
-export function createQueues({ db, scripts, keys }: StoreContext): Queues {
+export function createQueues({ db, shards, scripts, keys }: StoreContext): Queues {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
   /** What Postgres knows of a queue that Redis does not have. */
   async function load(bot: number) {
-    const { mask, hook, set } = await loadQueueSettings(db, bot);
+    const [mask, { hook, set }] = await Promise.all([
+      loadMask(shards.of(partitionOf(bot)).db, bot),
+      loadQueueSettings(db, bot),
+    ]);
     const asked = mask === null ? defaultUpdateMask : (unpack<[number]>(mask)[0] ?? defaultUpdateMask);
     return { mask: asked, hook: hook === null ? '' : String(hook), set: String(set ?? 0) };
   }

@@ -104,7 +104,8 @@ export function createSweep(
 
   async function lookForCopies(): Promise<void> {
     if (performance.now() < copiesAt) return;
-    const found = await sweepCopies().catch(onError);
+    const late = replays.finishOld(intervalMs).catch(onError);
+    const [found] = await Promise.all([sweepCopies().catch(onError), late]);
     copiesIntervalMs = found === 0 ? Math.min(copiesIntervalMsMax, copiesIntervalMs * 2) : intervalMs;
     // Half an interval early: the rounds that ask do not come at the instant.
     copiesAt = performance.now() + copiesIntervalMs - intervalMs / 2;

@@ -4,17 +4,34 @@ import {
   type AttemptFilter,
   type AttemptRow,
   appendAttempts,
+  failuresOf,
   loadAttempts,
   loadCounts,
   type NewAttempt,
   type RefusedAttempt,
 } from '../../postgres/attempts.js';
+import { loadOwnedSince } from '../../postgres/bots.js';
+import { noteFailing } from '../../postgres/failing.js';
+import { byShard } from '../../postgres/shards.js';
 import type { StoreContext } from '../core/context.js';
 
 export type { AttemptCounts, AttemptRow, NewAttempt, RefusedAttempt };
 
+/** Attempts of these bots alone were not kept, since their shard failed. */
+export class PartlyAppended extends Error {
+  readonly bots: ReadonlySet<number>;
+  /** Of the other bots, what Postgres refused. */
+  readonly refused: readonly RefusedAttempt[];
+  constructor(bots: ReadonlySet<number>, refused: readonly RefusedAttempt[], options: ErrorOptions) {
+    super('a shard did not take attempts', options);
+    this.bots = bots;
+    this.refused = refused;
+  }
+}
+
 export interface Attempts {
-  /** Returns the attempts that Postgres refuses for their data: they are counted and not kept. */
+  /** Returns the attempts that Postgres refuses for their data: they are counted and not kept. Errors: PartlyAppended; any other
+   * means that nothing was kept. */
   append(
     attempts: readonly NewAttempt[],
     counts: ReadonlyMap<number, AttemptCounts>,
@@ -25,10 +42,37 @@ export interface Attempts {
   counts(bot: number): Promise<AttemptCounts>;
 }
 
-export function createAttempts({ db }: StoreContext): Attempts {
+export function createAttempts({ db, shards, keys }: StoreContext): Attempts {
+  const partitionOf = (bot: number) => keys.partitions.of(bot);
+  const shardOf = (bot: number) => shards.of(partitionOf(bot)).db;
   return {
-    append: (attempts, counts) => appendAttempts(db, attempts, counts),
-    list: (bot, filter, before, limit) => loadAttempts(db, bot, filter, before, limit),
-    counts: (bot) => loadCounts(db, bot),
+    async append(attempts, counts) {
+      const delivered = [...counts].filter(([, own]) => own.delivered > 0).map(([bot]) => bot);
+      await noteFailing(db, delivered, failuresOf(attempts, counts));
+      const bots = byShard(shards, [...counts], ([bot]) => partitionOf(bot));
+      const own = byShard(shards, attempts, ({ bot }) => partitionOf(bot));
+      const refused: RefusedAttempt[] = [];
+      const left = new Set<number>();
+      let cause: unknown;
+      await Promise.all(
+        [...bots].map(async ([shard, counted]) => {
+          try {
+            const found = await appendAttempts(shard.db, own.get(shard) ?? [], new Map(counted));
+            refused.push(...found);
+          } catch (error) {
+            cause = error;
+            for (const [bot] of counted) left.add(bot);
+          }
+        }),
+      );
+      if (left.size === counts.size && left.size > 0) throw cause;
+      if (left.size > 0) throw new PartlyAppended(left, refused, { cause });
+      return refused;
+    },
+    async list(bot, filter, before, limit) {
+      const since = filter.ofOwner ? await loadOwnedSince(db, bot) : null;
+      return loadAttempts(shardOf(bot), bot, filter, before, limit, since);
+    },
+    counts: (bot) => loadCounts(shardOf(bot), bot),
   };
 }

@@ -7,8 +7,10 @@
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import type { AuditActor } from '../../postgres/audit.js';
+import { type AuditActor, noteReplay } from '../../postgres/audit.js';
+import { loadOwnedSince } from '../../postgres/bots.js';
 import * as dead from '../../postgres/dead_updates.js';
+import { holding } from '../../postgres/shards.js';
 import { fillAttemptsMax, requestIdsOf, type StoreContext } from '../core/context.js';
 import { type Queues, readUpdateFields, type UpdateEntry } from '../updates/queues.js';
 import { unpackUpdate } from '../updates/update_record.js';
@@ -56,11 +58,15 @@ export interface Replays {
   replay(bot: number, ask: ReplayAsk, actor?: AuditActor): Promise<Replayed>;
   /** Repeats what follows a committed replay. */
   finish(bot: number, id: number): Promise<void>;
+  /** The same of replays that were begun more than `ageMs` ago, a hundred of each shard at most. */
+  finishOld(ageMs: number): Promise<void>;
   /** Removes all dead letters; returns how many. */
   discard(bot: number): Promise<number>;
 }
 
 const discardBatchMax = 1_000;
+/** That one sweep finishes of a shard. */
+const replaysMax = 100;
 
 function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
   const fields = unpackUpdate(record);
@@ -79,15 +85,30 @@ function asked(updateId: number, record: Buffer): Array<string | Buffer> {
 }
 
 export function createReplays(
-  { db, scripts, keys }: StoreContext,
+  { db, shards, scripts, keys }: StoreContext,
   queues: Queues,
   ring: (bot: number) => void,
 ): Replays {
+  const shardOf = (bot: number) => shards.of(keys.partitions.of(bot)).db;
+
+  /** Has the audit log tell of a replay; one that was noted by a process which then died may be told twice. */
+  async function note(
+    bot: number,
+    { id, updateIds }: dead.TakenReplay,
+    actor: AuditActor,
+    event: number | null,
+  ): Promise<number> {
+    const noted = await db.transaction((sql) => noteReplay(sql, bot, { actor, event }, updateIds));
+    await dead.replayNoted(shardOf(bot), bot, id);
+    return noted;
+  }
+
   /** Nothing to do when another has done it. */
   async function push(bot: number, id: number): Promise<void> {
-    const left = await dead.loadReplay(db, id);
+    const left = await dead.loadReplay(shardOf(bot), bot, id);
     if (left === null) return;
     const { updateIds, records } = left;
+    if (left.note !== null) await note(bot, left, left.note, null);
     const partition = keys.partitions.of(bot);
     const at = {
       meta: keys.meta(partition),
@@ -103,7 +124,7 @@ export function createReplays(
       const result = await scripts.call('webhooks/replay', partition, at, { bot: String(bot), updates });
       if (result.status === 'ok') {
         if (result.ring) ring(bot);
-        return dead.finishReplay(db, id);
+        return dead.finishReplay(shardOf(bot), bot, id);
       }
       await queues.open(bot);
     }
@@ -112,10 +133,10 @@ export function createReplays(
 
   return {
     async list(bot, after, limit, bytes) {
-      const { rows, more } = await dead.loadDead(db, bot, after, limit, bytes);
+      const { rows, more } = await dead.loadDead(shardOf(bot), bot, after, limit, bytes);
       return { items: rows.map(readLetter), more };
     },
-    countDead: (bot) => dead.countDead(db, bot),
+    countDead: (bot) => dead.countDead(shardOf(bot), bot),
     async replay(bot, { from, to, delivered, ofOwner }, actor) {
       const { pending } = await queues.info(bot);
       if (pending + limits.replay_max > limits.queue_length_max)
@@ -124,29 +145,34 @@ export function createReplays(
       let first: number | null = null;
       let last: number | null = null;
       let event: number | null = null;
+      const since = ofOwner ? await loadOwnedSince(db, bot) : null;
       for (let next = from; queued < limits.replay_max; ) {
         const taken = await dead.takeReplay(
-          db,
+          shardOf(bot),
           bot,
-          { from: next, to, delivered, ofOwner },
+          { from: next, to, delivered, since },
           limits.replay_batch_max,
-          actor ? { actor, event } : null,
+          actor ?? null,
         );
         if (taken === null) break;
+        if (actor) event = await note(bot, taken, actor, event);
         await push(bot, taken.id);
         queued += taken.updateIds.length;
         first ??= taken.updateIds[0] as number;
         last = taken.updateIds.at(-1) as number;
-        event = taken.event;
         next = last + 1;
       }
       return { queued, first, last };
     },
     finish: push,
+    async finishOld(ageMs) {
+      for (const { db } of holding(shards))
+        for (const { bot, id } of await dead.loadOldReplays(db, ageMs, replaysMax)) await push(bot, id);
+    },
     async discard(bot) {
       let discarded = 0;
       for (;;) {
-        const count = await dead.discardDead(db, bot, discardBatchMax);
+        const count = await dead.discardDead(shardOf(bot), bot, discardBatchMax);
         discarded += count;
         if (count < discardBatchMax) return discarded;
       }

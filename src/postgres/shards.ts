@@ -1,0 +1,234 @@
+/**
+ * Databases of what is written behind. Each partition lies in one of them, as the map in the control database says. All other tables are
+ * in the control database, which is shard 0 and has the partitions that the map does not name. No statement and no transaction
+ * touches two shards, nor tables of both kinds.
+ */
+import { ApiError } from '../errors.js';
+import { limits } from '../limits.js';
+import type { ControlMarks } from './history.js';
+import { type Pool, type Queryable, statement } from './pool.js';
+import type { Database } from './sql.js';
+
+/** Tables that are divided by partition, each with the column that its partition follows from. */
+export const shardedTables: Readonly<Record<string, 'chat_id' | 'bot_id' | 'partition'>> = {
+  messages: 'chat_id',
+  chat_sequences: 'chat_id',
+  chat_pins: 'chat_id',
+  posts: 'partition',
+  post_sequences: 'partition',
+  post_reactions: 'partition',
+  post_tallies: 'partition',
+  dead_updates: 'bot_id',
+  bot_update_masks: 'bot_id',
+  delivery_attempts: 'bot_id',
+  delivery_failures: 'bot_id',
+  delivery_counts: 'bot_id',
+  webhook_replays: 'bot_id',
+  quarantine: 'partition',
+  partitions: 'partition',
+};
+
+export interface Shard {
+  /** 0 for the control database. */
+  readonly id: number;
+  readonly url: string;
+  readonly pool: Pool;
+  readonly db: Database;
+  /** Recognises that this database went back in time. Absent in tests that need none. */
+  readonly history?: (ControlMarks & { rewriting(): number }) | undefined;
+}
+
+export interface Shards {
+  /** Ascending by id: the control database comes first. */
+  readonly all: readonly Shard[];
+  readonly control: Shard;
+  /** The shard of a partition. Error: `unavailable` while the map may be out of date, or names a shard that is not configured. */
+  of(partition: number): Shard;
+  /** Partitions of a shard, as the map was last read. */
+  owned(shard: Pick<Shard, 'id'>): readonly number[];
+  /** Whether nothing may be written behind for a partition now. */
+  isPaused(partition: number): boolean;
+  /** Of the map that this process follows; 0 where nothing was ever divided. */
+  epoch(): number;
+}
+
+/** Everything in one database. */
+export function oneShard(pool: Pool, db: Database, partitions: number, history?: Shard['history']): Shards {
+  const control: Shard = { id: 0, url: '', pool, db, history };
+  const all = Array.from({ length: partitions }, (_, partition) => partition);
+  return {
+    ...{ all: [control], control },
+    of: () => control,
+    owned: () => all,
+    isPaused: () => false,
+    epoch: () => 0,
+  };
+}
+
+interface Divided<S> {
+  readonly all: readonly S[];
+  owned(shard: Pick<Shard, 'id'>): readonly number[];
+}
+
+/** Shards that have partitions now. */
+export const holding = <S extends Pick<Shard, 'id'>>(shards: Divided<S>): S[] =>
+  shards.all.filter((shard) => shards.owned(shard).length > 0);
+
+/** What belongs together of items, by the shard of each. */
+export function byShard<S, T>(
+  shards: { of(partition: number): S },
+  items: readonly T[],
+  partitionOf: (item: T) => number,
+): Map<S, T[]> {
+  const found = new Map<S, T[]>();
+  for (const item of items) {
+    const shard = shards.of(partitionOf(item));
+    const own = found.get(shard);
+    if (own) own.push(item);
+    else found.set(shard, [item]);
+  }
+  return found;
+}
+
+/**
+ * One page of what lies in several shards, in an order that they share: asks each shard for a page and keeps the first of all. A shard is
+ * asked for its own partitions alone: it may still have rows of one that was moved.
+ */
+export async function pageOfAll<S extends Pick<Shard, 'id'>, T>(
+  shards: Divided<S>,
+  ask: (shard: S, partitions: readonly number[]) => Promise<readonly T[]>,
+  compare: (a: T, b: T) => number,
+  limit: number,
+): Promise<T[]> {
+  const pages = await Promise.all(holding(shards).map((shard) => ask(shard, shards.owned(shard))));
+  return pages.flat().sort(compare).slice(0, limit);
+}
+
+export interface MapRow {
+  readonly partition: number;
+  readonly shard: number;
+  readonly paused: boolean;
+}
+
+export interface ShardMap {
+  readonly epoch: number;
+  /** Partitions that are not in the control database, or that are paused. */
+  readonly rows: readonly MapRow[];
+}
+
+const readEpoch = statement(
+  'shard_epoch',
+  "select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch",
+);
+/** One statement: the epoch and the rows are of one instant. */
+const readMap = statement(
+  'shard_map',
+  `select coalesce((select value::int from installation where name = 'shard_epoch'), 0) as epoch,
+     coalesce((select json_agg(m) from shard_map m), '[]') as rows`,
+);
+
+export async function loadEpoch(sql: Queryable): Promise<number> {
+  return (await sql.query<{ epoch: number }>(readEpoch)).rows[0]?.epoch ?? 0;
+}
+
+export async function loadMap(sql: Queryable): Promise<ShardMap> {
+  return (await sql.query<ShardMap>(readMap)).rows[0] ?? { epoch: 0, rows: [] };
+}
+
+const raiseEpoch = statement(
+  'raise_shard_epoch',
+  `insert into installation as i (name, value) values ('shard_epoch', '1')
+   on conflict (name) do update set value = (i.value::int + 1)::text returning value::int as epoch`,
+);
+const putRow = statement(
+  'put_shard_map',
+  `insert into shard_map (partition, shard, paused) values ($1, $2, $3)
+   on conflict (partition) do update set shard = excluded.shard, paused = excluded.paused`,
+);
+
+/** Changes the map; returns its new epoch. */
+export function changeMap(control: Pool, rows: readonly MapRow[]): Promise<number> {
+  return control.transaction(async (tx) => {
+    // First: of two that change it, one waits here.
+    const epoch = (await tx.query<{ epoch: number }>(raiseEpoch)).rows[0]?.epoch ?? 0;
+    for (const { partition, shard, paused } of rows) await tx.query(putRow, [partition, shard, paused]);
+    return epoch;
+  });
+}
+
+export interface FollowOptions {
+  /** The control database first. */
+  readonly all: readonly Shard[];
+  readonly partitions: number;
+  readonly map: ShardMap;
+  /** When the map was asked for, by performance.now(). */
+  readonly at: number;
+  /** Told what keeps the map from being read, and of partitions whose shard is not configured. */
+  readonly onError: (error: Error) => void;
+}
+
+export interface FollowedShards extends Shards {
+  /** Reads the map now. */
+  look(): Promise<void>;
+  /** Ends the looks. */
+  stop(): void;
+}
+
+/** Follows the map: looks at its epoch each limits.shard_map_look_ms (each limits.postgres_check_ms where nothing is divided), and reads it when that was raised. */
+export function followShards({ all, partitions, map, at, onError }: FollowOptions): FollowedShards {
+  const control = all[0] as Shard;
+  const byId = new Map(all.map((shard) => [shard.id, shard]));
+  let places = new Map<number, MapRow>();
+  let owned = new Map<number, number[]>();
+  let epoch = 0;
+  let readAt = at;
+
+  function take(read: ShardMap): void {
+    epoch = read.epoch;
+    places = new Map(read.rows.map((row) => [row.partition, row]));
+    owned = new Map(all.map(({ id }) => [id, []]));
+    const missing = new Set<number>();
+    for (let partition = 0; partition < partitions; partition++) {
+      const id = places.get(partition)?.shard ?? 0;
+      if (byId.has(id)) owned.get(id)?.push(partition);
+      else missing.add(id);
+    }
+    if (missing.size > 0)
+      onError(new Error(`DATABASE_SHARDS lacks ${[...missing].join(', ')}, where partitions lie`));
+  }
+  take(map);
+
+  async function look(): Promise<void> {
+    const asked = performance.now();
+    if ((await loadEpoch(control.pool)) !== epoch) take(await loadMap(control.pool));
+    readAt = asked;
+  }
+
+  let looking = false;
+  const timer = setInterval(
+    async () => {
+      if (looking) return;
+      looking = true;
+      await look().catch(onError);
+      looking = false;
+    },
+    all.length > 1 ? limits.shard_map_look_ms : limits.postgres_check_ms,
+  );
+  timer.unref();
+
+  const refuse = () => {
+    throw new ApiError('unavailable', { retry_after: 1 });
+  };
+  return {
+    ...{ all, control, look },
+    of(partition) {
+      // Whoever moves a partition waits until every process has read the new map or no longer trusts the old one.
+      if (epoch > 0 && performance.now() - readAt > limits.shard_map_age_ms_max) refuse();
+      return byId.get(places.get(partition)?.shard ?? 0) ?? refuse();
+    },
+    owned: ({ id }) => owned.get(id) ?? [],
+    isPaused: (partition) => places.get(partition)?.paused ?? false,
+    epoch: () => epoch,
+    stop: () => clearInterval(timer),
+  };
+}

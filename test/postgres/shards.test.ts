@@ -1,0 +1,172 @@
+/** No statement spans shards, nor control tables and sharded ones. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrate } from '../../src/postgres/migrate.js';
+import { createPool, type Pool } from '../../src/postgres/pool.js';
+import {
+  byShard,
+  changeMap,
+  followShards,
+  loadMap,
+  pageOfAll,
+  shardedTables,
+} from '../../src/postgres/shards.js';
+import { asDatabase } from '../../src/postgres/sql.js';
+import { freshDatabase } from '../support/servers.js';
+
+const src = fileURLToPath(new URL('../../src', import.meta.url));
+
+let database: { readonly url: string; drop(): Promise<void> };
+let client: pg.Client;
+let pool: Pool;
+let controlTables: string[];
+beforeAll(async () => {
+  database = await freshDatabase();
+  await migrate(database.url);
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  pool = createPool({ url: database.url, max: 2, name: 'test' });
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
+  );
+  // Each database keeps these for itself.
+  const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
+  controlTables = rows
+    .map(({ name }) => name)
+    .filter((name) => !(name in shardedTables) && !everywhere.includes(name));
+});
+afterAll(async () => {
+  await client?.end();
+  await pool?.close();
+  await database?.drop();
+});
+
+interface Text {
+  readonly file: string;
+  readonly sql: string;
+}
+
+/** Every statement of the program: what stands between quotes and begins like one. */
+function statements(): Text[] {
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !file.startsWith('web/'),
+  );
+  const found: Text[] = [];
+  for (const file of files) {
+    const text = readFileSync(`${src}/${file}`, 'utf8');
+    for (const [, , sql = ''] of text.matchAll(
+      /(['"`])\s*((?:select|insert|update|delete|with|truncate)\s(?:(?!\1)[\s\S])*)\1/g,
+    ))
+      found.push({ file, sql });
+  }
+  return found;
+}
+
+const names = (sql: string, table: string) =>
+  new RegExp(`\\b(from|into|update|join|table|exists \\(select from)\\s+${table}(_default)?\\b`).test(sql);
+const tablesOf = (sql: string, tables: readonly string[]) => tables.filter((table) => names(sql, table));
+
+test('no statement joins control tables with sharded ones', () => {
+  const all = statements();
+  expect(all.length).toBeGreaterThan(200);
+  const mixed = all.filter(
+    ({ sql }) =>
+      tablesOf(sql, controlTables).length > 0 && tablesOf(sql, Object.keys(shardedTables)).length > 0,
+  );
+  expect(mixed).toEqual([]);
+});
+
+/** What runs in one shard over all that it has: each says how it is bounded, and drops rows that are no longer the shard's. */
+const wholeShard: Readonly<Record<string, RegExp>> = {
+  'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
+  'postgres/retention.ts': /from chat_sequences where \(chat_id, user_id\) > /,
+  'postgres/ranking.ts': /limit \$1/,
+  'postgres/dead_updates.ts': /from webhook_replays\s+where created_at < /,
+  'postgres/history.ts': /rewrite_after|left_at/,
+};
+
+test('each statement on a sharded table names the partition, or what it follows from', () => {
+  const sharded = statements().filter(({ sql }) => tablesOf(sql, Object.keys(shardedTables)).length > 0);
+  expect(sharded.length).toBeGreaterThan(35);
+  const loose = sharded.filter(({ file, sql }) => {
+    const columns = new Set(tablesOf(sql, Object.keys(shardedTables)).map((table) => shardedTables[table]));
+    const named = [...columns].every((column) =>
+      new RegExp(`\\b${column} (=|<> all|= any)|\\(([a-z_]+, )*${column}[,)]|unnest\\(.*\\(${column}`).test(
+        sql,
+      ),
+    );
+    return !named && !wholeShard[file]?.test(sql);
+  });
+  expect(loose).toEqual([]);
+});
+
+test('no unique key spans partitions', async () => {
+  const { rows } = await client.query<{ table: string; columns: string[] }>(
+    `select i.indrelid::regclass::text as table,
+       array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) as columns
+       from pg_index i join pg_class c on c.oid = i.indrelid
+      where i.indisunique and c.relnamespace = 'public'::regnamespace and not c.relispartition`,
+  );
+  const spanning = rows.filter(({ table, columns }) => {
+    const column = shardedTables[table];
+    return column !== undefined && !columns.includes(column);
+  });
+  expect(rows.filter(({ table }) => table in shardedTables).length).toBeGreaterThan(10);
+  expect(spanning).toEqual([]);
+});
+
+test('no foreign key joins a sharded table with another one', async () => {
+  const { rows } = await client.query<{ child: string; parent: string }>(
+    "select conrelid::regclass::text as child, confrelid::regclass::text as parent from pg_constraint where contype = 'f'",
+  );
+  expect(rows.length).toBeGreaterThan(5);
+  expect(rows.filter(({ child, parent }) => child in shardedTables || parent in shardedTables)).toEqual([]);
+});
+
+test('a node follows the map, refuses shards that it lacks, and trusts no map that may be old', async () => {
+  const errors: string[] = [];
+  const db = asDatabase(pool);
+  const all = [0, 1].map((id) => ({ id, url: '', pool, db }));
+  const at = performance.now();
+  const shards = followShards({
+    ...{ all, partitions: 4, map: await loadMap(pool), at },
+    onError: ({ message }) => void errors.push(message),
+  });
+  try {
+    expect([shards.epoch(), shards.of(3).id]).toEqual([0, 0]);
+    await changeMap(pool, [
+      { partition: 1, shard: 1, paused: true },
+      { partition: 2, shard: 1, paused: false },
+      { partition: 3, shard: 7, paused: false },
+    ]);
+    await shards.look();
+    expect(shards.epoch()).toBe(1);
+    expect([0, 1, 2].map((partition) => shards.of(partition).id)).toEqual([0, 1, 1]);
+    expect([0, 1, 2].map(shards.isPaused)).toEqual([false, true, false]);
+    expect(all.map(shards.owned)).toEqual([[0], [1, 2]]);
+    expect(() => shards.of(3)).toThrow('Service Unavailable');
+    expect(errors).toEqual(['DATABASE_SHARDS lacks 7, where partitions lie']);
+    expect([...byShard(shards, [0, 1, 2], (each) => each)].map(([{ id }, own]) => [id, own])).toEqual([
+      [0, [0]],
+      [1, [1, 2]],
+    ]);
+    const page = await pageOfAll(
+      shards,
+      async (_, own) => own,
+      (a, b) => a - b,
+      2,
+    );
+    expect(page).toEqual([0, 1]);
+  } finally {
+    shards.stop();
+  }
+  const old = followShards({
+    ...{ all, partitions: 3, map: await loadMap(pool), at: performance.now() - 60_000 },
+    onError: () => undefined,
+  });
+  old.stop();
+  expect(() => old.of(0)).toThrow('Service Unavailable');
+});

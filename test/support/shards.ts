@@ -1,0 +1,88 @@
+/** Databases for tests over several shards, in which a statement that touches the wrong kind of table fails: it is not there. */
+import pg from 'pg';
+import { migrate } from '../../src/postgres/migrate.js';
+import { createPool, type Pool } from '../../src/postgres/pool.js';
+import {
+  changeMap,
+  followShards,
+  loadMap,
+  type Shard,
+  type Shards,
+  shardedTables,
+} from '../../src/postgres/shards.js';
+import { asDatabase, type Database } from '../../src/postgres/sql.js';
+import { freshDatabase } from './servers.js';
+
+/** What each database needs for itself. */
+const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
+
+async function dropTables(url: string, which: (table: string) => boolean): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ name: string }>(
+    `select relname as name from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
+  );
+  for (const { name } of rows) if (which(name)) await client.query(`drop table "${name}" cascade`);
+  await client.end();
+}
+
+export interface ShardDatabases {
+  readonly urls: readonly string[];
+  drop(): Promise<void>;
+}
+
+/** Makes this control database one without sharded tables, and so many shards with nothing else, over which partitions are spread. */
+export async function divideDatabase(
+  controlUrl: string,
+  count: number,
+  partitions: number,
+): Promise<ShardDatabases> {
+  const made = await Promise.all(Array.from({ length: count }, () => freshDatabase()));
+  for (const { url } of made) {
+    await migrate(url);
+    await dropTables(url, (table) => !(table in shardedTables) && !everywhere.includes(table));
+  }
+  await dropTables(controlUrl, (table) => table in shardedTables);
+  const pool = createPool({ url: controlUrl, max: 1, name: 'test' });
+  await changeMap(
+    pool,
+    Array.from({ length: partitions }, (_, partition) => ({
+      ...{ partition, paused: false },
+      shard: 1 + (partition % count),
+    })),
+  );
+  await pool.close();
+  return {
+    urls: made.map(({ url }) => url),
+    drop: async () => void (await Promise.all(made.map((each) => each.drop()))),
+  };
+}
+
+export interface OpenShards {
+  readonly shards: Shards;
+  close(): Promise<void>;
+}
+
+/** A node's way to these shards, the control database among them. */
+export async function openTestShards(
+  control: { readonly pool: Pool; readonly db: Database },
+  urls: readonly string[],
+  partitions: number,
+): Promise<OpenShards> {
+  const others = urls.map((url, i): Shard => {
+    const pool = createPool({ url, max: 4, name: 'test' });
+    return { id: i + 1, url, pool, db: asDatabase(pool) };
+  });
+  const at = performance.now();
+  const map = await loadMap(control.pool);
+  const all = [{ id: 0, url: '', ...control }, ...others];
+  const shards = followShards({ all, partitions, map, at, onError: () => undefined });
+  return {
+    shards,
+    async close() {
+      shards.stop();
+      await Promise.all(others.map(({ pool }) => pool.close()));
+    },
+  };
+}
