@@ -62,7 +62,7 @@ export const settings = {
   DATABASE_SHARDS: shards
     .default([])
     .describe(
-      'Databases for what is written behind, `1=postgres://…,2=postgres://…`: `petrel shards` says which partition lies where. All in DATABASE_URL by default',
+      'Databases for what is written behind, `1=postgres://…,2=postgres://…`. `petrel migrate` divides a new installation evenly over them. All is in DATABASE_URL by default',
     ),
   PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),

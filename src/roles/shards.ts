@@ -108,7 +108,7 @@ export async function noteShards(
     say(
       fresh
         ? `${partitions} partitions are divided over ${others.length} databases`
-        : 'all partitions stay in DATABASE_URL: move them with "petrel shards move"',
+        : 'this installation has data already: all of it stays in DATABASE_URL',
     );
   } finally {
     await Promise.all(pools.map((pool) => pool.close()));
