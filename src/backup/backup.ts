@@ -14,10 +14,12 @@ import { appliedVersion } from '../postgres/migrate.js';
 import type { RedisServers } from '../redis/connection.js';
 import { saveRdb } from '../redis/copy.js';
 import { version } from '../version.js';
-import { BackupError, describeFile, type Manifest, writeManifest } from './manifest.js';
+import { BackupError, describeFile, type Manifest, type SavedDatabase, writeManifest } from './manifest.js';
 
 export interface BackupSource {
   readonly databaseUrl: string;
+  /** The databases of DATABASE_SHARDS. */
+  readonly shards: ReadonlyArray<{ readonly id: number; readonly url: string }>;
   readonly connection: RedisServers;
   readonly partitions: number;
 }
@@ -54,6 +56,18 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
   return names;
 }
 
+/** Writes every table of a database into a file of its own, whose name begins with `prefix`. */
+async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string): Promise<SavedDatabase> {
+  const tables: SavedDatabase['tables'] = [];
+  for (const table of await snapshot.tables()) {
+    const file = `${prefix}${table.name}.copy.gz`;
+    const out = createWriteStream(join(folder, file), { mode: 0o600 });
+    const rows = await snapshot.copyOut(table, [createGzip({ level: 4 }), out]);
+    tables.push({ name: table.name, columns: [...table.columns], rows, file });
+  }
+  return { tables, sequences: await snapshot.sequences() };
+}
+
 /** Errors: BackupError, CopyError, or what Postgres says. What was written until then stays, without a manifest. */
 export async function backup(
   source: BackupSource,
@@ -64,15 +78,19 @@ export async function backup(
   const url = source.databaseUrl;
   const rdbs = redis ? await saveRedis(source, folder) : [];
   if (redis) say(`redis        ${rdbs.length === 1 ? 'one server' : `${rdbs.length} masters`}`);
-  const snapshot = await openSnapshot(url);
+  const snapshots: Snapshot[] = [];
   try {
-    const tables: Manifest['tables'] = [];
-    for (const table of await snapshot.tables()) {
-      const file = `${table.name}.copy.gz`;
-      const out = createWriteStream(join(folder, file), { mode: 0o600 });
-      const rows = await snapshot.copyOut(table, [createGzip({ level: 4 }), out]);
-      tables.push({ name: table.name, columns: [...table.columns], rows, file });
+    // All at once: they belong to about the same instant.
+    const snapshot = await openSnapshot(url);
+    snapshots.push(snapshot);
+    for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));
+    const control = await saveDatabase(snapshot, folder, '');
+    const shards: Manifest['shards'] = [];
+    for (const [i, { id }] of source.shards.entries()) {
+      const saved = await saveDatabase(snapshots[i + 1] as Snapshot, folder, `shard-${id}-`);
+      shards.push({ id, ...saved });
     }
+    const tables = [control, ...shards].flatMap((saved) => saved.tables);
     const names = [...rdbs, ...tables.map(({ file }) => file)];
     const manifest: Manifest = {
       format: 1,
@@ -81,18 +99,19 @@ export async function backup(
       schema: await appliedVersion(url),
       partitions: source.partitions,
       installation: await checkValues(snapshot),
-      tables,
-      sequences: await snapshot.sequences(),
+      ...control,
+      shards,
       redis: rdbs,
       files: await Promise.all(names.map((name) => describeFile(folder, name))),
     };
     writeManifest(folder, manifest);
     const rows = tables.reduce((sum, table) => sum + table.rows, 0);
     const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0);
-    say(`postgres     ${tables.length} tables, ${rows} rows, schema ${manifest.schema}`);
+    const where = shards.length === 0 ? '' : ` in ${1 + shards.length} databases`;
+    say(`postgres     ${tables.length} tables${where}, ${rows} rows, schema ${manifest.schema}`);
     say(`written      ${folder}, ${Math.ceil(bytes / 1024)} KiB`);
     return manifest;
   } finally {
-    await snapshot.close();
+    await Promise.all(snapshots.map((snapshot) => snapshot.close()));
   }
 }

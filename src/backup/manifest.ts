@@ -6,7 +6,17 @@ import { z } from 'zod';
 
 const file = z.object({ name: z.string(), sha256: z.string(), bytes: z.number() });
 
-const schema = z.object({
+/** What was saved of a database. */
+const database = z.object({
+  tables: z.array(
+    z.object({ name: z.string(), columns: z.array(z.string()), rows: z.number(), file: z.string() }),
+  ),
+  sequences: z.array(z.object({ name: z.string(), last: z.string(), called: z.boolean() })),
+});
+
+export type SavedDatabase = z.infer<typeof database>;
+
+const schema = database.extend({
   /** of this description */
   format: z.literal(1),
   made_at: z.string(),
@@ -17,10 +27,8 @@ const schema = z.object({
   partitions: z.number(),
   /** ids and check values of keys and peppers: what must be set where it is restored */
   installation: z.record(z.string(), z.string()),
-  tables: z.array(
-    z.object({ name: z.string(), columns: z.array(z.string()), rows: z.number(), file: z.string() }),
-  ),
-  sequences: z.array(z.object({ name: z.string(), last: z.string(), called: z.boolean() })),
+  /** the databases of DATABASE_SHARDS */
+  shards: z.array(database.extend({ id: z.number() })).default([]),
   /** one a master; none where Redis was left out */
   redis: z.array(z.string()),
   files: z.array(file),

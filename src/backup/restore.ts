@@ -6,16 +6,16 @@ import { createGunzip } from 'node:zlib';
 import { type Config, redisOf, requireSettings } from '../config.js';
 import { startRedis } from '../local/redis.js';
 import { copyIn, isEmpty } from '../postgres/copy.js';
-import { holdOutgoing, renameInstallation } from '../postgres/identity.js';
+import { holdOutgoing, renameInstallation, renameShard } from '../postgres/identity.js';
 import { migrate, schemaVersion } from '../postgres/migrate.js';
-import { createPool } from '../postgres/pool.js';
+import { createPool, type Pool } from '../postgres/pool.js';
 import { checkRedis } from '../redis/check.js';
 import { connectRedis, type RedisConnection, type RedisServers } from '../redis/connection.js';
 import { copyKeys, countKeys } from '../redis/copy.js';
 import type { RedisTarget } from '../redis/target.js';
 import { type Keys, makeKeys } from '../store/core/keys.js';
 import { createSecrets, type Secrets } from '../store/core/secrets.js';
-import { BackupError, type Manifest, readManifest } from './manifest.js';
+import { BackupError, type Manifest, readManifest, type SavedDatabase } from './manifest.js';
 
 interface Opened {
   readonly connection: RedisServers;
@@ -54,14 +54,35 @@ function checkSettings(manifest: Manifest, config: Config, compare: RestoreOptio
     );
 }
 
-async function restorePostgres(url: string, folder: string, manifest: Manifest): Promise<void> {
-  if (!(await isEmpty(url))) throw new BackupError('the database of DATABASE_URL is not empty');
+interface Target {
+  readonly name: string;
+  readonly url: string;
+  readonly saved: SavedDatabase;
+}
+
+/** Which database of the settings gets what. Errors: BackupError where DATABASE_SHARDS names others than the backup has. */
+function targetsOf(manifest: Manifest, url: string, shards: Config['DATABASE_SHARDS']): Target[] {
+  const ids = (all: ReadonlyArray<{ readonly id: number }>) => all.map(({ id }) => id).join(', ') || 'none';
+  if (ids(shards) !== ids(manifest.shards))
+    throw new BackupError(
+      `the backup has the shards ${ids(manifest.shards)}, and DATABASE_SHARDS names ${ids(shards)}`,
+    );
+  return [
+    { name: 'DATABASE_URL', url, saved: manifest },
+    ...shards.map((shard, i) => ({
+      ...{ name: `DATABASE_SHARDS ${shard.id}`, url: shard.url },
+      saved: manifest.shards[i] as SavedDatabase,
+    })),
+  ];
+}
+
+async function restorePostgres({ url, saved }: Target, folder: string, manifest: Manifest): Promise<void> {
   await migrate(url, () => {}, undefined, manifest.schema);
-  const tables = manifest.tables.map((table) => ({
+  const tables = saved.tables.map((table) => ({
     ...table,
     open: () => [createReadStream(join(folder, table.file)), createGunzip()] as const,
   }));
-  await copyIn(url, tables, manifest.sequences);
+  await copyIn(url, tables, saved.sequences);
   await migrate(url);
 }
 
@@ -94,15 +115,23 @@ async function restoreServer(
 }
 
 /** Nodes of the original must never take the copy for it. Returns the new id. */
-async function rename(url: string, withRedis: boolean, drill: boolean): Promise<string> {
-  const pool = createPool({ url, max: 1, name: 'restore' });
-  try {
+async function rename(
+  url: string,
+  shards: Config['DATABASE_SHARDS'],
+  withRedis: boolean,
+  drill: boolean,
+): Promise<string> {
+  const over = async <T>(at: string, work: (pool: Pool) => Promise<T>): Promise<T> => {
+    const pool = createPool({ url: at, max: 1, name: 'restore' });
+    return work(pool).finally(() => pool.close());
+  };
+  const installation = await over(url, async (pool) => {
     // The original may have been a drill.
     await holdOutgoing(pool, drill);
-    return await renameInstallation(pool, withRedis ? 1 : 0);
-  } finally {
-    await pool.close();
-  }
+    return renameInstallation(pool, withRedis ? 1 : 0);
+  });
+  for (const { id, url: at } of shards) await over(at, (pool) => renameShard(pool, id, installation));
+  return installation;
 }
 
 async function renameRedis(servers: RedisServers, keys: Keys, id: string): Promise<void> {
@@ -155,15 +184,19 @@ export async function restore(
   const { DATABASE_URL } = requireSettings(config, ['DATABASE_URL']);
   const manifest = await readManifest(folder);
   checkSettings(manifest, config, compare);
+  const targets = targetsOf(manifest, DATABASE_URL, config.DATABASE_SHARDS);
   const keys = makeKeys(config.PARTITIONS);
   // What is in the way of either is found before the other is filled.
   const fills = redis && manifest.redis.length > 0;
   const target = await openTarget(config, keys, openRedis, fills ? notEmpty.restored : notEmpty.beside);
   try {
-    await restorePostgres(DATABASE_URL, folder, manifest);
-    const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
-    say(`postgres     ${manifest.tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
-    const id = await rename(DATABASE_URL, fills, drill);
+    for (const { name, url } of targets)
+      if (!(await isEmpty(url))) throw new BackupError(`the database of ${name} is not empty`);
+    for (const each of targets) await restorePostgres(each, folder, manifest);
+    const tables = targets.flatMap(({ saved }) => saved.tables);
+    const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+    say(`postgres     ${tables.length} tables, ${rows} rows, schema ${schemaVersion()}`);
+    const id = await rename(DATABASE_URL, config.DATABASE_SHARDS, fills, drill);
     if (!fills) say('redis        nothing: updates that waited and kept answers are not restored');
     else {
       const done = { copied: 0, left: 0 };

@@ -15,6 +15,7 @@ import { settings, task, withBackends } from './running.js';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 const sourceOf = ({ config, connection, keys }: Backends) => ({
   databaseUrl: config.DATABASE_URL as string,
+  shards: config.DATABASE_SHARDS,
   connection,
   partitions: keys.partitions.count,
 });

@@ -103,6 +103,16 @@ const rename = statement(
     where name in ('ID', 'REDIS_GENERATION') returning name, value`,
 );
 
+const renameOne = statement(
+  'rename_shard',
+  "update installation set value = $1::int::text || ' ' || $2::text where name = 'SHARD'",
+);
+
+/** The copy of a shard is one of the copy of its installation. */
+export async function renameShard(on: Queryable, shard: number, installation: string): Promise<void> {
+  await on.query(renameOne, [shard, installation]);
+}
+
 /** A copy of an installation is another one. Returns its id. */
 export async function renameInstallation(on: Queryable, generation: number): Promise<string> {
   const { rows } = await on.query<{ name: string; value: string }>(rename, [generation]);

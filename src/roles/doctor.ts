@@ -155,6 +155,16 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
   say(
     `postgres     ${server_version}, schema ${await appliedVersion(config.DATABASE_URL as string)} of ${schemaVersion()}`,
   );
+  for (const shard of shards.all.slice(1)) {
+    const { rows } = await shard.pool.query<{ server_version: string }>({
+      name: 'server_version',
+      text: 'show server_version',
+    });
+    const schema = `${await appliedVersion(shard.url)} of ${schemaVersion()}`;
+    say(
+      `shard ${shard.id}      ${rows[0]?.server_version ?? '?'}, schema ${schema}, ${shards.owned(shard).length} partitions`,
+    );
+  }
   say(`rates        ${ratesText(ratesOf(config))}`);
   const waiting = state.reduce((sum, p) => sum + p.length, 0);
   const fullest = state.reduce((a, b) => (fullness(b) > fullness(a) ? b : a));
