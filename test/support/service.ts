@@ -15,6 +15,7 @@ import { Agent } from 'undici';
 import { expect } from 'vitest';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshCluster } from './cluster.js';
+import { petrel } from './command.js';
 import { environment } from './environment.js';
 import { findPlainTokens } from './plain_tokens.js';
 import { createFront, createRole, type Front, type RoleProcess } from './role_process.js';
@@ -96,6 +97,8 @@ export interface ServiceOptions {
   readonly frontEnv?: Readonly<Record<string, string>>;
   /** A Redis or a cluster to use instead of a private one (PETREL_TEST_REDIS says of which kind); `stop` ends it all the same. */
   readonly redis?: FreshRedis;
+  /** `petrel migrate` divides it over the DATABASE_SHARDS of `extraEnv`. */
+  readonly divided?: boolean;
   /** An empty database to use instead of one on the shared server; `stop` drops it all the same. */
   readonly database?: FreshDatabase;
 }
@@ -157,7 +160,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   }
 
   try {
-    await migrate(database.url);
+    if (options.divided !== true) await migrate(database.url);
+    else {
+      const { code, log } = await petrel(env, 'migrate');
+      if (code !== 0) throw new Error(log);
+    }
     await Promise.all([...all, deliver, flush].map((role) => role.start()));
   } catch (error) {
     await stop();

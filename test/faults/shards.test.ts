@@ -1,0 +1,183 @@
+/** Several databases: flushers that are killed, a shard that is away, and a backup that is restored beside the original. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeKeys } from '../../src/store/core/keys.js';
+import { contentOf, elsewhere } from '../backup/installation.js';
+import { type PostgresServer, startPostgres } from '../journal/support.js';
+import { petrel } from '../support/command.js';
+import { freshDatabase, freshRedis } from '../support/servers.js';
+import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const partitions = 8;
+const keys = makeKeys(partitions);
+const folder = mkdtempSync(join(tmpdir(), 'petrel-shards-'));
+
+let server: PostgresServer;
+let near: { readonly url: string; drop(): Promise<void> };
+let urls: readonly [string, string];
+let service: Service;
+let owner: TestUser;
+let bots: TestBot[];
+/** Texts that were acknowledged, by bot. */
+const ledger = new Map<number, Set<string>>();
+
+const shardOf = (bot: TestBot) => 1 + (keys.partitions.of(bot.id) % 2);
+const botIn = (shard: number) => bots.find((bot) => shardOf(bot) === shard) as TestBot;
+
+async function send(bot: TestBot, text: string): Promise<number> {
+  const { status } = await service.bot(bot, 'sendMessage', { chat_id: owner.id, text });
+  if (status === 200) ledger.set(bot.id, (ledger.get(bot.id) ?? new Set()).add(text));
+  return status;
+}
+
+async function count(url: string, sql: string, ...values: unknown[]): Promise<number> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return Number((await client.query(sql, values)).rows[0].count);
+  } finally {
+    await client.end();
+  }
+}
+
+const stored = (bot: TestBot) =>
+  count(
+    urls[shardOf(bot) - 1] as string,
+    'select count(*) from messages where chat_id = $1 and record is not null',
+    bot.id,
+  );
+
+/** Until Postgres has every message that was acknowledged; there is one more in each chat, which opened it. */
+async function drained(): Promise<void> {
+  for (const bot of bots)
+    await expect
+      .poll(() => stored(bot), { timeout: 60_000, interval: 200 })
+      .toBe((ledger.get(bot.id)?.size ?? 0) + 1);
+}
+
+/** Every text that was acknowledged, once, as people read them. */
+async function readAll(of: Service): Promise<void> {
+  for (const bot of bots) {
+    const found: string[] = [];
+    for (let before = ''; ; ) {
+      const page = await itemsOf(of.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100${before}`));
+      found.push(...page.map(({ text }: { text?: string }) => text ?? ''));
+      if (page.length < 100) break;
+      before = `&cursor=${page.at(-1).message_id}`;
+    }
+    const told = found.filter((text) => text.startsWith('m '));
+    expect(new Set(told)).toEqual(ledger.get(bot.id) ?? new Set());
+    expect(told.length).toBe(ledger.get(bot.id)?.size ?? 0);
+  }
+}
+
+beforeAll(async () => {
+  [server, near] = await Promise.all([startPostgres(), freshDatabase()]);
+  urls = [near.url, await server.emptyDatabase('shard')];
+  const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
+  const extraEnv = {
+    PARTITIONS: String(partitions),
+    DATABASE_SHARDS: `1=${urls[0]},2=${urls[1]}`,
+    HOT_TTL_MS: '60000',
+  };
+  service = await startService({ redis, database, extraEnv, divided: true });
+  owner = await service.newUser('olga');
+  bots = [];
+  for (let i = 0; i < 6; i++) bots.push(await service.newBot(owner, 'b'));
+  for (const bot of bots) await service.openChat(owner, bot);
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await near?.drop();
+  await server?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('a new installation is divided, and control databases hold no message', async () => {
+  for (const bot of bots) for (let i = 0; i < 5; i++) expect(await send(bot, `m ${i}`)).toBe(200);
+  await drained();
+  expect(botIn(1)).toBeDefined();
+  expect(botIn(2)).toBeDefined();
+  expect(await count(service.databaseUrl, 'select count(*) from messages')).toBe(0);
+  for (const url of urls) expect(await count(url, 'select count(*) from bots')).toBe(0);
+  const { out, code } = await petrel(service.env, 'doctor');
+  expect(out).toMatch(/shard 1 .* 4 partitions[\s\S]*shard 2 .* 4 partitions/);
+  expect(code, out).toBe(0);
+});
+
+test('swapped addresses end a start', async () => {
+  const env = { ...service.env, DATABASE_SHARDS: `1=${urls[1]},2=${urls[0]}` };
+  expect(await petrel(env, 'doctor')).toMatchObject({ code: 1, log: expect.stringMatching(/1 is shard 2/) });
+  const lacking = { ...service.env, DATABASE_SHARDS: `1=${urls[0]}` };
+  expect((await petrel(lacking, 'doctor')).log).toMatch(
+    /lies in shard 2, which DATABASE_SHARDS does not name/,
+  );
+});
+
+test('flushers that are killed lose nothing and double nothing', async () => {
+  for (let round = 0; round < 5; round++) {
+    await Promise.all(
+      bots.map(async (bot) => {
+        for (let i = 0; i < 10; i++) expect(await send(bot, `m kill ${round} ${i}`)).toBe(200);
+      }),
+    );
+    await service.flush.kill();
+    await service.flush.start();
+  }
+  await drained();
+  await readAll(service);
+}, 120_000);
+
+test('a shard that is away holds up no other one, nor calls on chats that are hot', async () => {
+  const [here, away] = [botIn(1), botIn(2)];
+  await Promise.all([send(here, 'm before'), send(away, 'm before')]);
+  await server.stop();
+  const until = performance.now() + Number(process.env.SHARD_AWAY_MS ?? 10_000);
+  const failed: number[] = [];
+  for (let i = 0; performance.now() < until; i++) {
+    const answers = await Promise.all(bots.map((bot) => send(bot, `m away ${i}`)));
+    failed.push(...answers.filter((status) => status !== 200));
+    await sleep(50);
+  }
+  expect(failed).toEqual([]);
+  // Behind the ones that come next, all of the other shard is written while this one is away.
+  await expect.poll(() => stored(here), { timeout: 20_000 }).toBe((ledger.get(here.id)?.size ?? 0) + 1);
+  await server.start();
+  await drained();
+  await readAll(service);
+}, 180_000);
+
+test('a backup restored beside the original has every row of every database', async () => {
+  const to = join(folder, 'backup');
+  const ran = await petrel(service.env, 'backup', to);
+  expect(ran, ran.log).toMatchObject({ code: 0, out: expect.stringMatching(/in 3 databases/) });
+  const before = await Promise.all(urls.map(contentOf));
+  const [control, redis, ...fresh] = await Promise.all([
+    freshDatabase(),
+    freshRedis(),
+    freshDatabase(),
+    freshDatabase(),
+  ]);
+  try {
+    const env = elsewhere(service.env, redis, control.url);
+    const wrong = await petrel({ ...env, DATABASE_SHARDS: '' }, 'restore', to);
+    expect(wrong.log).toMatch(/has the shards 1, 2, and DATABASE_SHARDS names none/);
+    env.DATABASE_SHARDS = fresh.map(({ url }, i) => `${i + 1}=${url}`).join(',');
+    const done = await petrel(env, 'restore', to);
+    expect(done, done.log).toMatchObject({ code: 0 });
+    const sharded = ['messages', 'chat_sequences', 'posts', 'delivery_counts', 'partitions'];
+    for (const [i, { url }] of fresh.entries()) {
+      const content = await contentOf(url);
+      for (const table of sharded) expect(content.get(table), table).toEqual(before[i]?.get(table));
+    }
+    const doctor = await petrel(env, 'doctor');
+    expect(doctor, doctor.log).toMatchObject({ out: expect.stringMatching(/shard 2 .* 4 partitions/) });
+  } finally {
+    await redis.stop();
+    await Promise.all([control, ...fresh].map((each) => each.drop()));
+  }
+}, 120_000);
