@@ -3,8 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { prepareBatch, writeBatch } from '../../src/journal/write.js';
 import { migrate } from '../../src/postgres/migrate.js';
-import { createPool, type Pool } from '../../src/postgres/pool.js';
+import { createPool, isUnavailable, type Pool } from '../../src/postgres/pool.js';
 import {
   byShard,
   changeMap,
@@ -124,6 +125,25 @@ test('no foreign key joins a sharded table with another one', async () => {
   );
   expect(rows.length).toBeGreaterThan(5);
   expect(rows.filter(({ child, parent }) => child in shardedTables || parent in shardedTables)).toEqual([]);
+});
+
+test('a database takes nothing of a partition that has left it, whatever map the flusher has', async () => {
+  const entry = {
+    partition: 2,
+    version: 2 ** 40 + 1,
+    entity: 'msg:-7:1',
+    image: Buffer.from('x'),
+    state: '',
+  };
+  const batch = prepareBatch([{ partition: 2, entries: [entry], last: entry.version, whole: true }]);
+  const never = () => expect.unreachable();
+  await client.query('insert into partitions (partition, left_at) values (2, now())');
+  await expect(writeBatch(pool, batch, never)).rejects.toMatchObject({ code: 'PTL02' });
+  expect(isUnavailable(await writeBatch(pool, batch, never).catch((error) => error))).toBe(true);
+  expect((await client.query('select from messages')).rowCount).toBe(0);
+  await client.query('update partitions set left_at = null');
+  await writeBatch(pool, batch, never);
+  expect((await client.query('select from messages')).rowCount).toBe(1);
 });
 
 test('a node follows the map, refuses shards that it lacks, and trusts no map that may be old', async () => {
