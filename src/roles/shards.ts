@@ -61,13 +61,11 @@ async function noteOf(pool: Pool): Promise<string | undefined> {
 }
 
 /** Refuses a database that belongs to another installation, or that is another shard of this one. */
-function compareNote(id: number, installation: string, found: string | undefined): void {
+function compareNote(id: number, installation: string, found: string): void {
   if (found === `${id} ${installation}`) return;
-  const [number, of] = (found ?? '').split(' ');
+  const [number, of] = found.split(' ');
   const is = of === installation ? `shard ${number}` : 'a shard of another installation';
-  throw new StartError(
-    `${shardName(id)} is ${found === undefined ? 'no shard of this installation yet: run "petrel migrate"' : is}`,
-  );
+  throw new StartError(`${shardName(id)} is ${is}`);
 }
 
 /** Compares what each database says of itself. Errors: StartError, or what Postgres says. */
@@ -75,7 +73,13 @@ export async function checkShards(shards: readonly Shard[]): Promise<void> {
   const [control, ...others] = shards;
   if (control === undefined || others.length === 0) return;
   const installation = (await loadIdentity(control.pool)).id;
-  for (const { id, pool } of others) compareNote(id, installation, await noteOf(pool));
+  for (const { id, pool } of others) {
+    const found = await noteOf(pool);
+    // Whoever deploys it may be at that: a role waits.
+    if (found === undefined)
+      throw new Error(`${shardName(id)} is no shard of this installation yet: run "petrel migrate"`);
+    compareNote(id, installation, found);
+  }
 }
 
 /**
@@ -92,27 +96,36 @@ export async function noteShards(
   try {
     const [control, ...others] = pools as [Pool, ...Pool[]];
     const installation = (await loadIdentity(control)).id;
-    for (const [i, pool] of others.entries()) {
-      const { id } = urls[i + 1] as ShardUrl;
-      await pool.query(putNote, [`${id} ${installation}`]);
-      compareNote(id, installation, await noteOf(pool));
-    }
-    if ((await loadEpoch(control)) > 0) return;
-    const [{ fresh } = { fresh: false }] = (await control.query<{ fresh: boolean }>(isNew)).rows;
-    const all = Array.from({ length: fresh ? partitions : 0 }, (_, partition) => partition);
-    const rows = all.map((partition) => ({
-      ...{ partition, paused: false },
-      shard: (urls[1 + (partition % others.length)] as ShardUrl).id,
-    }));
-    await changeMap(control, rows);
-    say(
-      fresh
-        ? `${partitions} partitions are divided over ${others.length} databases`
-        : 'this installation has data already: all of it stays in DATABASE_URL',
-    );
+    const idOf = (i: number) => (urls[i + 1] as ShardUrl).id;
+    const present = await Promise.all(others.map(noteOf));
+    for (const [i, found] of present.entries())
+      if (found !== undefined) compareNote(idOf(i), installation, found);
+    // First: a node serves once every shard has its note.
+    if ((await loadEpoch(control)) === 0) await divide(control, urls.slice(1), partitions, say);
+    for (const [i, pool] of others.entries()) await pool.query(putNote, [`${idOf(i)} ${installation}`]);
   } finally {
     await Promise.all(pools.map((pool) => pool.close()));
   }
+}
+
+async function divide(
+  control: Pool,
+  shards: readonly ShardUrl[],
+  partitions: number,
+  say: (line: string) => void,
+): Promise<void> {
+  const [{ fresh } = { fresh: false }] = (await control.query<{ fresh: boolean }>(isNew)).rows;
+  const all = Array.from({ length: fresh ? partitions : 0 }, (_, partition) => partition);
+  const rows = all.map((partition) => ({
+    ...{ partition, paused: false },
+    shard: (shards[partition % shards.length] as ShardUrl).id,
+  }));
+  await changeMap(control, rows);
+  say(
+    fresh
+      ? `${partitions} partitions are divided over ${shards.length} databases`
+      : 'this installation has data already: all of it stays in DATABASE_URL',
+  );
 }
 
 export interface OpenOptions {
@@ -183,6 +196,7 @@ export function openShards({
   return {
     all,
     async follow() {
+      await checkShards(all);
       const at = performance.now();
       const map = await loadMap(all[0].pool);
       followed = followShards({ all, partitions: config.PARTITIONS, map, at, onError: on.onLate });
@@ -194,7 +208,6 @@ export function openShards({
           `partition ${lacking.partition} lies in shard ${lacking.shard}, which DATABASE_SHARDS does not name`,
         );
       }
-      await checkShards(all);
       for (const { history, pool } of all) ends.push(history.watch(pool));
       return followed;
     },
