@@ -68,17 +68,26 @@ function compareNote(id: number, installation: string, found: string): void {
   throw new StartError(`${shardName(id)} is ${is}`);
 }
 
-/** Compares what each database says of itself. Errors: StartError, or what Postgres says. */
-export async function checkShards(shards: readonly Shard[]): Promise<void> {
-  const [control, ...others] = shards;
-  if (control === undefined || others.length === 0) return;
-  const installation = (await loadIdentity(control.pool)).id;
-  for (const { id, pool } of others) {
-    const found = await noteOf(pool);
-    // Whoever deploys it may be at that: a role waits.
-    if (found === undefined)
-      throw new Error(`${shardName(id)} is no shard of this installation yet: run "petrel migrate"`);
-    compareNote(id, installation, found);
+/**
+ * Compares what each database says of itself, before the guard of a shard sees it: another shard would look like one that went back.
+ * Errors: StartError, or what Postgres says.
+ */
+export async function checkShards(urls: readonly ShardUrl[]): Promise<void> {
+  if (urls.length === 1) return;
+  const pools = urls.map(({ url }) => createPool({ url, max: 1, name: 'check' }));
+  try {
+    const [control, ...others] = pools as [Pool, ...Pool[]];
+    const installation = (await loadIdentity(control)).id;
+    for (const [i, pool] of others.entries()) {
+      const { id } = urls[i + 1] as ShardUrl;
+      const found = await noteOf(pool);
+      // Whoever deploys it may be at that: a role waits.
+      if (found === undefined)
+        throw new Error(`${shardName(id)} is no shard of this installation yet: run "petrel migrate"`);
+      compareNote(id, installation, found);
+    }
+  } finally {
+    await Promise.all(pools.map((pool) => pool.close()));
   }
 }
 
@@ -196,7 +205,7 @@ export function openShards({
   return {
     all,
     async follow() {
-      await checkShards(all);
+      await checkShards(shardUrls(config));
       const at = performance.now();
       const map = await loadMap(all[0].pool);
       followed = followShards({ all, partitions: config.PARTITIONS, map, at, onError: on.onLate });
