@@ -30,24 +30,22 @@ export const settings = {
   METRICS_PORT: whole(1, 65_535)
     .optional()
     .describe(
-      'Port on which `deliver` and `flush` answer `/metrics`, `/healthz` and `/readyz`; none without it. A front does so on PORT',
+      'Port of `/metrics`, `/healthz` and `/readyz` on `deliver` and `flush`; off by default. A front serves them on PORT',
     ),
-  BASE_URL: url(['http:', 'https:']).optional().describe('Address under which clients reach the service'),
+  BASE_URL: url(['http:', 'https:']).optional().describe('Public URL of the service'),
   REDIS_URL: url(['redis:', 'rediss:'])
     .optional()
     .describe('Redis to use; `dev` starts a private one without it'),
   REDIS_CLUSTER: servers(6_379)
     .optional()
-    .describe('Redis Cluster to use instead: addresses of some of its servers, the rest is found'),
+    .describe('Redis Cluster to use instead: addresses of some of its servers; the others are discovered'),
   REDIS_SENTINELS: servers(26_379)
     .optional()
-    .describe(
-      'Addresses of the Sentinels that name the Redis to use; REDIS_URL then has the name of their master for a host',
-    ),
+    .describe('Addresses of Sentinels. The host in REDIS_URL is then the name of their master'),
   REDIS_MEMORY_MAX: whole(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .describe(
-      'Bytes that a Redis without `maxmemory` may use: above 85 % of either, sends and uploads answer 429 and all else goes on',
+      'Memory bound in bytes for a Redis without `maxmemory`. Above 85 % of either, sends and uploads answer 429',
     ),
   DATABASE_URL: postgresUrl
     .optional()
@@ -68,7 +66,7 @@ export const settings = {
   FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
   WORKERS: int(1, 64, 1).describe('Deliver processes that `dev` starts'),
   PARTITIONS: int(1, limits.partitions_max, 64).describe(
-    'Logical partitions, fixed when an installation is created',
+    'Number of logical partitions, fixed when an installation is created',
   ),
   ADMIN_TOKEN: z
     .string()
@@ -77,35 +75,29 @@ export const settings = {
     .describe('Bearer token of `/api/admin` (`dev` makes one), besides those of `petrel admin tokens add`'),
   ADMIN_ALLOW_CIDRS: cidrs
     .default([])
-    .describe('Ranges of client addresses from which `/api/admin` may be called; any address by default'),
+    .describe('Client addresses that may call `/api/admin`; any address by default'),
   TOKEN_PEPPER: peppers
     .optional()
-    .describe(
-      'Secrets under which tokens are looked up, newest first, separated by commas (`dev` makes one)',
-    ),
+    .describe('Secrets for the hashes of tokens, newest first, separated by commas (`dev` makes one)'),
   TOKEN_KEYS: keyRing
     .optional()
     .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
   JWT_JWKS_URL: url(['https:'])
     .optional()
-    .describe(
-      'Public keys of an identity provider whose tokens (JWT) people may call the application API with',
-    ),
+    .describe('Public keys of an identity provider, whose JWTs the application API then accepts'),
   JWT_JWKS_FILE: z.string().min(1).optional().describe('The same keys in a file'),
-  JWT_ISSUER: z.string().min(1).optional().describe('`iss` of those tokens'),
+  JWT_ISSUER: z.string().min(1).optional().describe('Required `iss` of these JWTs'),
   JWT_AUDIENCE: z
     .string()
     .min(1)
     .optional()
-    .describe('`aud` of those tokens: this service, as the provider knows it'),
+    .describe('Required `aud` of these JWTs: this service, as the provider knows it'),
   JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim that names the person'),
   JWT_CREATE_USERS: flag
     .default(false)
-    .describe(
-      '1: who comes with a valid token for the first time becomes a person here; 0: operators map subjects',
-    ),
+    .describe('1: the first valid JWT of a subject creates a person; 0: operators link subjects'),
   BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
-    'How many bots a person may have, transferred ones included',
+    'Most bots of a person, transferred ones included',
   ),
   RATE_PER_BOT: rate
     .default({ calls: 2_000, seconds: 2 })
@@ -119,29 +111,21 @@ export const settings = {
   RATE_PER_CHAT: rate
     .default({ calls: 60, seconds: 1 })
     .describe(
-      'Changes that bots make in one chat, each message of a batch counted, and as many of each person there (`dev`: 0)',
+      'Changes in one chat by all bots together, and the same by each person. A batch counts each message (`dev`: 0)',
     ),
   RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
   UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
-    'Bytes that a person and their bots together may upload in a day before uploads answer 429; 0 for no bound',
+    'Bytes that a person and their bots together may upload a day, then uploads answer 429; 0 for no bound',
   ),
-  DEMO_FILE: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      'Set by `dev` for its fronts: the people whom the one-time link of its banner signs in as, in browsers on this machine',
-    ),
+  DEMO_FILE: z.string().min(1).optional().describe('Set by `dev`: file with the people of the demo link'),
   FILES_DIR: z
     .string()
     .min(1)
     .optional()
-    .describe(
-      'Folder of uploaded files, `files` in PETREL_HOME by default; with several machines a folder that all of them mount',
-    ),
+    .describe('Folder of uploaded files, `files` in PETREL_HOME by default. Several machines must share it'),
   FILES_S3_URL: url(['http:', 'https:'])
     .optional()
-    .describe('S3-compatible storage to keep uploaded files in, instead of a folder'),
+    .describe('S3-compatible storage for uploaded files, in place of a folder'),
   FILES_S3_BUCKET: z
     .string()
     .min(3, { error: 'at least 3 characters' })
@@ -150,58 +134,56 @@ export const settings = {
   FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of that storage'),
   FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of that storage'),
   FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),
-  FILES_S3_PATH_STYLE: flag.default(true).describe('1: the bucket stands in the path, 0: in the host name'),
+  FILES_S3_PATH_STYLE: flag.default(true).describe('1: bucket in the path; 0: bucket in the host name'),
   HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
-    'How long an entity stays in Redis after it was flushed and last touched',
+    'How long a flushed record stays in Redis after its last use',
   ),
   HOT_BYTES_PER_BOT: int(0, Number.MAX_SAFE_INTEGER, 256 * 1024 ** 2).describe(
     'Bytes of messages of one bot, group or channel that stay in Redis for so long; those beyond leave it 10 s after they were flushed and are read back from Postgres; 0 for no bound',
   ),
   REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
-    'How many of those who put an emoji on a post are told with it; beyond that the latest',
+    'Most people listed for an emoji on a post, the latest first',
   ),
   JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
-    'Journal entries of a partition above which mutating calls answer 429',
+    'Journal entries of a partition above which changes answer 429',
   ),
   JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
     'Bytes of those entries above which they do: what a partition keeps in Redis while Postgres is away or slow',
   ),
   FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
-    'Least time from one look of a flusher that found nothing to its next; after a batch that was not full, four times as long',
+    'Shortest interval between two reads of an empty journal; four times as long after a batch that was not full',
   ),
-  POSTGRES_POOL: int(2, 200, 8).describe('Connections to Postgres a process; upkeep takes two at once'),
+  POSTGRES_POOL: int(2, 200, 8).describe(
+    'Connections to Postgres of a process; maintenance takes two at once',
+  ),
   WEBHOOK_ALLOW_CIDRS: cidrs
     .default([])
     .describe(
-      'Ranges of addresses that webhooks and pushes may reach though they are private, loopback or otherwise special, for tests and intranets',
+      'Private, loopback or special address ranges that webhooks and notifications may reach, for tests and intranets',
     ),
   WEBHOOK_DENY_CIDRS: cidrs
     .default([])
-    .describe(
-      'Ranges of addresses that webhooks and pushes never reach, also where WEBHOOK_ALLOW_CIDRS would let them',
-    ),
+    .describe('Address ranges that webhooks and notifications never reach; overrides WEBHOOK_ALLOW_CIDRS'),
   VAPID_PRIVATE_KEY: vapidKey
     .optional()
     .describe(
-      'Key by which push services know this installation, base64url of 32 bytes (`dev` makes one); without it nobody is notified',
+      'Private key for Web Push (VAPID), base64url of 32 bytes (`dev` makes one); without it notifications are off',
     ),
   VAPID_SUBJECT: url(['mailto:', 'https:'])
     .optional()
     .describe(
-      'How push services reach the operator: a mailto: or https: URL; BASE_URL without it, if that is https',
+      'Contact of the operator for push services: a mailto: or https: URL; an https BASE_URL by default',
     ),
   PUSH_DELAY_MS: int(0, 60_000, 3_000).describe(
-    'How long a message may be read in a window before those who have none are notified of it',
+    'Delay before a message is notified, so that it can be read in an open window first',
   ),
   TRUSTED_PROXIES: cidrs
     .default([])
-    .describe(
-      'Ranges of addresses of the balancers in front, whose `X-Forwarded-For` tells the address of the client',
-    ),
+    .describe('Addresses of the balancers whose `X-Forwarded-For` is trusted'),
   GUESSES_BURST: int(0, 1_000_000, 300).describe(
-    'Tokens that never existed which a client address may try at once before it gets 429; 0 for no bound',
+    'Invalid tokens that a client address may try at once, then 429; 0 for no bound',
   ),
-  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe('How many of them are forgiven in a minute'),
+  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe('How many of these tries are forgiven a minute'),
   LEAK_REPORT_KEYS: z
     .string()
     .min(1)
@@ -210,53 +192,49 @@ export const settings = {
     })
     .optional()
     .describe(
-      'URL or file of the public keys that sign reports of leaked tokens; without it `/api/leaks/report` is off',
+      'URL or file of the public keys that verify reports of leaked tokens; without it `/api/leaks/report` is off',
     ),
   LEAK_REPORT_KEY_HEADER: headerName
     .default('Github-Public-Key-Identifier')
-    .describe('Header of such a report that names its key'),
+    .describe('Header of a report that names its key'),
   LEAK_REPORT_SIGNATURE_HEADER: headerName
     .default('Github-Public-Key-Signature')
-    .describe('Header of such a report that carries its signature'),
+    .describe('Header of a report that carries its signature'),
   HEADER_SERVICE_NAME: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
     .default('Service')
-    .describe('What stands for `Service` in the header names `X-Service-…` of webhook deliveries'),
+    .describe('Replaces `Service` in the header names `X-Service-…` of webhook deliveries'),
   MANAGEMENT_BOT: z
     .string()
     .refine(validBotUsername, { error: 'a username that ends in "bot"' })
     .default('petrelbot')
-    .describe('Username of the built-in bot with which people create bots and look after them'),
+    .describe('Username of the built-in management bot'),
   TRANSFER_CONSENT: flag
     .default(false)
-    .describe('1: a bot changes hands once its recipient has agreed, within a week'),
+    .describe('1: the recipient of a bot must accept the transfer within a week'),
   BACKUP_PASSPHRASE: z
     .string()
     .min(16, { error: 'at least 16 characters' })
     .optional()
-    .describe('Opens and closes the file in which `petrel keys` keeps keys and peppers'),
-  AUDIT_DAYS: int(1, 3_650, 365).describe(
-    'How long the audit logs of bots and of administrators are kept, in days',
-  ),
+    .describe('Passphrase of the file in which `petrel keys` seals keys and peppers'),
+  AUDIT_DAYS: int(1, 3_650, 365).describe('Days that audit logs are kept'),
   START_MS: int(0, 600_000, 30_000).describe(
-    'How long a role waits for Redis and Postgres when it starts, before it ends with a reason',
+    'How long a starting role waits for Redis and Postgres before it fails',
   ),
   MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
     .optional()
-    .describe('How long messages and posts are kept, in days; for ever without it'),
+    .describe('Days that messages and posts are kept; for ever without it'),
   MEDIA_DAYS: whole(1, limits.message_days_max)
     .optional()
-    .describe('How long uploaded files are kept, in days from their upload; for ever without it'),
+    .describe('Days that uploaded files are kept; for ever without it'),
   DRAIN_MS: int(0, 60_000, 1_500).describe(
-    'How long a front still takes connections after SIGTERM, with `/readyz` at 503, so that a balancer takes it out first (`dev`: 0)',
+    'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that balancers notice (`dev`: 0)',
   ),
   PRIVATE_REDIS: z
     .enum(['kept', 'unknown'], { error: 'kept or unknown' })
     .optional()
-    .describe(
-      'Set by `dev` for a Redis that it starts and stops itself: whether its files are as it left them at an orderly stop',
-    ),
+    .describe('Set by `dev`: whether its private Redis was stopped in order'),
   SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
   ACCESS_LOG: flag
     .default(false)

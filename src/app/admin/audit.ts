@@ -10,8 +10,7 @@ import { limits } from '../../limits.js';
 export const listAdminCalls = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/audit',
-  summary:
-    'Pages through the calls of administrators, newest first. Reads that are alike are one entry an hour.',
+  summary: 'Pages through the calls of administrators, newest first. Repeated reads share one entry an hour.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: adminCallPage,
   handler: async ({ store }, { cursor: before = limits.id_max, limit = limits.page_size_default }) =>

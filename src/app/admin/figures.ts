@@ -22,7 +22,7 @@ const figures = z.object({
 export const botFigures = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots/{id}/figures',
-  summary: 'What waits for a bot, and how its deliveries went: figures by bot, which metrics do not hold.',
+  summary: 'Returns the pending updates and delivery counts of a bot.',
   params: z.object({ id: userId }),
   errors: ['bot_not_found'],
   result: figures,

@@ -11,8 +11,7 @@ import { limits } from '../../limits.js';
 export const showOverview = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/overview',
-  summary:
-    'How the installation is: its processes with their counters, journals, queues, Redis and Postgres.',
+  summary: 'Returns the state of the installation: processes, journals, queues, Redis and Postgres.',
   params: z.object({}),
   errors: ['unavailable'],
   result: overview,
@@ -22,8 +21,7 @@ export const showOverview = defineAdminEndpoint({
 export const rankBots = defineAdminEndpoint({
   verb: 'GET',
   path: '/api/admin/bots',
-  summary:
-    'Bots that need a look: with most updates waiting, most failures or most dead letters; or one bot.',
+  summary: 'Lists the bots with the most pending updates, failures or dead letters, or one bot.',
   params: z.object({
     order: optional(z.enum(rankings, { error: rankings.join(', ') })).describe(
       `\`pending\` (among up to ${limits.bots_looked_at_max} webhooks that are due), \`failures\` (those that fail now first) or \`dead_letters\``,
@@ -52,7 +50,7 @@ const letters = '/api/admin/bots/{id}/dead_letters';
 export const listBotDeadLetters = defineAdminEndpoint({
   verb: 'GET',
   path: letters,
-  summary: 'Pages through the dead letters of a bot, oldest first, without what people wrote.',
+  summary: 'Pages through the dead letters of a bot, oldest first, without message content.',
   params: z.object({ id: userId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found'],
   result: operatorLetters,
@@ -83,7 +81,7 @@ const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_i
 export const replayDeadLetters = defineAdminEndpoint({
   verb: 'POST',
   path: `${letters}/replay`,
-  summary: `Delivers dead letters of a bot again, as its owner could: a range or all, at most ${limits.replay_max} a call. Its audit log tells the owner.`,
+  summary: `Delivers dead letters of a bot again: a range or all, at most ${limits.replay_max} a call. The bot’s audit log records it.`,
   params: z.object({
     id: userId,
     from_update_id: updateId.describe('The first; the oldest if absent'),

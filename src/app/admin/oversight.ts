@@ -35,26 +35,25 @@ const ofUser = (suspended: boolean) => ({
 
 export const suspendBot = defineAdminEndpoint({
   verb: 'POST',
-  summary:
-    'Suspends a bot: no node accepts its token and its webhook rests once this has answered; what comes for it waits.',
+  summary: 'Suspends a bot. Its token and webhook stop before this call returns; its updates are kept.',
   ...ofBot(true),
 });
 
 export const unsuspendBot = defineAdminEndpoint({
   verb: 'DELETE',
-  summary: 'Lets a suspended bot go on, with the same token.',
+  summary: 'Ends the suspension of a bot. Its token works again.',
   ...ofBot(false),
 });
 
 export const suspendUser = defineAdminEndpoint({
   verb: 'POST',
-  summary: 'Suspends a person: no node accepts a token of theirs once this has answered; their bots go on.',
+  summary: 'Suspends a person. Their tokens stop working before this call returns; their bots go on.',
   ...ofUser(true),
 });
 
 export const unsuspendUser = defineAdminEndpoint({
   verb: 'DELETE',
-  summary: 'Lets a suspended person go on, with the same tokens.',
+  summary: 'Ends the suspension of a person. Their tokens work again.',
   ...ofUser(false),
 });
 
@@ -63,7 +62,7 @@ const names = '/api/admin/reserved_usernames';
 export const reservedUsernames = defineAdminEndpoint({
   verb: 'GET',
   path: names,
-  summary: 'Pages through usernames that nobody may take.',
+  summary: 'Pages through the reserved usernames.',
   params: z.object({
     cursor: optional(text).describe('`next_cursor` of the page before'),
     limit: optional(pageSize),
@@ -83,7 +82,7 @@ export const reservedUsernames = defineAdminEndpoint({
 export const reserveUsername = defineAdminEndpoint({
   verb: 'POST',
   path: names,
-  summary: 'Keeps a username from people, bots and chats.',
+  summary: 'Reserves a username, so that nobody can take it.',
   target: 'username',
   params: z.object({ username }),
   errors: ['username_invalid', 'username_taken'],
@@ -97,7 +96,7 @@ export const reserveUsername = defineAdminEndpoint({
 export const releaseUsername = defineAdminEndpoint({
   verb: 'DELETE',
   path: `${names}/{username}`,
-  summary: 'Lets a reserved username be taken.',
+  summary: 'Removes a username from the reserved ones.',
   params: z.object({ username: z.string({ error: answer('username_not_reserved') }) }),
   errors: ['username_not_reserved'],
   result: done,

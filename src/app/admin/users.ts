@@ -10,7 +10,7 @@ import { viewSelf } from '../../view/users.js';
 export const createUser = defineAdminEndpoint({
   verb: 'POST',
   path: '/api/admin/users',
-  summary: 'Creates a person with a first token.',
+  summary: 'Creates a person and their first token.',
   target: 'username',
   params: z.object({
     username,
@@ -33,7 +33,7 @@ export const createUser = defineAdminEndpoint({
 export const createUserToken = defineAdminEndpoint({
   verb: 'POST',
   path: '/api/admin/users/{id}/tokens',
-  summary: 'Issues another token to a person.',
+  summary: 'Issues a further token to a person.',
   params: z.object({ id: userId }),
   errors: ['user_not_found', 'too_many_tokens'],
   result: issuedToken,
@@ -43,7 +43,7 @@ export const createUserToken = defineAdminEndpoint({
 export const removeUserTokens = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}/tokens',
-  summary: 'Revokes every token of a person; none is accepted once this has answered.',
+  summary: 'Revokes all tokens of a person. They stop working before this call returns.',
   params: z.object({ id: userId }),
   errors: ['user_not_found'],
   result: done,
@@ -56,7 +56,7 @@ export const removeUserTokens = defineAdminEndpoint({
 export const deleteUser = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}',
-  summary: 'Ends the account of a person for good, as they could themselves.',
+  summary: 'Deletes the account of a person permanently.',
   params: z.object({ id: userId, confirm }),
   errors: ['user_not_found'],
   result: done,
@@ -69,8 +69,7 @@ export const deleteUser = defineAdminEndpoint({
 export const linkUser = defineAdminEndpoint({
   verb: 'PUT',
   path: '/api/admin/users/{id}/identity',
-  summary:
-    'Takes tokens of the identity provider with this subject for those of a person, in place of a former subject.',
+  summary: 'Links a person to a subject of the identity provider, in place of the former subject.',
   params: z.object({ id: userId, external_subject: externalSubject }),
   errors: ['user_not_found', 'subject_invalid', 'subject_taken', 'no_identity_provider'],
   result: done,
@@ -83,7 +82,7 @@ export const linkUser = defineAdminEndpoint({
 export const unlinkUser = defineAdminEndpoint({
   verb: 'DELETE',
   path: '/api/admin/users/{id}/identity',
-  summary: 'Takes no tokens of the identity provider for those of a person any more, once this has answered.',
+  summary: 'Unlinks a person from the identity provider. Its tokens stop working before this call returns.',
   params: z.object({ id: userId }),
   errors: ['user_not_found', 'no_identity_provider'],
   result: done,

@@ -11,7 +11,7 @@ import { viewAudit } from '../../view/bots.js';
 export const listAudit = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/audit',
-  summary: 'Pages through what was done with a bot since the caller owns it, newest first.',
+  summary: 'Pages through the audit log of a bot since the caller owns it, newest first.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: auditPage,

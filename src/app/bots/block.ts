@@ -18,7 +18,7 @@ async function setBlocked(store: Store, username: string, user: number, blocked:
 export const blockBot = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Blocks a bot that the caller started: neither writes to the other until it is unblocked.',
+  summary: 'Blocks a bot: neither side can write until it is unblocked.',
   params,
   errors: ['bot_not_found'],
   result: done,
@@ -28,7 +28,7 @@ export const blockBot = defineEndpoint({
 export const unblockBot = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Unblocks a bot; starting it does too.',
+  summary: 'Unblocks a bot. Starting it does so too.',
   params,
   errors: ['bot_not_found'],
   result: done,

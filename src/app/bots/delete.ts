@@ -7,7 +7,7 @@ export const deleteBot = defineEndpoint({
   verb: 'DELETE',
   path: '/api/me/bots/{bot_id}',
   summary:
-    'Deletes a bot: its token is dead, its webhook and what waits for it are gone; its messages stay, and nobody gets its username for 30 days.',
+    'Deletes a bot with its token, webhook and pending updates. Its messages stay; its username is held for 30 days.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: done,

@@ -21,7 +21,7 @@ function endpointsOf(
   const show = defineEndpoint({
     verb: 'GET',
     path,
-    summary: `The ${name} of a bot of the caller.`,
+    summary: `Returns the ${name} of a bot.`,
     params,
     errors: ['bot_not_found', 'not_bot_owner', 'picture_not_found'],
     result: picture,
@@ -34,7 +34,7 @@ function endpointsOf(
   const set = defineEndpoint({
     verb: 'PUT',
     path,
-    summary: `Sets the ${name} of a bot: a PNG, JPEG or WebP as the body, ${what}.`,
+    summary: `Sets the ${name} of a bot. The body is a PNG, JPEG or WebP, ${what}.`,
     params,
     rawBody: true,
     errors: ['bot_not_found', 'not_bot_owner', ...pictureErrors, ...errors],

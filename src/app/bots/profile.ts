@@ -11,7 +11,7 @@ import { viewBotPage } from '../../view/bots.js';
 export const showBot = defineEndpoint({
   verb: 'GET',
   path: '/api/bots/{username}',
-  summary: "The page of a bot, in the caller's language.",
+  summary: "Returns the profile of a bot in the caller's language.",
   params: z.object({ username: z.string() }),
   errors: ['bot_not_found'],
   result: botPage,

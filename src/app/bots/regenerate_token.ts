@@ -7,7 +7,7 @@ import { botWithToken } from '../../api/results.js';
 export const regenerateToken = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/regenerate_token',
-  summary: 'Issues a new token; once this has answered, no node accepts the old one.',
+  summary: 'Issues a new token. The old one stops working before this call returns.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: botWithToken,

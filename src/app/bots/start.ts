@@ -18,7 +18,7 @@ const payload = z
 export const startBot = defineEndpoint({
   verb: 'POST',
   path: '/api/bots/{username}/start',
-  summary: 'Opens the direct chat with a bot, unblocks it, and sends /start.',
+  summary: 'Opens the direct chat with a bot, unblocks the bot and sends /start.',
   params: z.object({ username: z.string(), payload: optional(payload) }),
   errors: ['bot_not_found', 'cant_write_to_bot', 'too_many_chats'],
   result: message,

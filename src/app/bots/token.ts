@@ -6,7 +6,7 @@ import { issuedToken } from '../../api/results.js';
 export const showToken = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/token',
-  summary: 'Shows the token of a bot to its owner.',
+  summary: 'Returns the token of a bot to its owner.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner', 'token_blocked'],
   result: issuedToken,

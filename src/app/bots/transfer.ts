@@ -13,7 +13,7 @@ export const transferBot = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/transfer',
   summary:
-    'Hands a bot to another person, at once: the caller is refused from now on, and the old token is dead. With TRANSFER_CONSENT it is offered instead.',
+    'Transfers a bot to another person at once. The caller loses access and the old token stops working. With TRANSFER_CONSENT the recipient must accept first.',
   params: z.object({ bot_id: botId, username: usernameOfPerson, confirm }),
   errors: [
     'bot_not_found',
@@ -51,7 +51,7 @@ const params = z.object({ bot_id: botId });
 export const acceptTransfer = defineEndpoint({
   verb: 'POST',
   path: '/api/me/transfers/{bot_id}/accept',
-  summary: 'Takes a bot that was offered to the caller.',
+  summary: 'Accepts the transfer of a bot.',
   params,
   errors: ['transfer_not_found', 'too_many_bots'],
   result: done,
@@ -64,7 +64,7 @@ export const acceptTransfer = defineEndpoint({
 export const declineTransfer = defineEndpoint({
   verb: 'POST',
   path: '/api/me/transfers/{bot_id}/decline',
-  summary: 'Strikes off the offer of a bot, by who got it or who made it.',
+  summary: 'Declines or withdraws the transfer of a bot.',
   params,
   errors: ['transfer_not_found'],
   result: done,

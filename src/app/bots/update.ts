@@ -9,7 +9,7 @@ import { ownedBotSettings } from '../../api/owner_results.js';
 export const updateBot = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me/bots/{bot_id}',
-  summary: 'Sets texts of a bot by language, `""` for the default; an empty text removes.',
+  summary: 'Sets texts of a bot by language; the key `""` is the default. An empty text removes one.',
   params: z.object({
     bot_id: botId,
     name: byLanguage(nameText),

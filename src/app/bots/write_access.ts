@@ -20,7 +20,7 @@ export const setWriteAccess = defineEndpoint({
   verb: 'PUT',
   path: '/api/me/bots/{bot_id}/write_access',
   summary:
-    'Sets who may write to a bot in direct chats: everybody, selected people or its owner alone. Once this has answered, nobody else gets through.',
+    'Sets who may write to a bot in direct chats: everybody, selected people or only its owner. In force before this call returns.',
   params: z.object({
     bot_id: botId,
     policy: z

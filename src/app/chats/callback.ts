@@ -8,7 +8,7 @@ import { userProfile } from '../../store/chats/chats.js';
 export const pressButton = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/messages/{message_id}/callback',
-  summary: 'Presses an inline button; the answer comes on the stream.',
+  summary: 'Presses an inline button. The answer arrives on the stream.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
   errors: [
     'chat_not_found',

@@ -8,7 +8,7 @@ import { fail } from '../../errors.js';
 export const createChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats',
-  summary: 'Creates a group or a channel of which the caller is the creator.',
+  summary: 'Creates a group or a channel.',
   params: z.object({
     type: z.enum(['group', 'channel'], { error: 'one of: group, channel' }),
     title: chatTitle,

@@ -10,7 +10,7 @@ import { messageIds } from '../../api/schema.js';
 export const forwardMessages = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/forward',
-  summary: 'Forwards up to 100 messages of another chat of the caller, in the order given.',
+  summary: 'Forwards up to 100 messages from another chat of the caller, in the order given.',
   params: z.object({
     chat_id: appChatId,
     from_chat_id: appChatId.describe('Where they are now'),

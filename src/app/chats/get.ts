@@ -9,7 +9,7 @@ import { fail } from '../../errors.js';
 export const getChat = defineEndpoint({
   verb: 'GET',
   path: '/api/chats/{chat_id}',
-  summary: 'A chat of the caller.',
+  summary: 'Returns a chat of the caller.',
   params: z.object({ chat_id: appChatId }),
   errors: ['chat_not_found', 'not_chat_member'],
   result: listedChat,

@@ -74,7 +74,7 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a person or a bot to a group or channel, or changes what they may do. A person who may not be added is invited.',
+    'Adds a member to a group or channel, or changes their rights. A person who may not be added is invited.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -124,7 +124,7 @@ export const putMember = defineEndpoint({
 export const removeMember = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{member_id}`,
-  summary: 'Removes a person or a bot from a group or channel, to come back only when added again.',
+  summary: 'Removes a member from a group or channel. They can return only when added again.',
   params: z.object({ chat_id: appChatId, member_id: userId }),
   errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
   result: done,

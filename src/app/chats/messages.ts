@@ -48,7 +48,7 @@ export const listMessages = defineEndpoint({
 export const postMessage = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Sends a text message, or a picture with the text as its caption.',
+  summary: 'Sends a text message, or a photo with the text as its caption.',
   params: z.object({
     chat_id: appChatId,
     text: optional(text).describe('Up to 4096 characters, or 1024 as a caption'),
@@ -111,7 +111,7 @@ export const postMessage = defineEndpoint({
 export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
-  summary: 'Replaces the text of a message, or the caption where `caption` is given.',
+  summary: 'Replaces the text of a message, or its caption if `caption` is given.',
   params: z.object({
     chat_id: appChatId,
     message_id: appMessageId,

@@ -13,7 +13,7 @@ const until_max = 253_402_300_799;
 export const muteChat = defineEndpoint({
   verb: 'PUT',
   path,
-  summary: 'Mutes a chat for the caller: nothing of it is notified until a time, or for ever.',
+  summary: 'Mutes a chat for the caller: no notifications until a time, or for ever.',
   params: z.object({
     chat_id: appChatId,
     until: optional(integer()).describe('Unix time in seconds; for ever without it'),
@@ -35,7 +35,7 @@ export const muteChat = defineEndpoint({
 export const unmuteChat = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Notifies the caller of a chat again.',
+  summary: 'Unmutes a chat for the caller.',
   params: z.object({ chat_id: appChatId }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],

@@ -11,7 +11,7 @@ const path = '/api/chats/{chat_id}/pin';
 export const pinMessage = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Pins a message in place of the one that was pinned.',
+  summary: 'Pins a message in place of the pinned one.',
   params: z.object({
     chat_id: appChatId,
     message_id: messageId,
@@ -38,7 +38,7 @@ export const pinMessage = defineEndpoint({
 export const unpinMessage = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Unpins a message; without `message_id` the one that is pinned.',
+  summary: 'Unpins a message, or the pinned one without `message_id`.',
   params: z.object({ chat_id: appChatId, message_id: optional(messageId) }),
   errors: ['chat_not_found', 'not_chat_member', 'pin_not_allowed', 'message_to_unpin_not_found'],
   result: done,

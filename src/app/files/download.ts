@@ -8,7 +8,7 @@ import type { MediaFile } from '../../files/file_id.js';
 export const downloadFile = defineEndpoint({
   verb: 'GET',
   path: '/api/files/{file_id}',
-  summary: 'A stored file, whole or by range.',
+  summary: 'Downloads a file, whole or by range.',
   params: z.object({ file_id: text.describe('Of a message that the caller sees') }),
   errors: ['not_found', 'range_not_satisfiable'],
   contentType: 'application/octet-stream',

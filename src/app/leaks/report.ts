@@ -20,7 +20,7 @@ function tokensIn(body: Buffer): z.output<typeof leakedTokens> {
 export const reportLeaks = definePartnerEndpoint({
   verb: 'POST',
   path: '/api/leaks/report',
-  summary: 'Blocks tokens that were found in public; once this has answered, no node accepts them.',
+  summary: 'Blocks leaked tokens. They stop working before this call returns.',
   params: z.object({}),
   given: leakedTokens,
   errors: ['not_found'],

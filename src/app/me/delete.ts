@@ -8,7 +8,7 @@ export const deleteSelf = defineEndpoint({
   verb: 'DELETE',
   path: '/api/me',
   summary:
-    'Ends the account of the caller for good, with their bots, direct chats, messages and reactions; once this has answered, no node accepts a token of theirs.',
+    'Deletes the caller’s account permanently, with bots, direct chats, messages and reactions. Their tokens stop working before this call returns.',
   params: z.object({ confirm }),
   result: done,
   handler: async ({ user, store }) => {

@@ -12,7 +12,7 @@ export const exportSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me/export',
   summary:
-    'Everything of the caller as lines of JSON: profile, tokens and bots without their secrets, chats, messages, media and reactions.',
+    'Exports all data of the caller as lines of JSON: profile, tokens and bots without secrets, chats, messages, media and reactions.',
   params: z.object({}),
   contentType: form.contentType,
   line: exportLine,

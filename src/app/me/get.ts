@@ -7,7 +7,7 @@ import { viewSelf } from '../../view/users.js';
 export const getSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me',
-  summary: 'Who the caller is.',
+  summary: 'Returns the caller.',
   params: z.object({}),
   result: self,
   handler: ({ user }) => ({ ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }),

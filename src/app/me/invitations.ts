@@ -17,7 +17,7 @@ const path = '/api/me/invitations';
 export const listInvitations = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through the open invitations of the caller to groups and channels, the latest first.',
+  summary: 'Pages through the caller’s open invitations to groups and channels, newest first.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: invitationPage,
   handler: async ({ user, store }, p) => {
@@ -46,7 +46,7 @@ const params = z.object({ chat_id: appChatId });
 export const acceptInvitation = defineEndpoint({
   verb: 'POST',
   path: `${path}/{chat_id}/accept`,
-  summary: 'Joins a group or channel that the caller was invited to.',
+  summary: 'Accepts an invitation to a group or channel.',
   params,
   errors: ['invitation_not_found', 'too_many_chats'],
   result: done,
@@ -59,7 +59,7 @@ export const acceptInvitation = defineEndpoint({
 export const declineInvitation = defineEndpoint({
   verb: 'POST',
   path: `${path}/{chat_id}/decline`,
-  summary: 'Declines an invitation; nobody can invite the caller to that chat again.',
+  summary: 'Declines an invitation. Nobody can invite the caller to that chat again.',
   params,
   errors: ['invitation_not_found'],
   result: done,

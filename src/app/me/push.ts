@@ -13,7 +13,7 @@ export const showPush = defineEndpoint({
   verb: 'GET',
   path,
   summary:
-    'The key under which browsers subscribe to notifications, where there are any, and how many of the caller’s have.',
+    'Returns the public key for push subscriptions, if notifications are on, and how many subscriptions the caller has.',
   params: z.object({}),
   result: pushState,
   handler: async ({ user, store, push }) => ({
@@ -25,7 +25,7 @@ export const showPush = defineEndpoint({
 export const subscribePush = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Notifies a browser of messages while the caller has no window open; up to ${limits.push_subscriptions_max}, then the oldest goes. What a browser’s \`PushSubscription\` is as JSON can be sent as it is.`,
+  summary: `Subscribes a browser to notifications, sent while the caller has no window open. The body is the JSON of a \`PushSubscription\`. A person has at most ${limits.push_subscriptions_max}; the oldest is replaced.`,
   params: z.object({
     endpoint: text.describe('HTTPS address at the push service'),
     keys: z.object({ p256dh: text, auth: text }).describe('Of the browser, as base64url'),
@@ -43,7 +43,7 @@ export const subscribePush = defineEndpoint({
 export const unsubscribePush = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Notifies a browser no more.',
+  summary: 'Removes the push subscription of a browser.',
   params: z.object({ endpoint: text.describe('Of the subscription') }),
   result: done,
   handler: async ({ user, store }, { endpoint }) => {

@@ -30,7 +30,7 @@ export const listTokens = defineEndpoint({
 export const createToken = defineEndpoint({
   verb: 'POST',
   path,
-  summary: `Issues another token to the caller, up to ${limits.user_tokens_max}; it is shown this once.`,
+  summary: `Issues a further token to the caller, up to ${limits.user_tokens_max}. It is shown only once.`,
   params: z.object({ name: tokenName }),
   errors: ['name_invalid', 'name_too_long', 'token_name_taken', 'too_many_tokens'],
   result: namedToken,
@@ -44,7 +44,7 @@ export const createToken = defineEndpoint({
 export const removeToken = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Revokes a token of the caller, by `id` or by `name`; once this has answered, no node accepts it.',
+  summary: 'Revokes a token of the caller by `id` or `name`. It stops working before this call returns.',
   params: z.object({
     id: optional(integer()).describe('Of the list'),
     name: optional(text).describe('In place of `id`'),

@@ -9,8 +9,7 @@ import { viewSelf } from '../../view/users.js';
 export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
-  summary:
-    'Sets the language of the caller, which bots are told as `language_code`, and who may add them to groups.',
+  summary: 'Sets the caller’s language (`language_code` for bots) and who may add them to groups.',
   params: z.object({
     language_code: optional(
       z

@@ -8,7 +8,7 @@ import { fail } from '../../errors.js';
 export const findName = defineEndpoint({
   verb: 'GET',
   path: '/api/names/{username}',
-  summary: 'What a username stands for: a person, a bot, or a public group or channel.',
+  summary: 'Returns the person, bot or public chat that has a username.',
   params: z.object({ username: usernameOfPerson }),
   errors: ['username_unknown'],
   result: namedByUsername,

@@ -15,7 +15,7 @@ import type { StoredMessage } from '../../store/core/stored_message.js';
 export const getPostEndpoint = defineEndpoint({
   verb: 'GET',
   path: '/api/posts/{post}',
-  summary: 'A post with its reactions.',
+  summary: 'Returns a post with its reactions.',
   params: z.object({ post: postName }),
   result: post,
   errors: ['post_not_found'],

@@ -22,7 +22,7 @@ const emoji = z.string({
 export const addReaction = defineEndpoint({
   verb: 'POST',
   path: reactions,
-  summary: 'Puts an emoji on a post.',
+  summary: 'Adds the caller’s reaction to a post.',
   params: post.extend({ emoji }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid', 'too_many_reactions'],
@@ -35,7 +35,7 @@ export const addReaction = defineEndpoint({
 export const removeReactions = defineEndpoint({
   verb: 'DELETE',
   path: reactions,
-  summary: 'Takes an emoji back, or all that the caller put on a post.',
+  summary: 'Removes one reaction of the caller from a post, or all of them.',
   // An empty emoji is a wrong one: whoever meant one must not lose all.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
@@ -53,7 +53,7 @@ export const removeReactions = defineEndpoint({
 export const addLike = defineEndpoint({
   verb: 'POST',
   path: like,
-  summary: 'Puts the heart on a post.',
+  summary: 'Adds the caller’s heart to a post.',
   params: post,
   body: payload,
   errors: ['post_not_found', 'too_many_reactions'],
@@ -66,7 +66,7 @@ export const addLike = defineEndpoint({
 export const removeLike = defineEndpoint({
   verb: 'DELETE',
   path: like,
-  summary: 'Takes the heart back.',
+  summary: 'Removes the caller’s heart from a post.',
   params: post,
   body: payload,
   errors: ['post_not_found'],
@@ -79,7 +79,7 @@ export const removeLike = defineEndpoint({
 export const listReactions = defineEndpoint({
   verb: 'GET',
   path: reactions,
-  summary: 'Pages through all who reacted: by emoji, newest first.',
+  summary: 'Pages through the people who reacted with an emoji, newest first.',
   params: post.extend({ emoji: emoji.optional(), cursor: optional(text), limit: optional(pageSize) }),
   result: reactorPage,
   errors: ['post_not_found', 'reaction_invalid'],

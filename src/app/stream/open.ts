@@ -50,7 +50,7 @@ function eventOf(
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
-  summary: 'Server-sent events of the chats of the caller, and of the reactions on a `post`.',
+  summary: 'Streams events of the caller’s chats, and reactions on a `post`, as server-sent events.',
   params: z.object({
     post: optional(postName),
     background: optional(boolean).describe(

@@ -17,7 +17,7 @@ const posts = z
 export const openPostsStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream/posts',
-  summary: `Server-sent events \`post_reactions\` of up to ${limits.posts_watched_max} posts: all reactions on each now, and after each change.`,
+  summary: `Streams \`post_reactions\` of up to ${limits.posts_watched_max} posts as server-sent events: the present reactions, then each change.`,
   params: z.object({ posts: posts.describe('Ids or external ids, separated by commas') }),
   contentType: 'text/event-stream',
   errors: ['post_not_found'],

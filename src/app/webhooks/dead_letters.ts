@@ -13,7 +13,7 @@ const path = '/api/me/bots/{bot_id}/webhook/dead_letters';
 export const listDeadLetters = defineEndpoint({
   verb: 'GET',
   path,
-  summary: 'Pages through updates that were not delivered, oldest first. They are kept for a week.',
+  summary: 'Pages through dead letters, oldest first. They are kept for a week.',
   params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
   result: deadLetterPage,
   errors: ['bot_not_found', 'not_bot_owner'],
@@ -34,7 +34,7 @@ export const listDeadLetters = defineEndpoint({
 export const discardDeadLetters = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Discards all updates that were not delivered.',
+  summary: 'Discards all dead letters.',
   params: z.object({ bot_id: botId }),
   result: discardedCount,
   errors: ['bot_not_found', 'not_bot_owner'],

@@ -19,7 +19,7 @@ const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: st
 export const listDeliveries = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/deliveries',
-  summary: `Pages through attempts to deliver to a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
+  summary: `Pages through the delivery attempts of a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
   params: z.object({
     bot_id: botId,
     update_id: optional(integer()).describe('Attempts to deliver this update alone'),

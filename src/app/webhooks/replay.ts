@@ -31,7 +31,7 @@ const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_i
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/replay',
-  summary: `Delivers updates again, under the same update_id: a range, as far as it is kept (dead letters, the last ${limits.delivery_successes_kept} deliveries), or all dead letters; at most ${limits.replay_max} a call.`,
+  summary: `Delivers updates again under the same update_id: all dead letters, or a range of dead letters and the last ${limits.delivery_successes_kept} deliveries. At most ${limits.replay_max} a call.`,
   params: z.object({
     bot_id: botId,
     from_update_id: updateId.describe('The first of a range'),

@@ -9,7 +9,7 @@ const params = z.object({ bot_id: botId });
 export const showSigningSecret = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook/secret',
-  summary: 'Shows the secret that signs deliveries to its owner.',
+  summary: 'Returns the signing secret of a bot’s webhook to its owner.',
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],
@@ -20,7 +20,7 @@ export const showSigningSecret = defineEndpoint({
 export const rotateSigningSecret = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/webhook/secret/rotate',
-  summary: 'Makes a new signing secret. Deliveries carry signatures of both for 24 hours.',
+  summary: 'Replaces the signing secret. Deliveries carry signatures of both secrets for 24 hours.',
   params,
   result: signingSecret,
   errors: ['bot_not_found', 'not_bot_owner'],

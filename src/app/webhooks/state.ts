@@ -7,7 +7,7 @@ import { webhookState } from '../../api/webhooks.js';
 export const showWebhook = defineEndpoint({
   verb: 'GET',
   path: '/api/me/bots/{bot_id}/webhook',
-  summary: 'Tells the owner of a bot what `getWebhookInfo` tells the bot.',
+  summary: 'Returns what `getWebhookInfo` returns, to the bot’s owner.',
   params: z.object({ bot_id: botId }),
   errors: ['bot_not_found', 'not_bot_owner'],
   result: webhookInfo,

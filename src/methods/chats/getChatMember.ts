@@ -19,7 +19,7 @@ async function outsider(store: Store, bot: number, chat: ChatRef, id: number): P
 /** What someone is in a chat that the bot is in; who never was there counts as one who left. */
 export const getChatMember = defineMethod({
   name: 'getChatMember',
-  summary: 'Tells what someone is and may do in a chat.',
+  summary: 'Returns a chat member with status and rights.',
   params: z.object({ chat_id: chatId, user_id: integer().describe('Id of a person or a bot') }),
   errors: [
     'chat_id_empty',

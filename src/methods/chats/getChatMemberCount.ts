@@ -7,7 +7,7 @@ import { chatId } from '../../api/schema.js';
 /** The two sides of a direct chat count as two. */
 export const getChatMemberCount = defineMethod({
   name: 'getChatMemberCount',
-  summary: 'Tells how many are in a chat.',
+  summary: 'Returns the number of members of a chat.',
   params: z.object({ chat_id: chatId }),
   errors: ['chat_id_empty', 'chat_not_found', 'not_group_member', 'not_channel_member'],
   result: memberCount,

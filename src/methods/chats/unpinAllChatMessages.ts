@@ -7,7 +7,7 @@ import { chatId } from '../../api/schema.js';
 /** Leaves no message of a chat pinned; none was is no error (behaviour §5). */
 export const unpinAllChatMessages = defineMethod({
   name: 'unpinAllChatMessages',
-  summary: 'Leaves no message of a chat pinned.',
+  summary: 'Unpins every message of a chat.',
   params: z.object({ chat_id: chatId }),
   errors: [
     'chat_id_empty',

@@ -7,7 +7,7 @@ import { filePath } from '../../files/file_path.js';
 /** Tells where a file is downloaded from (behaviour §4). One that is kept as a URL has no `file_path`. */
 export const getFile = defineMethod({
   name: 'getFile',
-  summary: 'Tells where a file can be downloaded: `file_path` below `/file/bot<token>/`.',
+  summary: 'Returns the path of a file: download it from `/file/bot<token>/<file_path>`.',
   params: z.object({ file_id: text.describe('Of a message that the bot sent or heard') }),
   errors: ['wrong_file_id'],
   result: fileInfo,

@@ -8,7 +8,7 @@ import { done } from '../../api/results.js';
  */
 export const close = defineMethod({
   name: 'close',
-  summary: 'Answers true and changes nothing: no node holds an instance of a bot that could be closed.',
+  summary: 'Returns true and changes nothing: nodes keep no bot instances.',
   params: z.object({}),
   result: done,
   handler: () => true,

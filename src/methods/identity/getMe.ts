@@ -4,7 +4,7 @@ import { botIdentity } from '../../api/results.js';
 /** Who the bot is (interface §2, behaviour §2). Answered from memory, without a round trip. */
 export const getMe: Method = defineMethod({
   name: 'getMe',
-  summary: 'Tells who the bot is.',
+  summary: 'Returns the bot’s identity.',
   params: null,
   result: botIdentity,
   handler: ({ bot }) => {

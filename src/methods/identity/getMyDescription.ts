@@ -7,7 +7,7 @@ import { textIn } from '../../rules/identity_texts.js';
 /** The description in a language, else the default, else the empty text (behaviour §2). */
 export const getMyDescription = defineMethod({
   name: 'getMyDescription',
-  summary: 'Tells the description of the bot in a language.',
+  summary: 'Returns the bot’s description in a language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],
   result: botDescription,

@@ -7,7 +7,7 @@ import { textIn } from '../../rules/identity_texts.js';
 /** The name in a language, else the default, else the name at creation (interface §4.3). Answered from memory. */
 export const getMyName = defineMethod({
   name: 'getMyName',
-  summary: 'Tells the name of the bot in a language.',
+  summary: 'Returns the bot’s name in a language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],
   result: botName,

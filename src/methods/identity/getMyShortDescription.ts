@@ -7,7 +7,7 @@ import { textIn } from '../../rules/identity_texts.js';
 /** The short description in a language, else the default, else the empty text (behaviour §2). */
 export const getMyShortDescription = defineMethod({
   name: 'getMyShortDescription',
-  summary: 'Tells the short description of the bot in a language.',
+  summary: 'Returns the bot’s short description in a language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],
   result: botShortDescription,

@@ -8,8 +8,7 @@ import { done } from '../../api/results.js';
  */
 export const logOut = defineMethod({
   name: 'logOut',
-  summary:
-    'Answers true and changes nothing: there is no session with another service. The token stays valid.',
+  summary: 'Returns true and changes nothing. The token stays valid.',
   params: z.object({}),
   result: done,
   handler: () => true,

@@ -22,7 +22,7 @@ import { fail } from '../../errors.js';
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',
-  summary: 'Sends a message again without telling where it was first sent.',
+  summary: 'Copies a message without its source.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

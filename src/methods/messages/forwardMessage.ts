@@ -10,7 +10,7 @@ import { viewMessage } from '../../view/messages.js';
 /** Sends a message again, telling where it was first sent (interface §4.3, behaviour §6). */
 export const forwardMessage = defineMethod({
   name: 'forwardMessage',
-  summary: 'Sends a message again, telling where it was first sent.',
+  summary: 'Forwards a message with its source.',
   params: z.object({
     chat_id: chatId,
     from_chat_id: chatId,

@@ -6,7 +6,7 @@ import { amount, media, mediaErrors, mediaParams, sendMedia, spoiler } from '../
 /** Sends an animation: a GIF, or a video without sound (behaviour §4). */
 export const sendAnimation = defineMethod({
   name: 'sendAnimation',
-  summary: 'Sends an animation: a GIF, or a video without sound.',
+  summary: 'Sends an animation: a GIF or a silent video.',
   params: z.object({
     ...mediaParams,
     animation: media,

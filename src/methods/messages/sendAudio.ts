@@ -7,7 +7,7 @@ import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/se
 /** Sends a piece of music (behaviour §4). */
 export const sendAudio = defineMethod({
   name: 'sendAudio',
-  summary: 'Sends a piece of music.',
+  summary: 'Sends an audio file.',
   params: z.object({
     ...mediaParams,
     audio: media,

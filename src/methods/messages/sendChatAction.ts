@@ -32,7 +32,7 @@ const action = z.preprocess(
 /** Shows those who look at the chat that the bot is at work. */
 export const sendChatAction = defineMethod({
   name: 'sendChatAction',
-  summary: 'Shows that the bot is typing or at other work.',
+  summary: 'Shows a chat action such as “typing”.',
   params: z.object({ chat_id: chatId, action }),
   errors: [...chatErrors, 'bot_blocked', 'chat_action_invalid'],
   result: done,

@@ -48,7 +48,7 @@ const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString
 /** Sends an album: all of it or nothing, in one step, with no other message in between (behaviour §4). */
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
-  summary: 'Sends an album of 2 to 10 photos and videos, or of pieces of music, or of documents.',
+  summary: 'Sends an album of 2 to 10 photos and videos, audio files, or documents.',
   params: z.object({
     ...sendingParams,
     media: json(z.array(item, { error: list }).min(min, { error: list }).max(max, { error: list })).describe(

@@ -6,7 +6,7 @@ import { media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../api/s
 /** Sends a picture: a file, an HTTPS URL or a `file_id` (behaviour §4). */
 export const sendPhoto = defineMethod({
   name: 'sendPhoto',
-  summary: 'Sends a picture: a file, an HTTPS URL or a `file_id`.',
+  summary: 'Sends a photo: an upload, an HTTPS URL or a `file_id`.',
   params: z.object({ ...mediaParams, photo: media, has_spoiler: spoiler }),
   errors: mediaErrors,
   result: message,

@@ -6,7 +6,7 @@ import { botPostName, findPost, postFields } from '../../api/posts.js';
 /** A post of a channel that the bot can see (behaviour §8). */
 export const getPost = defineMethod({
   name: 'getPost',
-  summary: 'Tells of a post and the reactions on it.',
+  summary: 'Returns a post with its reactions.',
   params: z.object(postFields),
   result: post,
   errors: ['post_not_found'],

@@ -6,7 +6,7 @@ import { fail } from '../../errors.js';
 /** Bots cannot put reactions on their own behalf (interface §1): known, so that libraries get a reason, and always refused. */
 export const setMessageReaction = defineMethod({
   name: 'setMessageReaction',
-  summary: 'Always refused: bots cannot set reactions.',
+  summary: 'Always fails: bots cannot set reactions.',
   params: z.object({}),
   errors: ['bots_cant_react'],
   result: done,

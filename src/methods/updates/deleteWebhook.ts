@@ -7,7 +7,7 @@ import { removeWebhook } from '../../api/webhooks.js';
 /** Ends webhook mode (interface §6): what was not delivered waits for getUpdates, unless it is dropped. */
 export const deleteWebhook = defineMethod({
   name: 'deleteWebhook',
-  summary: 'Switches to polling, dropping what waits if asked.',
+  summary: 'Deletes the webhook, so updates can be polled again. Optionally drops pending updates.',
   params: z.object({ drop_pending_updates: optional(boolean) }),
   result: done,
   handler: ({ bot, store }, p) => removeWebhook(store, bot.id, p.drop_pending_updates ?? false),

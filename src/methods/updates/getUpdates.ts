@@ -11,7 +11,7 @@ import { viewUpdate } from '../../view/updates.js';
 /** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */
 export const getUpdates = defineMethod({
   name: 'getUpdates',
-  summary: 'Waits for updates and confirms former ones.',
+  summary: 'Returns pending updates, waiting for the first one if asked, and confirms earlier ones.',
   params: z.object({
     offset: optional(integer()),
     limit: optional(clampedInteger(1, limits.updates_batch_max)),

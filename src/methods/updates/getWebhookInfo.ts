@@ -6,7 +6,7 @@ import { webhookState } from '../../api/webhooks.js';
 /** The state of update delivery (interface §2). The URL is empty while the bot polls. */
 export const getWebhookInfo = defineMethod({
   name: 'getWebhookInfo',
-  summary: 'Tells how updates are delivered and how many wait.',
+  summary: 'Returns the webhook’s settings, its pending updates and its last error.',
   params: z.object({}),
   result: webhookInfo,
   handler: ({ bot, store }) => webhookState(store, bot.id),

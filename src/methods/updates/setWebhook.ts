@@ -29,7 +29,7 @@ function certificateOf({ uploads, receivers }: MethodContext, given: string | un
 /** Sets where updates are pushed (interface §6): everything is checked before anything changes. */
 export const setWebhook = defineMethod({
   name: 'setWebhook',
-  summary: 'Has updates pushed to a URL instead of waiting for getUpdates.',
+  summary: 'Sets a webhook: updates are pushed to its URL and no longer polled.',
   params: z.object({
     url: z
       .preprocess((value) => value ?? '', text)
