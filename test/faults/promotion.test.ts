@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { petrel } from '../support/command.js';
 import { nothingWrong } from '../support/ledger.js';
+import { patroniRuns, startPatroni } from '../support/patroni.js';
 import { type Address, ask, atPort, openAddress, startPair } from '../support/postgres_pair.js';
 import { type Service, startService, type TestBot } from '../support/service.js';
 import { compareStores, drained } from './compare.js';
@@ -32,6 +33,29 @@ async function promoted(): Promise<Cluster> {
       return pair.standbyPort;
     },
     close: pair.close,
+  };
+}
+
+async function patroni(): Promise<Cluster> {
+  const cluster = await startPatroni();
+  const { port } = (await cluster.primary()) as { port: number };
+  return {
+    both: cluster.both,
+    firstPort: port,
+    async failOver() {
+      await cluster.killPrimary();
+      let next: number | undefined;
+      await eventually(
+        'Patroni promotes the standby',
+        async () => {
+          next = (await cluster.primary())?.port;
+          return next !== undefined && next !== port;
+        },
+        60_000,
+      );
+      return next as number;
+    },
+    close: cluster.stop,
   };
 }
 
@@ -130,4 +154,10 @@ test(
   'a synchronous standby is promoted under load: nothing acknowledged is lost, and nodes find it by themselves',
   async () => failOverUnderLoad('a synchronous standby is promoted under load', await promoted()),
   patienceMs,
+);
+
+test.runIf(patroniRuns)(
+  'Patroni replaces a primary that was killed under load: nothing acknowledged is lost',
+  async () => failOverUnderLoad('Patroni replaces a primary that was killed', await patroni()),
+  2 * patienceMs,
 );

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { createServer } from 'node:tls';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
@@ -128,4 +128,27 @@ describe('a connection over TLS that fails', () => {
     }
     expect(await why(`rediss://127.0.0.1:${await freePort()}`)).toContain('nothing listens there');
   });
+});
+
+test('a server that is too old is refused in one line, by its own name', async () => {
+  let info = '';
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => {});
+    // One answer to each command.
+    socket.on('data', (chunk) => {
+      for (const _ of String(chunk).matchAll(/\*\d+\r\n/g)) socket.write(`$${info.length}\r\n${info}\r\n`);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    info = 'redis_version:6.2.14\r\n';
+    await expect(checkRedis(url)).rejects.toThrow(
+      /: Redis 6\.2\.14 is too old, Redis 7\.0 or newer is needed$/,
+    );
+    info = 'redis_version:7.2.4\r\nvalkey_version:7.1.0\r\n';
+    await expect(checkRedis(url)).rejects.toThrow(/: Valkey 7\.1\.0 is too old, Valkey 7\.2 or newer/);
+  } finally {
+    server.close();
+  }
 });
