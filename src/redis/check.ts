@@ -31,6 +31,8 @@ export class RedisCheckError extends Error {
   }
 }
 
+const noHandshake = 'no TLS handshake in time: this may be a port without TLS';
+
 function field(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }
@@ -116,7 +118,9 @@ async function connected<T>(
   const late = setTimeout(() => redis.disconnect(), timeout_ms);
   try {
     await redis.connect().catch((error: Error) => {
-      const reason = lastError ?? error;
+      // A plain port may wait for more of what it takes for a command, until we give up.
+      const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
+      const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
         `Redis at ${shownServer(url)} cannot be used: ${connectionCause(reason)}`,
         !/^(WRONGPASS|NOAUTH|NOPERM)/.test(reason.message),

@@ -92,8 +92,8 @@ test('a Redis without the command EVAL at all is refused', async () => {
 });
 
 describe('a connection over TLS that fails', () => {
-  const why = (url: string) =>
-    checkRedis(url, 3_000).then(
+  const why = (url: string, timeout_ms = 3_000) =>
+    checkRedis(url, timeout_ms).then(
       () => 'nothing',
       (error: Error) => error.message,
     );
@@ -119,9 +119,11 @@ describe('a connection over TLS that fails', () => {
     const redis = await freshRedis();
     try {
       const { port, password } = new URL(redis.url);
-      expect(await why(`rediss://:${password}@127.0.0.1:${port}`)).toContain(
-        'this may be a port without TLS',
-      );
+      // Whether Redis takes the handshake for a whole command depends on its random bytes.
+      for (let i = 0; i < 6; i++)
+        expect(await why(`rediss://:${password}@127.0.0.1:${port}`, 300)).toMatch(
+          /port without TLS|plain TCP port/,
+        );
       expect(await why(`redis://:wrong@127.0.0.1:${port}`)).toContain('the user or the password is wrong');
     } finally {
       await redis.stop();
