@@ -20,7 +20,7 @@ const isOfResp2 = (type: number | undefined) =>
 
 /** Whether bytes are one error and nothing else: a server refuses in the same words, whichever form was asked for. */
 const isOneRefusal = (chunk: Buffer) =>
-  chunk[0] === SIMPLE_ERROR && chunk.indexOf(carriageReturn) === chunk.length - 2;
+  chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
  * Takes the place of ioredis' decoder: decides by the first answer of a connection which of the two reads it, for as long

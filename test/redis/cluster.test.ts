@@ -306,7 +306,7 @@ test('a replica takes over: its partitions go on under a raised incarnation', as
   expect(after.status).toBe(200);
   expect(after.body.result.message_id).toBeGreaterThanOrEqual(before.message_id + 10_000);
   await eventually(() =>
-    expect(service.fronts.map((front) => front.log()).join('')).toMatch(/no id comes twice/),
+    expect(service.fronts.map((front) => front.log()).join('')).toMatch(/none comes twice/),
   );
   const { texts } = await history(bot);
   expect(texts).toContain('to the first master');

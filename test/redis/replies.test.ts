@@ -64,6 +64,11 @@ describe('answers of Redis', () => {
     );
   });
 
+  test('may be cut behind the first byte of an error', () => {
+    const chunks = [Buffer.from('-'), Buffer.from('ERR no\r\n:1\r\n')];
+    expect(decoded(Replies, chunks)).toEqual(decoded(OwnDecoder, chunks));
+  });
+
   test('stay with that decoder on a connection that opens in RESP3', () => {
     fc.assert(
       fc.property(fc.array(refusal, { maxLength: 2 }), bulk, places, (refusals, value, at) => {
