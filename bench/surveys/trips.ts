@@ -42,7 +42,8 @@ async function watchFront({ redisUrl, signal }: Site, client: RedisWatch['client
     ours =
       front.has(source) &&
       !/^(time|info)$/.test(command) &&
-      !/:(auth_nodes|nodes|postgres|rings)"/.test(args);
+      !/:(auth_nodes|nodes|postgres|rings)"/.test(args) &&
+      !(command === 'hmget' && /:(installation|meta)"/.test(args));
     if (ours) seen.asked.push(command);
   });
   /** Waits until all that was sent before has been heard of. */

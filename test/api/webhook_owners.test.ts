@@ -298,7 +298,7 @@ describe('the person who runs the service', () => {
     const one = await petrel('replay', bot.username, '--from', `${ids[0]}`, '--to', `${ids[0]}`);
     expect(one.stdout).toBe('1 queued\n');
     await arrived('one');
-    await expect.poll(async () => (await attempts('?status=delivered')).length).toBe(1);
+    await expect.poll(async () => (await attempts('?status=delivered')).length, { timeout: 10_000 }).toBe(1);
     const shownText = (await petrel('show', `@${bot.username}`)).stdout;
     expect(shownText).toMatch(/^attempts {5}1 delivered, 0 failed, 3 given up$/m);
     expect(shownText).toMatch(/^dead letters 2$/m);

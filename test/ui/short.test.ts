@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Bot, InlineKeyboard } from 'grammy';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { demoKeyPath } from '../../src/config.js';
@@ -440,6 +441,8 @@ test('the list of chats reads further pages while it is scrolled and searched', 
   const { service } = world;
   const gus = await service.newUser('gus');
   await service.newGroup(gus, 'The very first');
+  // Chats of one second are in the order of their ids.
+  await sleep(1_100);
   for (let n = 0; n < 60; n++) await service.newGroup(gus, `Group ${n}`);
   const page = await world.open(gus);
   const list = page.locator('.chat-rows');
