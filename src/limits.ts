@@ -325,6 +325,8 @@ export const limits = {
   postgres_check_ms: 2_000,
   /** after which a node that told nothing no longer holds to its Redis */
   redis_node_age_ms_max: 10_000,
+  /** how often a node compares what Redis and Postgres name, and tells which Redis it uses */
+  identity_check_ms: 4_000,
   /** how long Redis remembers what was revoked, should Postgres go back to before it */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
   /** some 150 bytes each */
@@ -381,6 +383,8 @@ export const limits = {
   postgres_statement_timeout_ms: 10_000,
   /** A look at the shard map, and how old the last one may be before nothing is asked of a shard any more. */
   ...{ shard_map_look_ms: 1_000, shard_map_age_ms_max: 5_000 },
+  /** Without DATABASE_SHARDS. */
+  shard_map_idle_look_ms: 10_000,
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,
   shutdown_ms_max: 10_000,

@@ -1,6 +1,6 @@
 /**
  * Keeps a node from working on a Redis and a Postgres that do not belong together. Both name the installation, and both count how
- * often it began to use an empty Redis: the generation. A node compares them at its start, at each connection and every two
+ * often it began to use an empty Redis: the generation. A node compares them at its start, at each connection and every four
  * seconds, and uses no Redis that does not match. An empty Redis becomes the next generation unless other nodes work on the present
  * one.
  */
@@ -140,7 +140,7 @@ export interface Identity {
   held(): boolean;
   /** Why Redis is not used at the moment. */
   refusal(): IdentityError | null;
-  /** Compares both every limits.postgres_check_ms. Returns what ends it. */
+  /** Compares both every limits.identity_check_ms. Returns what ends it. */
   watch(pool: Pool, connection: RedisServers): () => Promise<void>;
 }
 
@@ -305,7 +305,7 @@ export function createIdentity(options: IdentityOptions): Identity {
           });
       };
       lookOnce();
-      const timer = setInterval(lookOnce, limits.postgres_check_ms);
+      const timer = setInterval(lookOnce, limits.identity_check_ms);
       timer.unref();
       return async () => {
         clearInterval(timer);

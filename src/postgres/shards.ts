@@ -174,7 +174,7 @@ export interface FollowedShards extends Shards {
   stop(): void;
 }
 
-/** Follows the map: looks at its epoch each limits.shard_map_look_ms (each limits.postgres_check_ms where nothing is divided), and reads it when that was raised. */
+/** Follows the map: looks at its epoch each limits.shard_map_look_ms (each limits.shard_map_idle_look_ms without DATABASE_SHARDS), and reads it when that was raised. */
 export function followShards({ all, partitions, map, at, onError }: FollowOptions): FollowedShards {
   const control = all[0] as Shard;
   const byId = new Map(all.map((shard) => [shard.id, shard]));
@@ -212,7 +212,7 @@ export function followShards({ all, partitions, map, at, onError }: FollowOption
       await look().catch(onError);
       looking = false;
     },
-    all.length > 1 ? limits.shard_map_look_ms : limits.postgres_check_ms,
+    all.length > 1 ? limits.shard_map_look_ms : limits.shard_map_idle_look_ms,
   );
   timer.unref();
 
