@@ -47,9 +47,17 @@ export const changesState = (method: Method): boolean => !method.name.startsWith
 export const growsState = (method: Method): boolean =>
   /^(send|copy|forward|edit|pin|create)/.test(method.name);
 
+const settingsMethods = new WeakMap<Method, boolean>();
+
 /** Whether a call commits a change of the bot's own settings or memberships in Postgres. */
-export const changesSettings = (method: Method): boolean =>
-  /^(setMy|deleteMy|setWebhook|deleteWebhook|leave)/.test(method.name);
+export function changesSettings(method: Method): boolean {
+  let known = settingsMethods.get(method);
+  if (known === undefined) {
+    known = /^(setMy|deleteMy|setWebhook|deleteWebhook|leave)/.test(method.name);
+    settingsMethods.set(method, known);
+  }
+  return known;
+}
 
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
