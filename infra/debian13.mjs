@@ -53,7 +53,7 @@ function whyNot() {
   return undefined;
 }
 
-/** Makes the root beside its place and renames it when it is complete, so that one left half-made is never used. */
+/** Builds the root under a temporary name and renames it when complete, so an incomplete one is never used. */
 function ensureRoot(folder) {
   if (existsSync(folder)) return;
   say(`Making a Debian 13 root in ${folder}`);
@@ -89,7 +89,7 @@ function ensureNode(folder, major) {
     });
 }
 
-/** Copies what git knows of the checkout, changes that are not committed included. */
+/** Copies the files that git tracks, with uncommitted changes. */
 function copyCheckout(folder, major) {
   const place = join(folder, 'srv', `petrel-node${major}`);
   for (const name of existsSync(place) ? readdirSync(place) : [])

@@ -260,7 +260,7 @@ export const limits = {
   idempotency_key_length_max: 255,
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
-  /** Of what is kept in a day for the keys of one caller. */
+  /** kept in a day for the keys of one caller */
   idempotency_bytes_max: 64 * 1024 * 1024,
   /** A larger answer is not kept: a repeated call makes it again from what its scripts remember. */
   idempotency_answer_bytes_max: 2 * 1024,

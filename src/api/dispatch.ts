@@ -125,7 +125,7 @@ function countPerson(
   );
 }
 
-/** Notes whose call it is. */
+/** Records the account of the call. */
 function isOf(request: ApiRequest, account: number): true {
   request.account = account;
   return true;

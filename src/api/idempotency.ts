@@ -33,7 +33,7 @@ export interface KeyedCall {
   readonly raw?: true | undefined;
   /** The call makes something that stays: it is refused while Redis is full. */
   readonly grows: boolean;
-  /** Counts a look at the key that does not run the call: a run counts by itself. Error: `too_many_requests`. */
+  /** Counts a repeated call that is answered from the key. Calls that run are counted elsewhere. Error: `too_many_requests`. */
   readonly count: () => Promise<void> | undefined;
 }
 

@@ -6,7 +6,7 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** Each item may have to be read; what does not fit on the page is not read at all. */
+/** Reads items one by one and stops when the page is full. */
 const shownAtOnce = 10;
 
 /**

@@ -40,7 +40,7 @@ export interface ApiRequest {
   called: string;
   /** Id of the bot or person who calls, for the access log; 0 while it is not known. */
   calledBy: number;
-  /** Whose the call is: a person, or the owner of the bot; 0 where that is not known before the body is. */
+  /** Id of the person or of the bot's owner; 0 if unknown before the body is read. */
   account: number;
   /** Complete and within the bounds of `limits`; empty when the request had none. */
   readonly body: Buffer;

@@ -1,4 +1,4 @@
-/** The capacity model: what an installation needs for a traffic, from costs that the bench measured. No I/O. */
+/** The capacity model: computes the processes and servers for a load from measured costs. No I/O. */
 import { z } from 'zod';
 
 /** µs of CPU time a call. */
@@ -46,7 +46,7 @@ export interface Demand {
   /** Chats that are active within it. */
   readonly chats: number;
   readonly deliveries: number;
-  /** Seconds for which what was touched stays in Redis. */
+  /** Seconds that a record stays in Redis after its last use. */
   readonly hot_s: number;
   /** Seconds of updates that wait for receivers and polls. */
   readonly waiting_s: number;
@@ -74,7 +74,7 @@ export interface Need {
   readonly flush_cores: number;
   readonly postgres_rows: number;
   readonly postgres_cores: number;
-  /** Databases that what is written behind is divided over. */
+  /** Number of databases for written-behind tables. */
   readonly databases: number;
   readonly workers: number;
   readonly worker_cores: number;

@@ -38,7 +38,7 @@ function costsTable(costs: Costs): string {
   );
 }
 
-/** Cores of the part that has most to do, and what decides the number of masters. */
+/** Cores of the busiest part, and what determines the number of masters. */
 function limitOf(need: Need): string {
   if (need.shards === 1 && need.fronts <= 2) return 'nothing: one of each part, and one front more';
   const masters = `Redis: ${need.redis_cores.toFixed(1)} cores and ${whole(need.redis_bytes / gb)} GB; ${need.shards_for} decides`;

@@ -1,4 +1,4 @@
-/** The command that tells what an installation needs for a traffic. */
+/** The command `petrel capacity`. */
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { capacityText } from '../bench/capacity.js';

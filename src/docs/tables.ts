@@ -1,4 +1,4 @@
-/** Writes the tables of the documents from what the program uses, so that they cannot drift apart: `npm run generate`. */
+/** Generates the tables of the documents from the code: `npm run generate`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { endpoints, methods } from '../api/registry.js';
@@ -63,7 +63,7 @@ const tables = [
   ['settings', 'settings.md', settingsTable],
 ] as const;
 
-/** A document with its table as it should be now. Throws when a marker is missing. */
+/** Returns a document with its table regenerated. Throws if a marker is missing. */
 function withTable(text: string, name: string, made: string): string {
   const pattern = new RegExp(`(<!-- ${name} -->\n)[\\s\\S]*?(<!-- /${name} -->)`);
   if (!pattern.test(text)) throw new Error(`there is no place for the table of ${name}`);

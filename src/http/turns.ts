@@ -3,7 +3,7 @@
  * gather into long turns of the event loop, for which everybody waits. What waits is bounded by the bodies that a server takes.
  */
 export class Turns {
-  /** Callers with a large call under way, and what waits for its end. */
+  /** Waiting large calls, by callers that have one in progress. */
   private readonly callers = new Map<number | string, Array<() => void>>();
 
   /** Begins `call` at once, or when those before it have ended. `call` must neither throw nor reject. */

@@ -244,7 +244,7 @@ export function createHistory(options: HistoryOptions): History {
     return putting;
   }
 
-  /** Returns the server before, where that was another one. */
+  /** Returns the previous server if it was a different one. */
   async function meet(known: Known, state: ServerState): Promise<string | null> {
     if (isReplaced(known, state)) throw replaced();
     const same = known.server === state.history && known.running === state.server;

@@ -197,7 +197,7 @@ export function createIdentity(options: IdentityOptions): Identity {
 
   const matches = ({ id, generation }: RedisIdentity) => id === own.id && generation === own.generation;
 
-  /** Decides under a lock in Postgres, and notes what this node works on. */
+  /** Decides under a lock in Postgres and records the generation this node uses. */
   async function settle(connection: RedisConnection, isSameServer: boolean): Promise<Decision> {
     const found = await read(connection);
     const decision = await withPool((pool) =>
@@ -257,7 +257,7 @@ export function createIdentity(options: IdentityOptions): Identity {
     const server = connection.at(0);
     const usable = server?.runId() ? server : null;
     const found = usable && (await read(usable));
-    // Who does not reach its Redis holds to it: what it has may be there alone.
+    // An unreachable Redis still counts as in use: it may hold data that exists nowhere else.
     const holds = refusal === null && (found === null || matches(found));
     const state = { generation: holds ? own.generation : null, away: found === null };
     const { id, generation, held } = await noteNode(pool, node, state);

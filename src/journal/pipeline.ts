@@ -24,7 +24,7 @@ export type FlushStep = 'read' | 'committed' | 'settled';
 
 export interface PipelineOptions {
   readonly shard: Pick<Shard, 'pool' | 'history'>;
-  /** Partitions of the shard that may be read and written now. */
+  /** Partitions of the shard whose lease is held and that are not paused. */
   readonly held: () => readonly number[];
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;

@@ -165,7 +165,7 @@ const messageAgeMs = (messageDays: number | undefined) =>
 export const attemptAgeMs = (messageDays: number | undefined): number =>
   Math.min(limits.delivery_attempt_age_ms_max, messageAgeMs(messageDays));
 
-/** What a database holds: control records, what is written behind, or both. */
+/** Kinds of tables a database holds: control, written-behind, or both. */
 export interface Holds {
   readonly control: boolean;
   readonly sharded: boolean;

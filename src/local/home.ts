@@ -139,7 +139,7 @@ export function keptSecrets(home: string): Secrets {
   return secrets;
 }
 
-/** Settings by which a command reaches the installation that runs in a folder, behind those that are given; null while none runs. */
+/** Settings of the installation that runs in a folder, overridden by those given; null if none runs. */
 export function devEnvironment(
   home: string,
   given: Readonly<Record<string, string | undefined>>,

@@ -166,7 +166,7 @@ export async function skipOwnSequences(connection: Queryable): Promise<void> {
   await connection.query(skipOthers, [blind_skip]);
 }
 
-/** These partitions are to be written again behind what this Postgres has of them. */
+/** Marks partitions to be rewritten from the version that this Postgres has. */
 export const beginRewrite = statement(
   'history_begin_rewrite',
   `insert into partitions as p (partition, rewrite_after) select unnest($1::int[]), 0

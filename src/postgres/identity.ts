@@ -11,7 +11,7 @@ export interface PostgresIdentity {
   readonly held: boolean;
 }
 
-/** Another node, as it told of itself last. */
+/** The last report of another node. */
 export interface OtherNode {
   /** Of the Redis that it works on. */
   readonly generation: number | null;
@@ -38,7 +38,7 @@ export async function loadIdentity(from: Queryable): Promise<PostgresIdentity> {
   return row;
 }
 
-/** Those who would change the generation wait for each other. */
+/** Serialises changes of the generation. */
 const lockGeneration = statement(
   'lock_redis_generation',
   "select 1 from installation where name = 'REDIS_GENERATION' for update",
@@ -81,7 +81,7 @@ const note = statement(
    select ${columns}`,
 );
 
-/** Returns what Postgres names at the moment. */
+/** Returns the id and generation that Postgres has now. */
 export async function noteNode(on: Queryable, node: string, told: OtherNode): Promise<PostgresIdentity> {
   const [row] = (await on.query<PostgresIdentity>(note, [node, told.generation, told.away])).rows;
   return row as PostgresIdentity;
@@ -92,7 +92,7 @@ const forget = statement(
   "delete from redis_nodes where node = $1 or seen_at < now() - interval '1 hour'",
 );
 
-/** Forgets also those that ended without a word. */
+/** Also removes nodes that crashed. */
 export async function forgetNode(on: Queryable, node: string): Promise<void> {
   await on.query(forget, [node]);
 }

@@ -165,7 +165,7 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
   const { urls, pooled, named } = addressOf(url);
   /** Which of the hosts new connections go to. */
   let host = 0;
-  /** Connections of an older age are not used again: what was behind them is not what the guard admits now. */
+  /** Connections made before the last change of server are closed instead of reused. */
   let age = 0;
   const lent = new WeakMap<pg.PoolClient, { readonly server: string; readonly age: number }>();
 
@@ -186,7 +186,7 @@ export function createPool({ url, max, name, guard, standby = false, onError }: 
   });
   const serverOf = (client: pg.PoolClient) => lent.get(client)?.server ?? '';
   const isOld = (client: pg.PoolClient) => (lent.get(client)?.age ?? age) < age;
-  /** Has all connections made anew that are as old as this one. */
+  /** Replaces all connections that are as old as this one. */
   const distrust = (client: pg.PoolClient) => {
     if (!isOld(client)) age++;
   };

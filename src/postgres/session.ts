@@ -14,7 +14,7 @@ export async function openSession(url: string, application: string, timeoutMs: n
       connectionTimeoutMillis: timeoutMs,
       application_name: application,
     });
-    // Whoever waits for a query hears of a lost connection by its rejection.
+    // A query in progress reports a lost connection by rejecting.
     client.on('error', () => {});
     try {
       await client.connect();

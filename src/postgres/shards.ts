@@ -163,7 +163,7 @@ export interface FollowOptions {
   readonly map: ShardMap;
   /** When the map was asked for, by performance.now(). */
   readonly at: number;
-  /** Told what keeps the map from being read, and of partitions whose shard is not configured. */
+  /** Called when the map cannot be read, and for partitions whose shard is not configured. */
   readonly onError: (error: Error) => void;
 }
 

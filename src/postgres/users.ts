@@ -170,7 +170,7 @@ export async function noteTokensUsed(sql: Sql, lookups: readonly Buffer[]): Prom
   );
 }
 
-/** What people change of themselves; what is absent stays. */
+/** Changes of a person's own settings; absent fields stay. */
 export interface UserChange {
   readonly language_code?: string | undefined;
   readonly add_to_groups?: AddPolicy | undefined;

@@ -118,7 +118,7 @@ async function connected<T>(
   const late = setTimeout(() => redis.disconnect(), timeout_ms);
   try {
     await redis.connect().catch((error: Error) => {
-      // A plain port may wait for more of what it takes for a command, until we give up.
+      // A plain port takes the handshake for an incomplete command and does not answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(

@@ -50,7 +50,7 @@ export interface ConnectOptions {
   readonly onError?: (error: Error) => void;
   /** Hears when the server became usable and when it no longer is. */
   readonly onChange?: () => void;
-  /** Looks at each server before it is used. False, or an error: the connection is given up and made anew. */
+  /** Checks each server before it is used. On false or an error the client reconnects. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 

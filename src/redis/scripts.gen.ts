@@ -574,7 +574,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; versions: string[] };
   };
-  /** Tells the other processes that this one runs, and what it says of itself. */
+  /** Announces this process and its report to the others. */
   'presence/announce': {
     keys: { processes: string };
     args: { id: string; told: string };

@@ -46,7 +46,7 @@ export interface Backends {
   readonly log: Logger;
   /** Of the control database. */
   readonly pool: Pool;
-  /** Databases of what is written behind. */
+  /** Databases of the written-behind tables. */
   readonly shards: Shards;
   readonly connection: RedisServers;
   readonly runner: ScriptRunner;
@@ -92,7 +92,7 @@ const isFinal = (error: unknown) =>
   (error instanceof RedisCheckError && !error.away) ||
   (error instanceof IdentityError && !error.passing);
 
-/** Why a server of Postgres was refused, where that is what an error comes from. */
+/** The reason why a Postgres server was refused, if that caused the error. */
 function refusalIn(error: unknown): string | undefined {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
   return undefined;

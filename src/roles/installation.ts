@@ -40,7 +40,7 @@ type Given = Pick<Config, 'PARTITIONS'> & {
   readonly TOKEN_KEYS: NonNullable<Config['TOKEN_KEYS']>;
 };
 
-/** Compares the settings with what Postgres has noted, and changes nothing. Errors: StartError. */
+/** Compares the settings with those recorded in Postgres. Changes nothing. Errors: StartError. */
 export async function checkSettings(db: Sql, config: Given): Promise<void> {
   const { TOKEN_PEPPER: peppers, TOKEN_KEYS: ring, PARTITIONS: partitions } = config;
   compare(await readInstallation(db), partitions, createSecrets(peppers, ring));

@@ -15,7 +15,7 @@ function compareVersions(a: string, b: string): number {
   return 0;
 }
 
-/** Why a PostgreSQL cannot be used, by what it says as `server_version`; null when it can. */
+/** Why a PostgreSQL with this `server_version` cannot be used; null if it can. */
 export function postgresVersionProblem(version: string): string | null {
   return Number.parseInt(version, 10) >= postgresVersionMin
     ? null

@@ -125,7 +125,7 @@ export interface StoreOptions {
   readonly db: Database;
   /** Setting DATABASE_REPLICA_URLS. */
   readonly replicas?: Replicas;
-  /** Databases of what is written behind. */
+  /** Databases of the written-behind tables. */
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly hints: Hints;

@@ -20,7 +20,7 @@ export interface World {
   readonly service: Service;
   readonly owner: TestUser;
   readonly bot: TestBot;
-  /** People with the longest names, in the order of their ids; their usernames. */
+  /** Creates people with the longest names. Returns their usernames, ordered by id. */
   readonly people: ReadonlyArray<{
     readonly id: number;
     readonly username: string;

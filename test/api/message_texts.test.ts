@@ -76,7 +76,7 @@ describe('chats', () => {
       expect(await resultOf(call('sendChatAction', { chat_id: user.id, action })())).toBe(true);
   });
 
-  test('getChat returns both kinds of chats, with the fields that typed libraries require', async () => {
+  test('getChat returns the fields that typed libraries require', async () => {
     expect(await resultOf(call('getChat', { chat_id: user.id }, 1)())).toEqual({
       id: user.id,
       type: 'private',

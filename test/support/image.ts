@@ -12,7 +12,7 @@ const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const debian13 = join(checkout, 'infra', 'debian13.mjs');
 const debianRoot = '/var/cache/petrel/debian13';
 
-/** Runs a program to its end and returns its output; throws with that output when it fails. */
+/** Runs a program and returns its output. Throws with the output if it fails. */
 function must(command: string, ...args: readonly string[]): string {
   const ran = spawnSync(command, args, { cwd: checkout, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
   if (ran.status === 0) return ran.stdout.trim();

@@ -94,7 +94,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   let forgotten = 0;
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
-  /** When what is remembered was last asked for, by the monotonic clock. */
+  /** Time of the last use of the memory, by the monotonic clock. */
   let usedAt = 0;
   /** Nobody asks: the lease may run out, and a revoker need not wait for it. */
   let resting = false;

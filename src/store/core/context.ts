@@ -11,7 +11,7 @@ import type { Secrets } from './secrets.js';
 /** As far as the store needs it. */
 export type StoreShard = Pick<Shard, 'id' | 'db'>;
 
-/** Databases of what is written behind. */
+/** Databases of the written-behind tables. */
 export interface StoreShards {
   readonly all: readonly StoreShard[];
   /** Error: `unavailable`. */

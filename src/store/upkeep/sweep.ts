@@ -24,7 +24,7 @@ export interface Sweep {
 }
 
 const intervalMs = 1_000;
-/** The longest time between two looks for stale copies, while there are none: who changes something refreshes its copies itself. */
+/** Longest interval between two sweeps for stale copies while there are none. Changes refresh their copies directly. */
 const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
 

@@ -259,7 +259,7 @@ export class History extends Signal {
     this.retry(outgoing);
   }
 
-  /** Sends a message again, and before it those that were lost before it. */
+  /** Resends a message after the earlier ones that are still unsent. */
   retry(outgoing: Outgoing): void {
     for (const one of this.outgoing) {
       if (one === outgoing || one.lost) {

@@ -15,7 +15,7 @@ import { Icon } from './icons.js';
 import { NewChat } from './new_chat.js';
 import { Empty, Face, IconButton, Spinner, Trouble } from './ui.js';
 
-/** Opens what has a username. A person has no chat to open: a note says so. */
+/** Opens the chat of a username. For a person it shows a note: people have no direct chats with each other. */
 export async function openUsername(name: string): Promise<'opened' | 'person' | 'nobody'> {
   const username = name.replace(/^@/, '');
   try {

@@ -57,7 +57,7 @@ interface ChoiceProps {
   choose: (value: string) => void;
 }
 
-/** One of several, with a hint on what it does. */
+/** A choice with a hint. */
 function Choice({ id, label, hint, value, options, langs = false, choose }: ChoiceProps) {
   return (
     <div className="field">
