@@ -1,5 +1,5 @@
 --[[
-@summary Tells the other processes that this one runs, and what it says of itself.
+@summary Announces this process and its report to the others.
 @why     Ages are counted by Redis' clock, since those of nodes may differ.
 @repeatable What is told twice is told anew.
 @include clock
