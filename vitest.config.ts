@@ -4,7 +4,7 @@
  */
 import { defineConfig } from 'vitest/config';
 
-const alone = ['bench', 'faults', 'local'].map((folder) => `test/${folder}/**/*.test.ts`);
+const alone = ['dev', 'faults', 'loadtest'].map((folder) => `test/${folder}/**/*.test.ts`);
 alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 
 /** Where a browser was found; the rest of its tests only when asked for. */
@@ -19,7 +19,7 @@ const onlyWhenAsked = [
   ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/disk.test.ts']),
   ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/{image,compose,operating}.test.ts']),
   // Installs all packages from the registry.
-  ...(process.env.PETREL_TEST_FRESH ? [] : ['test/local/fresh.test.ts']),
+  ...(process.env.PETREL_TEST_FRESH ? [] : ['test/dev/fresh.test.ts']),
   ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
     ? []
     : ['test/faults/rolling.test.ts']),

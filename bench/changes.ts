@@ -1,6 +1,6 @@
 /** What two commits' results say of one another, and which budgets that breaks. No I/O. */
-import { held_least, p99_ms_told } from '../src/bench/goals.js';
-import type { Results } from '../src/bench/results.js';
+import { held_least, p99_ms_told } from '../src/loadtest/goals.js';
+import type { Results } from '../src/loadtest/results.js';
 
 export interface Change {
   readonly what: string;

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
-import { readResults } from '../src/bench/results.js';
-import { table } from '../src/bench/table.js';
+import { readResults } from '../src/loadtest/results.js';
+import { table } from '../src/loadtest/table.js';
 import { type Change, changesOf } from './changes.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -48,14 +48,11 @@ const runs = new Set<ReturnType<typeof spawn>>();
 
 /** One run of a tree's own bench. Throws when it ended with anything but 0. */
 async function runOf(folder: string, file: string, { only, rounds, seconds, connections }: Options) {
-  const launcher = join(folder, 'infra', 'launch.mjs');
-  const role =
-    /launch\.mjs (\w+)/.exec(
-      JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).scripts.bench,
-    )?.[1] ?? 'bench';
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const [, launcher = '', role = ''] = /(\S+launch\.mjs) (\w+)/.exec(scripts.bench) ?? [];
   const sizes = { only, rounds, seconds, connections, json: file };
   const args = Object.entries(sizes).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = spawn(process.execPath, [launcher, role, ...args, '--no-sweep'], {
+  const child = spawn(process.execPath, [join(folder, launcher), role, ...args, '--no-sweep'], {
     cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],
   });

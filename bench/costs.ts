@@ -1,8 +1,8 @@
 /** The costs that the capacity model is fed with, out of what a run found. */
 
-import type { CallCost, Costs } from '../src/bench/capacity_model.js';
-import type { Results } from '../src/bench/results.js';
-import { shares } from '../src/bench/shares.js';
+import type { CallCost, Costs } from '../src/loadtest/capacity_model.js';
+import type { Results } from '../src/loadtest/results.js';
+import { shares } from '../src/loadtest/shares.js';
 
 type Made = Pick<CallCost, 'rows' | 'messages' | 'reactions'>;
 

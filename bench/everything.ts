@@ -1,5 +1,5 @@
 /** Runs what was chosen, one thing after another, and keeps what each found. */
-import type { Results } from '../src/bench/results.js';
+import type { Results } from '../src/loadtest/results.js';
 import { measureLatency } from './latency.js';
 import { machineOf } from './machine.js';
 import { type MeasureOptions, measure, sidesOf } from './measure.js';

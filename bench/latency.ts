@@ -1,7 +1,7 @@
 /** P6: how long calls take at a fixed rate, on both sides, and how that grows with the rate. */
-import { expect } from '../src/bench/client.js';
-import type { LatencyResult, ScenarioResult } from '../src/bench/results.js';
-import { percentiles, type Spread } from '../src/bench/spread.js';
+import { expect } from '../src/loadtest/client.js';
+import type { LatencyResult, ScenarioResult } from '../src/loadtest/results.js';
+import { percentiles, type Spread } from '../src/loadtest/spread.js';
 import { loadFixed } from './load/load.js';
 import {
   costsBetween,

@@ -1,7 +1,7 @@
 /** Measures one scenario: warm-up, then rounds in which its sides take turns. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect } from '../src/bench/client.js';
-import type { ScenarioResult, SideResult } from '../src/bench/results.js';
+import { expect } from '../src/loadtest/client.js';
+import type { ScenarioResult, SideResult } from '../src/loadtest/results.js';
 import { type LoadOptions, load } from './load/load.js';
 import type { Prepared, Scenario, Side } from './scenarios/scenario.js';
 import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfTree } from './site/processes.js';

@@ -1,11 +1,11 @@
 /** `npm run bench`: measures calls of the service against their floors, side by side on this machine. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { goalsOf } from '../src/bench/goals.js';
-import { pageOf } from '../src/bench/page.js';
-import { jsonSchema, type Results, results_version } from '../src/bench/results.js';
-import { report } from '../src/bench/table.js';
-import { version } from '../src/version.js';
+import { version } from '../src/config/version.js';
+import { goalsOf } from '../src/loadtest/goals.js';
+import { pageOf } from '../src/loadtest/page.js';
+import { jsonSchema, type Results, results_version } from '../src/loadtest/results.js';
+import { report } from '../src/loadtest/table.js';
 import { costsOf } from './costs.js';
 import { type Found, names, runEverything } from './everything.js';
 import { commitOf } from './machine.js';

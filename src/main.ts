@@ -8,7 +8,7 @@ import { addCapacity } from './commands/capacity.js';
 import { addSuspensions, addWebhooks } from './commands/oversight.js';
 import { addRoles } from './commands/roles.js';
 import { addTokens } from './commands/tokens.js';
-import { version } from './version.js';
+import { version } from './config/version.js';
 
 const program = new Command('petrel').description('A self-hosted bot messaging service.').version(version);
 addRoles(program);

@@ -1,6 +1,6 @@
 /** Settings that have a form of their own. */
 import { describe, expect, test } from 'vitest';
-import { misspelt, providerOf, readConfig } from '../src/config.js';
+import { misspelt, providerOf, readConfig } from '../src/config/config.js';
 
 describe('WEBHOOK_ALLOW_CIDRS', () => {
   test.each<[text: string, ranges: string[]]>([

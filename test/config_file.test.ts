@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readConfig, resolvedEnvironment, settings } from '../src/config.js';
-import { secretSettings } from '../src/config_file.js';
+import { readConfig, resolvedEnvironment, settings } from '../src/config/config.js';
+import { secretSettings } from '../src/config/config_file.js';
 
 let dir: string;
 beforeAll(() => {

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { Command } from 'ioredis';
 import type { RedisConnection } from '../../src/redis/connection.js';
-import { readScript } from '../../src/redis/contract.js';
+import { readScript } from '../../src/redis/scripts/contract.js';
 
 type Value = string | Buffer;
 type Values = Readonly<Record<string, Value>>;

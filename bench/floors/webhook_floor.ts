@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { type Dispatcher, Pool } from 'undici';
-import { makeSigner } from '../../src/delivery/sign.js';
+import { makeSigner } from '../../src/delivery/outbound/sign.js';
 
 export interface WebhookFloorTask {
   readonly kind: 'bare' | 'jobs';

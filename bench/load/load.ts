@@ -5,8 +5,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect } from '../../src/bench/client.js';
-import type { FixedRate, FixedRateResult } from '../../src/bench/fixed_rate.js';
+import { expect } from '../../src/loadtest/client.js';
+import type { FixedRate, FixedRateResult } from '../../src/loadtest/fixed_rate.js';
 import {
   type Call,
   firstCall,
@@ -15,7 +15,7 @@ import {
   type Series,
   type Template,
   templatesOf,
-} from '../../src/bench/series.js';
+} from '../../src/loadtest/series.js';
 import { isInstalled, runForOutput } from '../site/processes.js';
 import type { FixedTask } from './load_fixed.js';
 

@@ -1,8 +1,8 @@
 /** The load process for machines without wrk: `load_autocannon.js task.json`. */
 import { readFileSync } from 'node:fs';
 import autocannon, { type Request } from 'autocannon';
-import { requestsOf } from '../../src/bench/fixed_rate.js';
-import { isFixed } from '../../src/bench/series.js';
+import { requestsOf } from '../../src/loadtest/fixed_rate.js';
+import { isFixed } from '../../src/loadtest/series.js';
 import type { AutocannonTask } from './load.js';
 
 const task = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as AutocannonTask;

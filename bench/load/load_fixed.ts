@@ -1,7 +1,7 @@
 /** The load process for a fixed rate: `load_fixed.js task.json`. */
 import { readFileSync } from 'node:fs';
-import { type FixedRate, loadAtRate, poolWire } from '../../src/bench/fixed_rate.js';
-import type { Series } from '../../src/bench/series.js';
+import { type FixedRate, loadAtRate, poolWire } from '../../src/loadtest/fixed_rate.js';
+import type { Series } from '../../src/loadtest/series.js';
 import { plainWire } from './plain_wire.js';
 
 /** What it is told by a file. */

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { Sent, Wire } from '../../src/bench/fixed_rate.js';
+import type { Sent, Wire } from '../../src/loadtest/fixed_rate.js';
 
 type Over = (status: number, why: string) => void;
 

@@ -5,8 +5,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect } from '../../src/bench/client.js';
-import { type Call, once } from '../../src/bench/series.js';
+import { expect } from '../../src/loadtest/client.js';
+import { type Call, once } from '../../src/loadtest/series.js';
 import type { NamedSide } from '../measure.js';
 import type { Side } from '../scenarios/scenario.js';
 import { text } from '../site/population.js';

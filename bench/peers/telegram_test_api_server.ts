@@ -1,6 +1,6 @@
 /** telegram-test-api in a process of its own: told by its parent where the package lies, it says on which port it serves. */
 import { createRequire } from 'node:module';
-import { freePort } from '../../src/local/processes.js';
+import { freePort } from '../../src/dev/processes.js';
 
 export interface PeerTask {
   /** A folder whose `node_modules` holds the package. */

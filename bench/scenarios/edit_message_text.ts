@@ -1,8 +1,8 @@
 /** P2: `editMessageText` of many messages beside the same script on a bare server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { expect, makePair, type Pair } from '../../src/bench/client.js';
 import { limits } from '../../src/limits.js';
+import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
 import { type Message, makeMessages, text } from '../site/population.js';
 import type { Site, Target } from '../site/site.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';

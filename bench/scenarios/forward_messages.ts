@@ -1,7 +1,8 @@
 /** `forwardMessages` of a hundred beside `forwardMessage` of one: what a batch saves. */
-import { expect, makePair } from '../../src/bench/client.js';
-import { once } from '../../src/bench/series.js';
+
 import { limits } from '../../src/limits.js';
+import { expect, makePair } from '../../src/loadtest/client.js';
+import { once } from '../../src/loadtest/series.js';
 import { makeMessages, text } from '../site/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 

@@ -1,6 +1,6 @@
 /** P1: `getMe` beside a server that answers the same bytes without looking. */
-import { expect, makePair } from '../../src/bench/client.js';
-import { once } from '../../src/bench/series.js';
+import { expect, makePair } from '../../src/loadtest/client.js';
+import { once } from '../../src/loadtest/series.js';
 import type { Target } from '../site/site.js';
 import { askForText, type Scenario, type Side } from './scenario.js';
 

@@ -1,6 +1,6 @@
 /** Hearts on posts: what scenarios of reactions load, and how they see that every heart was counted once. */
-import { expect, inParallel } from '../../src/bench/client.js';
-import type { Call } from '../../src/bench/series.js';
+import { expect, inParallel } from '../../src/loadtest/client.js';
+import type { Call } from '../../src/loadtest/series.js';
 import type { Person, Post } from '../site/population.js';
 import type { Site, Target } from '../site/site.js';
 import { ask, type Side } from './scenario.js';

@@ -1,8 +1,8 @@
 /** `sendMessage` while many bots poll and get nothing, beside `sendMessage` alone: what waiting costs. */
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, makePair, type Pair } from '../../src/bench/client.js';
-import { once } from '../../src/bench/series.js';
+import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
+import { once } from '../../src/loadtest/series.js';
 import { type Message, makeBots, makePeople, text } from '../site/population.js';
 import type { Site } from '../site/site.js';
 import { ask, type Scenario, type Side } from './scenario.js';

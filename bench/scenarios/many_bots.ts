@@ -1,5 +1,5 @@
 /** P8: what `getMe` costs as the bots of an installation grow: each call is another bot's, all of them in turn. */
-import { expect, inParallel } from '../../src/bench/client.js';
+import { expect, inParallel } from '../../src/loadtest/client.js';
 import { makeManyBots, makePeople, type Person } from '../site/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 

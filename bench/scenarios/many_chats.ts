@@ -1,5 +1,5 @@
 /** P8: what a send costs as the chats of an installation grow. */
-import { expect, inParallel, makePair } from '../../src/bench/client.js';
+import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
 import { type Message, openManyChats, text } from '../site/population.js';
 import { ask, type Scenario, type Side } from './scenario.js';
 

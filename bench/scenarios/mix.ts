@@ -2,9 +2,9 @@
  * A mix like the traffic of an installation: bots send and edit most, people write back and react, some read. Shares are
  * data; a row names its call, so that both load tools make the same requests.
  */
-import { call, expect, inParallel, makePair } from '../../src/bench/client.js';
-import type { Call } from '../../src/bench/series.js';
-import { shares } from '../../src/bench/shares.js';
+import { call, expect, inParallel, makePair } from '../../src/loadtest/client.js';
+import type { Call } from '../../src/loadtest/series.js';
+import { shares } from '../../src/loadtest/shares.js';
 import {
   type Message,
   makeMessages,

@@ -1,5 +1,5 @@
 /** What scenarios about messages of one chat share: how they look at it, and what must be the same on both sides. */
-import { call, type Pair } from '../../src/bench/client.js';
+import { call, type Pair } from '../../src/loadtest/client.js';
 import type { Message } from '../site/population.js';
 import type { Site } from '../site/site.js';
 

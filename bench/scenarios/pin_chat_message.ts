@@ -1,6 +1,6 @@
 /** P2: the swap of a pinned message beside the same script on a bare server. */
-import { expect, makePair, type Pair } from '../../src/bench/client.js';
-import type { Series } from '../../src/bench/series.js';
+import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
+import type { Series } from '../../src/loadtest/series.js';
 import { type Message, makeMessages, makePeople, openChats, text } from '../site/population.js';
 import type { Site, Target } from '../site/site.js';
 import { labels } from './one_chat.js';

@@ -1,6 +1,6 @@
 /** P2: hearts set and taken back on posts that Redis holds, beside the same script on a bare server. */
 import { isDeepStrictEqual } from 'node:util';
-import { expect } from '../../src/bench/client.js';
+import { expect } from '../../src/loadtest/client.js';
 import { makePeople, makePosts, type Person, type Post } from '../site/population.js';
 import type { Target } from '../site/site.js';
 import { reactionSeries, type Stage, setHeart, verifyReactions } from './hearts.js';

@@ -1,6 +1,6 @@
 /** What a scenario is: two sides that take turns, and how they are compared. */
-import { answerOf, type CallOptions, textOf } from '../../src/bench/client.js';
-import type { Series } from '../../src/bench/series.js';
+import { answerOf, type CallOptions, textOf } from '../../src/loadtest/client.js';
+import type { Series } from '../../src/loadtest/series.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site, Target } from '../site/site.js';
 

@@ -1,7 +1,7 @@
 /** P2: `sendMessage` into one chat beside the same script on a bare server. */
 import { isDeepStrictEqual } from 'node:util';
-import { expect, makePair, type Pair } from '../../src/bench/client.js';
-import { once } from '../../src/bench/series.js';
+import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
+import { once } from '../../src/loadtest/series.js';
 import { type Message, text } from '../site/population.js';
 import type { Site, Target } from '../site/site.js';
 import { historyOf, labels, recent, shapeOf } from './one_chat.js';

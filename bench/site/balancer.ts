@@ -4,7 +4,7 @@ import { accessSync, constants, copyFileSync, readFileSync, writeFileSync } from
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { exitOf, freePort } from '../../src/local/processes.js';
+import { exitOf, freePort } from '../../src/dev/processes.js';
 
 export type BalancerKind = 'haproxy' | 'nginx';
 export const balancerKinds: readonly BalancerKind[] = ['haproxy', 'nginx'];

@@ -1,8 +1,8 @@
 /** Puts many reactions on a post in little time: the script of a reaction is called as a front calls it, for made-up people. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, inParallel } from '../../src/bench/client.js';
-import { createRunner } from '../../src/redis/scripts.js';
+import { expect, inParallel } from '../../src/loadtest/client.js';
+import { createRunner } from '../../src/redis/scripts/scripts.js';
 import { pack } from '../../src/store/core/codec.js';
 import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';
 import { postKeys } from '../../src/store/core/script_keys.js';

@@ -1,8 +1,8 @@
 /** Who and what a run needs besides pairs: people, messages, and a channel with posts. All is made through the service. */
 
 import { randomBytes } from 'node:crypto';
-import { call, expect, inParallel, type Pair } from '../../src/bench/client.js';
 import { limits } from '../../src/limits.js';
+import { call, expect, inParallel, type Pair } from '../../src/loadtest/client.js';
 import { createPool } from '../../src/postgres/pool.js';
 import { asDatabase } from '../../src/postgres/sql.js';
 import { makeToken } from '../../src/rules/token.js';

@@ -7,10 +7,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, makePair, type Pair } from '../../src/bench/client.js';
-import { held_least } from '../../src/bench/goals.js';
-import type { Finding } from '../../src/bench/results.js';
-import { once, type Series } from '../../src/bench/series.js';
+import { expect, makePair, type Pair } from '../../src/loadtest/client.js';
+import { held_least } from '../../src/loadtest/goals.js';
+import type { Finding } from '../../src/loadtest/results.js';
+import { once, type Series } from '../../src/loadtest/series.js';
 import { type LoadOptions, load, loadFixed } from '../load/load.js';
 import { drain, known, median } from '../measure.js';
 import { ask } from '../scenarios/scenario.js';

@@ -1,6 +1,6 @@
 /** P11: the CPU time that a front, a worker and a flusher use while nobody calls. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Finding } from '../../src/bench/results.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import { cpuSeconds } from '../site/processes.js';
 import type { Survey } from './survey.js';
 

@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, inParallel, makePair } from '../../src/bench/client.js';
-import type { Finding } from '../../src/bench/results.js';
+import { expect, inParallel, makePair } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import type { JournalFloorTask, JournalRow } from '../floors/journal_floor.js';
 import { known, median } from '../measure.js';
 import { untilFlushed } from '../site/fill_reactions.js';

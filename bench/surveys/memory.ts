@@ -4,9 +4,9 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, expect, inParallel, makePair, type Pair } from '../../src/bench/client.js';
-import type { Finding } from '../../src/bench/results.js';
 import { limits } from '../../src/limits.js';
+import { call, expect, inParallel, makePair, type Pair } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import { fillReactions, untilFlushed } from '../site/fill_reactions.js';
 import {
   makeBots,

@@ -3,9 +3,9 @@
  * call; the same calls on the posts that are hot since then stand beside them.
  */
 
-import { expect, inParallel } from '../../src/bench/client.js';
-import type { Finding } from '../../src/bench/results.js';
-import { makeHistogram, note, spreadOf } from '../../src/bench/spread.js';
+import { expect, inParallel } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
+import { makeHistogram, note, spreadOf } from '../../src/loadtest/spread.js';
 import { costsBetween, known, median, readCosts } from '../measure.js';
 import { setHeart } from '../scenarios/hearts.js';
 import { untilFlushed } from '../site/fill_reactions.js';

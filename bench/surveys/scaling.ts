@@ -4,10 +4,10 @@
  * far fronts scale.
  */
 import { availableParallelism } from 'node:os';
-import { highestRate } from '../../src/bench/capacity_model.js';
-import { expect, makePair } from '../../src/bench/client.js';
-import type { Finding, ScalingResult } from '../../src/bench/results.js';
-import { once } from '../../src/bench/series.js';
+import { highestRate } from '../../src/loadtest/capacity_model.js';
+import { expect, makePair } from '../../src/loadtest/client.js';
+import type { Finding, ScalingResult } from '../../src/loadtest/results.js';
+import { once } from '../../src/loadtest/series.js';
 import { type LoadOptions, load } from '../load/load.js';
 import { costsBetween, drain, known, median, readCosts } from '../measure.js';
 import { ask } from '../scenarios/scenario.js';

@@ -4,8 +4,8 @@
  * looked at until the end.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, makePair } from '../../src/bench/client.js';
-import type { Finding, SoakSample } from '../../src/bench/results.js';
+import { call, makePair } from '../../src/loadtest/client.js';
+import type { Finding, SoakSample } from '../../src/loadtest/results.js';
 import { type LoadOptions, load, loadFixed } from '../load/load.js';
 import { drain, known, median } from '../measure.js';
 import { mix } from '../scenarios/mix.js';

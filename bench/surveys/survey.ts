@@ -1,5 +1,5 @@
 /** What is counted once instead of timed in rounds: each finding stands beside its goal, where it has one. */
-import type { Finding } from '../../src/bench/results.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import type { LoadTool } from '../load/load.js';
 import type { Sizes } from '../scenarios/scenario.js';
 import type { BalancerKind } from '../site/balancer.js';

@@ -1,9 +1,9 @@
 /** P5: what a front asks of Redis for a call on hot data, counted by Redis itself. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { answerOf, call, expect, makePair } from '../../src/bench/client.js';
-import type { Finding } from '../../src/bench/results.js';
 import { limits } from '../../src/limits.js';
+import { answerOf, call, expect, makePair } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import { openMonitor } from '../site/monitor.js';
 import { makeMessages, makePeople, makePosts, type Person, type Post, text } from '../site/population.js';
 import type { RedisWatch } from '../site/redis_watch.js';

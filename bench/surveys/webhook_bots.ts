@@ -1,8 +1,8 @@
 /** Bots with webhooks, the people who write to them, and the receiver that all of it goes to. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { call, expect, inParallel, makePair, type Pair, WrongAnswer } from '../../src/bench/client.js';
-import type { Sent } from '../../src/bench/fixed_rate.js';
+import { call, expect, inParallel, makePair, type Pair, WrongAnswer } from '../../src/loadtest/client.js';
+import type { Sent } from '../../src/loadtest/fixed_rate.js';
 import { plainWire } from '../load/plain_wire.js';
 import { makeCertificate } from '../site/certificate.js';
 import { makePeople, openChats, type Person, text } from '../site/population.js';

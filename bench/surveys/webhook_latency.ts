@@ -4,8 +4,8 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inParallel } from '../../src/bench/client.js';
-import type { Finding } from '../../src/bench/results.js';
+import { inParallel } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import { cpuSeconds, cpuSecondsOfTree } from '../site/processes.js';
 import type { Site } from '../site/site.js';
 import type { Survey } from './survey.js';

@@ -5,8 +5,8 @@
  */
 
 import { once } from 'node:events';
-import { inParallel } from '../../src/bench/client.js';
-import type { Finding } from '../../src/bench/results.js';
+import { inParallel } from '../../src/loadtest/client.js';
+import type { Finding } from '../../src/loadtest/results.js';
 import type { WebhookFloorTask } from '../floors/webhook_floor.js';
 import { known, median } from '../measure.js';
 import { untilFlushed } from '../site/fill_reactions.js';

@@ -8,12 +8,12 @@
 import { createWriteStream, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
-import { environmentOf } from '../config.js';
+import { environmentOf } from '../config/config.js';
+import { version } from '../config/version.js';
 import { openSnapshot, type Snapshot } from '../postgres/copy.js';
 import { appliedVersion } from '../postgres/migrate.js';
 import type { RedisServers } from '../redis/connection.js';
 import { saveRdb } from '../redis/copy.js';
-import { version } from '../version.js';
 import { BackupError, describeFile, type Manifest, type SavedDatabase, writeManifest } from './manifest.js';
 
 export interface BackupSource {

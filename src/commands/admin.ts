@@ -1,6 +1,6 @@
 /** `petrel admin`. */
 import type { Command } from 'commander';
-import { addAdmin, listAdmins, listCalls, revokeAdmin } from '../roles/admin.js';
+import { addAdmin, listAdmins, listCalls, revokeAdmin } from '../operations/admin.js';
 import { settings, withBackends } from './running.js';
 
 export function addAdministrators(program: Command): void {

@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 import { backup } from '../backup/backup.js';
 import { openKeys, sealKeys } from '../backup/key_file.js';
 import { restore } from '../backup/restore.js';
-import { requireSettings, resolvedEnvironment } from '../config.js';
+import { requireSettings, resolvedEnvironment } from '../config/config.js';
+import { rebuildRedis } from '../operations/rebuild.js';
 import { holdOutgoing } from '../postgres/identity.js';
 import { createPool } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
-import { type Backends, openRedis } from '../roles/backends.js';
-import { checkSettings, compare } from '../roles/installation.js';
-import { rebuildRedis } from '../roles/rebuild.js';
+import { type Backends, openRedis } from '../processes/backends.js';
+import { checkSettings, compare } from '../processes/installation.js';
 import { settings, task, withBackends } from './running.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);

@@ -1,7 +1,7 @@
 /** The command that loads an installation from outside. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { RemoteOptions } from '../bench/remote.js';
 import { limits } from '../limits.js';
+import type { RemoteOptions } from '../loadtest/remote.js';
 
 const numeral = (min: number, max: number) => (text: string) => {
   const value = Number(text);
@@ -43,7 +43,7 @@ export function addBench(program: Command): void {
     .addHelpText('after', '\nIt stops when more than one call in a hundred fails, and then ends with 1.')
     .action(async (options: RemoteOptions) => {
       // Read on demand: no role needs it to start.
-      const { runRemote } = await import('../bench/remote.js');
+      const { runRemote } = await import('../loadtest/remote.js');
       const well = await runRemote(options).catch((error: Error) => {
         process.stderr.write(`petrel: ${error.message}\n`);
         return false;

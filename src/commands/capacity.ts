@@ -1,9 +1,9 @@
 /** The command `petrel capacity`. */
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import { capacityText } from '../bench/capacity.js';
-import { costsSchema, type Demand, plan } from '../bench/capacity_model.js';
-import { measuredCosts } from '../bench/measured_costs.js';
+import { capacityText } from '../loadtest/capacity.js';
+import { costsSchema, type Demand, plan } from '../loadtest/capacity_model.js';
+import { measuredCosts } from '../loadtest/measured_costs.js';
 
 const gb = 2 ** 30;
 

@@ -1,8 +1,8 @@
 /** Commands about single webhooks, bots and people. */
 import type { Command } from 'commander';
-import { addPerson } from '../roles/admin.js';
-import { suspend } from '../roles/oversight.js';
-import { discard, listAll, type ReplayOptions, replay, show } from '../roles/webhooks.js';
+import { addPerson } from '../operations/admin.js';
+import { suspend } from '../operations/oversight.js';
+import { discard, listAll, type ReplayOptions, replay, show } from '../operations/webhooks.js';
 import { settings, withBackends } from './running.js';
 
 export function addWebhooks(program: Command): void {

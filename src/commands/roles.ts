@@ -1,18 +1,18 @@
 /** Commands that serve, and those around a start: schema and state. */
 import type { Command } from 'commander';
-import { requireSettings } from '../config.js';
-import { runDev } from '../local/dev.js';
+import { requireSettings } from '../config/config.js';
+import { runDev } from '../dev/dev.js';
+import { acceptPostgres } from '../operations/accept_postgres.js';
+import { runDoctor } from '../operations/doctor.js';
 import { migrate } from '../postgres/migrate.js';
-import { acceptPostgres } from '../roles/accept_postgres.js';
-import { openBackends } from '../roles/backends.js';
-import { startBacklog } from '../roles/backlog.js';
-import { startDeliver } from '../roles/deliver.js';
-import { runDoctor } from '../roles/doctor.js';
-import { startFlush } from '../roles/flush.js';
-import { startFront } from '../roles/front.js';
-import { startMetrics } from '../roles/metrics.js';
-import { tellAs } from '../roles/node.js';
-import { noteShards, shardUrls } from '../roles/shards.js';
+import { openBackends } from '../processes/backends.js';
+import { startBacklog } from '../processes/backlog.js';
+import { startDeliver } from '../processes/deliver.js';
+import { startFlush } from '../processes/flush.js';
+import { startFront } from '../processes/front.js';
+import { startMetrics } from '../processes/metrics.js';
+import { tellAs } from '../processes/node.js';
+import { noteShards, shardUrls } from '../processes/shards.js';
 import { type Starter, serve, settings, task, withDev } from './running.js';
 
 export function addRoles(program: Command): void {

@@ -8,18 +8,18 @@ import {
   readConfig,
   redisGiven,
   resolvedEnvironment,
-} from '../config.js';
+} from '../config/config.js';
+import { version } from '../config/version.js';
+import { devEnvironment } from '../dev/home.js';
 import { EngineError } from '../http/engine.js';
 import { type Adoption, IdentityError } from '../journal/identity.js';
 import { limits } from '../limits.js';
-import { devEnvironment } from '../local/home.js';
 import { createLog, type Logger } from '../obs/log.js';
 import { SchemaError } from '../postgres/migrate.js';
+import { type Backends, openBackends, StartError } from '../processes/backends.js';
+import type { Role } from '../processes/role.js';
 import { RedisCheckError } from '../redis/check.js';
 import { CopyError } from '../redis/copy.js';
-import { type Backends, openBackends, StartError } from '../roles/backends.js';
-import type { Role } from '../roles/role.js';
-import { version } from '../version.js';
 
 /** `stopping` is aborted when the process begins to leave. */
 export type Starter = (backends: Backends, stopping: AbortSignal) => Role | Promise<Role>;

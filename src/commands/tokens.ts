@@ -1,8 +1,8 @@
 /** Commands about keys, peppers and leaked tokens. */
 import type { Command } from 'commander';
-import { openBackends } from '../roles/backends.js';
-import { scanTokens } from '../roles/scan_tokens.js';
-import { listLeaked, rotateKeys } from '../roles/tokens.js';
+import { scanTokens } from '../operations/scan_tokens.js';
+import { listLeaked, rotateKeys } from '../operations/tokens.js';
+import { openBackends } from '../processes/backends.js';
 import { settings, task, withBackends, withDev } from './running.js';
 
 export function addTokens(program: Command): void {

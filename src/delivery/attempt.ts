@@ -7,9 +7,9 @@ import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
 import { viewUpdate } from '../view/updates.js';
 import type { DrainContext } from './context.js';
+import { type Receiver, receiverOf } from './outbound/send.js';
+import { makeSigner } from './outbound/sign.js';
 import type { Outcome } from './outcome.js';
-import { type Receiver, receiverOf } from './send.js';
-import { makeSigner } from './sign.js';
 
 const nothing = Buffer.alloc(0);
 

@@ -2,9 +2,9 @@
 
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
+import type { Receiver } from './outbound/send.js';
+import type { Headers } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
-import type { Receiver } from './send.js';
-import type { Headers } from './sign.js';
 import type { Slots } from './slots.js';
 
 /** Sends bytes once and tells what came of it; an abort counts as a failure. */

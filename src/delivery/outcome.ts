@@ -1,6 +1,6 @@
 /** What became of one attempt to deliver. */
 import { STATUS_CODES } from 'node:http';
-import type { FaultReason } from './faults.js';
+import type { FaultReason } from './outbound/faults.js';
 
 /** The receiver answered; whatever it says counts as its answer. */
 export interface Answered {

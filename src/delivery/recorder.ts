@@ -15,8 +15,8 @@ import {
 } from '../store/webhooks/attempts.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
 import type { AttemptFacts } from './context.js';
+import { beginningOf, shownAnswer } from './outbound/redact.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
-import { beginningOf, shownAnswer } from './redact.js';
 
 export interface Recorder {
   /** One of `DrainContext.onOutcome`. */

@@ -1,11 +1,11 @@
 /** The API reference: the OpenAPI document at `/openapi.json`, and a viewer at `/docs` that loads nothing from elsewhere. */
 import { existsSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { openApiDocument } from '../api/openapi.js';
-import { endpoints, methods } from '../api/registry.js';
-import type { ApiRequest } from '../api/request.js';
+import { version } from '../config/version.js';
 import { fail } from '../errors.js';
-import { version } from '../version.js';
+import { endpoints, methods } from '../server/registry.js';
+import type { ApiRequest } from '../server/request.js';
+import { openApiDocument } from './openapi.js';
 
 type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
 

@@ -1,9 +1,9 @@
 /** Generates the tables of the documents from the code: `npm run generate`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { z } from 'zod';
-import { endpoints, methods } from '../api/registry.js';
-import { rateText, settings } from '../config.js';
+import { rateText, settings } from '../config/config.js';
 import { catalogue } from '../errors.js';
+import { endpoints, methods } from '../server/registry.js';
 
 const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string =>
   [head, head.map(() => '---'), ...rows]

@@ -1,5 +1,5 @@
 /** Chooses the storage of files that the settings name. */
-import { type Config, s3Of } from '../config.js';
+import { type Config, s3Of } from '../config/config.js';
 import { type BlobStore, newKey } from './blob_store.js';
 import { createFolderStore } from './folder.js';
 

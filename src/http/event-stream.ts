@@ -1,6 +1,7 @@
 /** A server-sent event stream over one reply of the engine, with a bound on what may wait for a slow reader. */
-import type { EventStream, StreamForm } from '../api/request.js';
+
 import { limits } from '../limits.js';
+import type { EventStream, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
 
 /**

@@ -11,9 +11,16 @@
  * Time: the engines close a connection that is idle, in a head or in a body too, after 10 s (the older one, which also wants
  * 160 KiB of a body in that time) or 30 s (the current one), which is within `limits.body_idle_ms_max`.
  */
-import type { ApiRequest, EventStream, RequestHandler, StreamedReply, StreamForm } from '../api/request.js';
+
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
+import type {
+  ApiRequest,
+  EventStream,
+  RequestHandler,
+  StreamedReply,
+  StreamForm,
+} from '../server/request.js';
 import { BodyBuffer } from './body.js';
 import type { EngineRequest, EngineResponse } from './engine.js';
 import { closedStream, ReplyStream } from './event-stream.js';

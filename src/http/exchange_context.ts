@@ -1,6 +1,7 @@
 /** What all exchanges of one server share. */
-import type { ApiRequest } from '../api/request.js';
+
 import { limits } from '../limits.js';
+import type { ApiRequest } from '../server/request.js';
 import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
 import type { Turns } from './turns.js';

@@ -1,6 +1,6 @@
 /** Pieces of a reply, in the ways that both engines take them, and the address that it goes to. */
 import { STATUS_CODES } from 'node:http';
-import type { StreamedReply, StreamForm } from '../api/request.js';
+import type { StreamedReply, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();

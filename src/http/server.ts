@@ -1,8 +1,8 @@
 /** Listens on a port, turns what the engine hands over into exchanges, and ends in order. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiRequest, RequestHandler } from '../api/request.js';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
+import type { ApiRequest, RequestHandler } from '../server/request.js';
 import { BodyRoom, bodyRoomBytes } from './body.js';
 import type { Engine, ListenSocket, RouteHandler, TemplatedApp } from './engine.js';
 import { Exchange } from './exchange.js';

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { limits } from '../limits.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 
 export interface Forgetter {

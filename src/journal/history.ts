@@ -20,7 +20,7 @@ import {
   skipOwnSequences,
   skipSequences,
   waitLong,
-} from '../postgres/history.js';
+} from '../postgres/messages/history.js';
 import {
   createPool,
   type Guard,
@@ -31,7 +31,7 @@ import {
   statement,
 } from '../postgres/pool.js';
 import type { RedisServers } from '../redis/connection.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import { IdentityError } from './identity.js';
 

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { limits } from '../limits.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 
 export interface LeaseOptions {

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limits } from '../limits.js';
 import type { Shard } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { Change } from './batch.js';
 import type { createHotBudget } from './hot_budget.js';

@@ -6,7 +6,7 @@ import { limits } from '../limits.js';
 import { isUnavailable, type Pool, statement } from '../postgres/pool.js';
 import { byShard, type Shards } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import { createForgetter } from './forget.js';
 

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nowSeconds } from '../clock.js';
 import { limits } from '../limits.js';
-import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/history.js';
+import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../postgres/messages/history.js';
 import { type Pool, statement } from '../postgres/pool.js';
 import type { Shards } from '../postgres/shards.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';

@@ -1,6 +1,6 @@
 /** The step after a commit: what Postgres has leaves the journal, and may leave Redis once nobody touches it. */
 import { limits } from '../limits.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 import type { JournalPrefix } from './batch.js';
 import type { HotBudget } from './hot_budget.js';

@@ -1,7 +1,7 @@
 /** How far write-behind has come, partition by partition: what `petrel doctor` prints. */
 import { type Pool, statement } from '../postgres/pool.js';
 import { holding, type Shards } from '../postgres/shards.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import type { Keys } from '../store/core/keys.js';
 
 export interface PartitionState {

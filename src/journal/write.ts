@@ -1,6 +1,6 @@
 /** Writes a batch to Postgres in one transaction; what Postgres refuses for its data is found and put into quarantine. */
 import { bigintArray, byteaArray } from '../postgres/arrays.js';
-import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/history.js';
+import { type ControlMarks, type RaisedMark, raiseMark } from '../postgres/messages/history.js';
 import { type Call, isDataError, type Pool, type Statement, statement } from '../postgres/pool.js';
 import {
   byTable,

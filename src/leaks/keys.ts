@@ -2,9 +2,9 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request } from 'undici';
-import type { LeakKeys } from '../api/endpoint.js';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
+import type { LeakKeys } from '../server/endpoint.js';
 
 export interface LeakKeysOptions {
   /** `https:` URL, or path of a file: `{"public_keys": [{"key_identifier", "key"}]}` with keys in PEM. */

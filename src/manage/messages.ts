@@ -1,8 +1,9 @@
 /** What a message to the management bot does: a command, or the answer to what was asked for. */
-import { botName, botUsername } from '../api/fields.js';
-import { descriptionText, nameText, shortDescriptionText } from '../api/identity_texts.js';
-import { parseWith } from '../api/method.js';
+
+import { descriptionText, nameText, shortDescriptionText } from '../actions/identity_texts.js';
 import { ApiError } from '../errors.js';
+import { parseWith } from '../server/method.js';
+import { botName, botUsername } from '../wire/fields.js';
 import { button, rowsOf } from './buttons.js';
 import { type CommandName, commandLines, commands, readCommand } from './commands.js';
 import { cancelRow, listOrPage, untilOf, valuesOf, writersText } from './pages.js';

@@ -14,7 +14,7 @@ import { postgresVersionProblem } from '../rules/versions.js';
 import { openSession } from './session.js';
 
 /** Found from `src/` and from the built `dist/` alike. */
-const shippedFolder = fileURLToPath(new URL('../../src/postgres/migrations', import.meta.url));
+const shippedFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
 /** Any number will do, as long as every node takes the same. */
 const advisoryLock = 7_261_530_114;

@@ -5,7 +5,7 @@
  */
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
-import type { ControlMarks } from './history.js';
+import type { ControlMarks } from './messages/history.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database } from './sql.js';
 

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../errors.js';
-import { type ControlMarks, type RaisedMark, raiseMark } from './history.js';
+import { type ControlMarks, type RaisedMark, raiseMark } from './messages/history.js';
 import { isUnavailable, type Pool, type Queryable, type Statement, statement } from './pool.js';
 
 export interface Sql {

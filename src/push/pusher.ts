@@ -3,8 +3,8 @@
  * the others an encrypted push. Best effort: each is sent once; what fails is counted and not sent again.
  */
 import { nowMs } from '../clock.js';
+import { receiverOf, type Sender } from '../delivery/outbound/send.js';
 import { isDelivered, type Outcome } from '../delivery/outcome.js';
-import { receiverOf, type Sender } from '../delivery/send.js';
 import { limits } from '../limits.js';
 import type { Addressee } from '../store/chats/push.js';
 import { directChat, isDirect, sharedChat } from '../store/core/keys.js';

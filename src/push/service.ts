@@ -1,8 +1,9 @@
 /** What a front says and asks of notifications: its public key, and whether a browser's subscription can be used. */
-import type { PushService } from '../api/endpoint.js';
-import type { Guard } from '../delivery/guard.js';
+
+import type { Guard } from '../delivery/outbound/guard.js';
 import { ApiError, fail } from '../errors.js';
 import { limits } from '../limits.js';
+import type { PushService } from '../server/endpoint.js';
 import { usableKeys } from './encrypt.js';
 import { publicKeyOf } from './vapid.js';
 

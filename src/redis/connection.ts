@@ -2,7 +2,7 @@
 import type { Command, Redis } from 'ioredis';
 import { setClock } from '../clock.js';
 import { limits } from '../limits.js';
-import { ScriptCommand } from './script_command.js';
+import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 

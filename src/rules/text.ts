@@ -29,6 +29,12 @@ export function isWellFormed(text: string): boolean {
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
 }
 
+/** The text as it is; `bad_unicode` when it holds U+0000 or half a surrogate pair. */
+export function checkText(text: string): string {
+  if (!isWellFormed(text)) fail('bad_unicode');
+  return text;
+}
+
 /** Whether a reader would see nothing: the text is empty or has only spaces, line breaks and invisible characters. */
 export function isBlank(text: string): boolean {
   return invisible.test(text);

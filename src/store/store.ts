@@ -3,7 +3,7 @@ import { noReplicas, type Replicas } from '../postgres/replicas.js';
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
 import type { Hints } from '../redis/hints.js';
-import type { ScriptRunner } from '../redis/scripts.js';
+import type { ScriptRunner } from '../redis/scripts/scripts.js';
 import { type Admins, createAdmins } from './access/admins.js';
 import { type Audit, createAudit } from './access/audit.js';
 import { type Auth, createAuth } from './access/auth.js';

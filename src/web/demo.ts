@@ -1,8 +1,8 @@
 /** Signing in with one click as one of the people whom `dev` makes, by the one-time link of its banner. */
 import { timingSafeEqual } from 'node:crypto';
 import { readFile, unlink } from 'node:fs/promises';
-import type { ApiRequest } from '../api/request.js';
 import { fail } from '../errors.js';
+import type { ApiRequest } from '../server/request.js';
 
 interface Kept {
   readonly users: Readonly<Record<string, { readonly username: string; readonly token: string }>>;

@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Readable } from 'node:stream';
-import type { ApiRequest } from '../api/request.js';
 import { fail } from '../errors.js';
 import { matchesTag } from '../rules/entity_tags.js';
+import type { ApiRequest } from '../server/request.js';
 
 export type Pages = Readonly<Record<string, (request: ApiRequest) => void>>;
 

@@ -2,8 +2,8 @@
 import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type ExportLine, exportLine } from '../../src/api/export_results.js';
 import { limits } from '../../src/limits.js';
+import { type ExportLine, exportLine } from '../../src/wire/export_results.js';
 import { eventually, openEvents } from '../clients/event_source.js';
 import type { Front } from '../support/role_process.js';
 import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';

@@ -1,7 +1,7 @@
 /** Every endpoint and every bot method refuses everybody whom it does not serve, and nothing is different afterwards. */
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { endpoints, methods } from '../../src/api/registry.js';
+import { endpoints, methods } from '../../src/server/registry.js';
 import {
   itemsOf,
   resultOf,

@@ -1,6 +1,6 @@
 /** What becomes the content of a message, and what is refused before it is looked at. */
 import { expect, test } from 'vitest';
-import { captionContent, textContent, type Writer } from '../../src/api/compose.js';
+import { captionContent, textContent, type Writer } from '../../src/actions/compose.js';
 import { limits } from '../../src/limits.js';
 import type { Store } from '../../src/store/store.js';
 

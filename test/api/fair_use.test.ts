@@ -2,8 +2,8 @@
 import { Redis } from 'ioredis';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../src/dev/processes.js';
 import { limits } from '../../src/limits.js';
-import { freePort } from '../../src/local/processes.js';
 import { createRole, type RoleProcess } from '../support/role_process.js';
 import {
   type Answer,

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createClientAddress } from '../../src/api/client_address.js';
 import { makeToken } from '../../src/rules/token.js';
+import { createClientAddress } from '../../src/server/client_address.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 
 const burst = 12;

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { request } from 'undici';
-import { readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config/config.js';
 import { makeToken } from '../../src/rules/token.js';
 import { createSecrets } from '../../src/store/core/secrets.js';
 import { makeCertificate } from '../support/certificates.js';

@@ -1,8 +1,8 @@
 /** Every answer that holds a list is bounded in items and in bytes, and pages show every item once. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { endpoints, methods } from '../../src/api/registry.js';
 import { limits } from '../../src/limits.js';
+import { endpoints, methods } from '../../src/server/registry.js';
 import { type Answer, resultOf, type Service, startService } from '../support/service.js';
 import { makeWorld, message, type Row, rows } from './lists.cases.js';
 

@@ -2,11 +2,11 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { kindForPeople } from '../../src/api/endpoint.js';
-import { changesState } from '../../src/api/method.js';
-import { openApiDocument } from '../../src/api/openapi.js';
-import { endpoints, methods } from '../../src/api/registry.js';
+import { openApiDocument } from '../../src/docs/openapi.js';
 import { catalogue } from '../../src/errors.js';
+import { kindForPeople } from '../../src/server/endpoint.js';
+import { changesState } from '../../src/server/method.js';
+import { endpoints, methods } from '../../src/server/registry.js';
 
 interface Operation {
   readonly operationId: string;

@@ -1,8 +1,8 @@
 /** What operators see of the whole installation, and dead letters that they have delivered again. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { overview } from '../../src/api/operations.js';
 import { makeKeys } from '../../src/store/core/keys.js';
+import type { overview } from '../../src/wire/operations_results.js';
 import { type Books, keepBooks } from '../delivery/world.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';

@@ -1,10 +1,11 @@
 /** Parameters from query and body, in the forms and with the flaws that clients send. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type ParsedParams, parseJson, parseParams } from '../../src/api/params.js';
-import type { ApiRequest } from '../../src/api/request.js';
 import { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
+import { parseJson } from '../../src/rules/json.js';
+import { type ParsedParams, parseParams } from '../../src/server/params.js';
+import type { ApiRequest } from '../../src/server/request.js';
 
 function parse(contentType: string, body: string | Buffer, query = ''): ParsedParams {
   return parseParams({ contentType, body: Buffer.from(body as string), query } as ApiRequest);

@@ -1,9 +1,9 @@
 /** Methods document what their parameters can be refused for: whoever takes the same parameter lists the same refusals. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Method } from '../../src/api/method.js';
-import { methods } from '../../src/api/registry.js';
 import type { ErrorName } from '../../src/errors.js';
+import type { Method } from '../../src/server/method.js';
+import { methods } from '../../src/server/registry.js';
 
 const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
 

@@ -4,7 +4,7 @@ import { createECDH } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { endpoints, methods } from '../../src/api/registry.js';
+import { endpoints, methods } from '../../src/server/registry.js';
 import { makeBrowser } from '../push/browser.js';
 import { providerSettings } from '../support/provider.js';
 import { answered, holdEndpoint, holdMethod } from '../support/results.js';

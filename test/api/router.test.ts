@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEndpoint } from '../../src/api/endpoint.js';
-import { createRouter } from '../../src/api/router.js';
+import { defineEndpoint } from '../../src/server/endpoint.js';
+import { createRouter } from '../../src/server/router.js';
 
 const endpoint = (verb: 'GET' | 'POST', path: string) =>
   defineEndpoint({ verb, path, summary: '', params: z.object({}), handler: () => null });

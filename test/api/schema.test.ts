@@ -1,9 +1,16 @@
 /** What parameters may look like, beyond what JSON has for them. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { parseWith } from '../../src/api/method.js';
-import { methods } from '../../src/api/registry.js';
-import { allowedUpdates, boolean, entities, integer, messageIds, replyMarkup } from '../../src/api/schema.js';
+import { parseWith } from '../../src/server/method.js';
+import { methods } from '../../src/server/registry.js';
+import {
+  allowedUpdates,
+  boolean,
+  entities,
+  integer,
+  messageIds,
+  replyMarkup,
+} from '../../src/wire/schema.js';
 
 test.each([true, 'true', 'True', 'TRUE', '1', 1])('behaviour §1: %j is true', (value) =>
   expect(boolean.parse(value)).toBe(true),

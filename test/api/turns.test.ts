@@ -1,6 +1,6 @@
 /** One account must not hold all connections to Postgres. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createTurns } from '../../src/api/turns.js';
+import { createTurns } from '../../src/server/turns.js';
 import { resultOf, type Service, startService } from '../support/service.js';
 
 let service: Service;

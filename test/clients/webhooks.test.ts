@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../src/local/processes.js';
+import { freePort } from '../../src/dev/processes.js';
 import { makeCertificate } from '../support/certificates.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
 import { type Balancer, startBalancer } from './balancer.js';

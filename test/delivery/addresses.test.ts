@@ -2,7 +2,7 @@
 import { BlockList } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addressTest } from '../../src/delivery/addresses.js';
+import { addressTest } from '../../src/delivery/outbound/addresses.js';
 import { forbidden, notAddresses, permitted } from './addresses.cases.js';
 
 const mayDial = addressTest([]);

@@ -1,9 +1,9 @@
 /** What a receiver's answer asks for is done once, whichever worker dies when. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAnswerCalls } from '../../src/api/bot_calls.js';
-import { createReceivers } from '../../src/delivery/receivers.js';
+import { createReceivers } from '../../src/delivery/outbound/receivers.js';
 import type { DeliveryWorkerOptions } from '../../src/delivery/worker.js';
 import type { Files } from '../../src/files/files.js';
+import { createAnswerCalls } from '../../src/server/bot_calls.js';
 import { directChat } from '../../src/store/core/keys.js';
 import type { Delivery } from '../../src/store/webhooks/deliveries.js';
 import { makeCertificate } from '../support/certificates.js';

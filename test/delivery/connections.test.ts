@@ -1,7 +1,7 @@
 /** Connections are kept, given out in turn, bounded for a receiver and over all, and closed when idle. */
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { receiverOf } from '../../src/delivery/send.js';
+import { receiverOf } from '../../src/delivery/outbound/send.js';
 import { limits } from '../../src/limits.js';
 import { body, certificate, headers, type OnFinished, receive, said, senderFor } from './fixture.js';
 

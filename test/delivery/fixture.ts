@@ -1,15 +1,15 @@
 /** A sender that may reach loopback, and receivers that show certificates it trusts. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { makeGuard } from '../../src/delivery/guard.js';
-import type { Outcome } from '../../src/delivery/outcome.js';
-import { makeResolver } from '../../src/delivery/resolver.js';
+import { makeGuard } from '../../src/delivery/outbound/guard.js';
+import { makeResolver } from '../../src/delivery/outbound/resolver.js';
 import {
   makeSender,
   receiverOf,
   type Sender,
   type SenderOptions,
   type Receiver as Target,
-} from '../../src/delivery/send.js';
+} from '../../src/delivery/outbound/send.js';
+import type { Outcome } from '../../src/delivery/outcome.js';
 import { type Certificate, makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
 

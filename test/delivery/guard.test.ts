@@ -2,9 +2,9 @@
 import { createHook } from 'node:async_hooks';
 import { isIP } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Guard, makeGuard } from '../../src/delivery/guard.js';
-import { makeResolver } from '../../src/delivery/resolver.js';
-import { makeSender, receiverOf, type Sender } from '../../src/delivery/send.js';
+import { type Guard, makeGuard } from '../../src/delivery/outbound/guard.js';
+import { makeResolver } from '../../src/delivery/outbound/resolver.js';
+import { makeSender, receiverOf, type Sender } from '../../src/delivery/outbound/send.js';
 import { type NameServer, startNameServer } from '../support/name_server.js';
 import { type Receiver, startListener } from '../support/receivers.js';
 import { forbidden } from './addresses.cases.js';

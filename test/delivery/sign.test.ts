@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
-import { makeSigner } from '../../src/delivery/sign.js';
+import { makeSigner } from '../../src/delivery/outbound/sign.js';
 import { makeSigningSecret } from '../../src/store/core/secrets.js';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

@@ -1,6 +1,6 @@
 /** URLs of webhooks in the spellings that people and attackers write, read as what they mean. */
 import { describe, expect, test } from 'vitest';
-import { readTarget } from '../../src/delivery/target.js';
+import { readTarget } from '../../src/delivery/outbound/target.js';
 import { ApiError } from '../../src/errors.js';
 import { limits } from '../../src/limits.js';
 

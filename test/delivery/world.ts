@@ -1,8 +1,8 @@
 /** Bots with webhooks on real stores, a receiver over HTTPS that keeps books, and as many workers as a test wants. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createDoorbell, type Doorbell } from '../../src/delivery/doorbell.js';
-import { createReceivers } from '../../src/delivery/receivers.js';
-import { makeSender } from '../../src/delivery/send.js';
+import { createReceivers } from '../../src/delivery/outbound/receivers.js';
+import { makeSender } from '../../src/delivery/outbound/send.js';
 import {
   createDeliveryWorker,
   type DeliveryWorker,

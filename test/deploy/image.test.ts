@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Bot } from 'grammy';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../src/local/processes.js';
+import { freePort } from '../../src/dev/processes.js';
 import { environment } from '../support/environment.js';
 import { buildImage, type Image, pidOf } from '../support/image.js';
 import { png } from '../support/samples.js';

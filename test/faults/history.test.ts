@@ -2,8 +2,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { startPostgres } from '../../src/local/postgres.js';
-import { freePort } from '../../src/local/processes.js';
+import { startPostgres } from '../../src/dev/postgres.js';
+import { freePort } from '../../src/dev/processes.js';
 import { openMasters } from '../support/cluster.js';
 import { petrel } from '../support/command.js';
 import { nothingWrong } from '../support/ledger.js';

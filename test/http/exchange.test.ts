@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Pool, request as undiciRequest } from 'undici';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ApiRequest, RequestHandler } from '../../src/api/request.js';
 import { ApiError } from '../../src/errors.js';
+import type { ApiRequest, RequestHandler } from '../../src/server/request.js';
 import { expectAlive, type Fixture, headOf, isCurrent, RawClient, start } from './fixture.js';
 
 const big = JSON.stringify({ text: 'é'.repeat(2_500_000) });

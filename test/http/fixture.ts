@@ -2,10 +2,10 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { RequestHandler } from '../../src/api/request.js';
 import { type Engine, loadEngine } from '../../src/http/engine.js';
 import { type HttpServer, type ListenOptions, listen } from '../../src/http/server.js';
 import { limits } from '../../src/limits.js';
+import type { RequestHandler } from '../../src/server/request.js';
 
 export const engine: Engine = loadEngine();
 /** The current engine answers some malformed requests itself, with a page of its own. */

@@ -1,8 +1,8 @@
 /** Server-sent event streams: flow, slow readers, ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ApiRequest, EventStream, StreamForm } from '../../src/api/request.js';
 import { limits } from '../../src/limits.js';
+import type { ApiRequest, EventStream, StreamForm } from '../../src/server/request.js';
 import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
 
 const lines: StreamForm = {

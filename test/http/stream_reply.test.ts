@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import type { ApiRequest } from '../../src/api/request.js';
+import type { ApiRequest } from '../../src/server/request.js';
 import { expectAlive, type Fixture, headOf, RawClient, start } from './fixture.js';
 
 let fixture: Fixture;

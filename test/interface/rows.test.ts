@@ -1,6 +1,6 @@
 /** The table itself: whether it has every row, and leaves out only what cannot be called. */
 import { expect, test } from 'vitest';
-import { endpoints, methods } from '../../src/api/registry.js';
+import { endpoints, methods } from '../../src/server/registry.js';
 import { leftOut } from './left_out.js';
 import { rows } from './rows.js';
 

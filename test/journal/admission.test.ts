@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHistory } from '../../src/journal/history.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type PostgresServer, type RedisServer, startPostgres, startRedis } from './support.js';
 

@@ -4,7 +4,7 @@ import { ApiError } from '../../src/errors.js';
 import { createHistory, type History } from '../../src/journal/history.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
-import type { ScriptRunner } from '../../src/redis/scripts.js';
+import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { ask } from '../support/postgres_pair.js';
 import {
   type Node,

@@ -7,7 +7,7 @@ import { oneShard, type Shards } from '../../src/postgres/shards.js';
 import { asDatabase } from '../../src/postgres/sql.js';
 import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
 import type { RedisConnection } from '../../src/redis/connection.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
 import {

@@ -1,6 +1,6 @@
 /** What a row of the table of script calls is. */
 import type { Redis } from 'ioredis';
-import type { ScriptName } from '../../src/redis/scripts.gen.js';
+import type { ScriptName } from '../../src/redis/scripts/scripts.gen.js';
 import type { Seed } from './world.js';
 
 export interface Case {

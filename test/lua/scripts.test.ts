@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Script } from '../../src/redis/contract.js';
+import type { Script } from '../../src/redis/scripts/contract.js';
 import { originOf, redisRecords } from '../../src/store/core/redis_state.js';
 import { authCases } from './auth.cases.js';
 import { boundCases } from './bounds.cases.js';

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import { freePort } from '../../src/dev/processes.js';
 import { limits } from '../../src/limits.js';
-import { freePort } from '../../src/local/processes.js';
-import { readScripts, type Script } from '../../src/redis/contract.js';
+import { readScripts, type Script } from '../../src/redis/scripts/contract.js';
 import {
   type Content,
   type InlineKeyboard,

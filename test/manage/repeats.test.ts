@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/errors.js';
 import { dataOf } from '../../src/manage/buttons.js';
 import { fill, texts } from '../../src/manage/texts.js';
-import { offerBot } from '../../src/postgres/ownership.js';
+import { offerBot } from '../../src/postgres/bots/ownership.js';
 import type { UpdateEntry } from '../../src/store/updates/queues.js';
 import { startManager, type World, type Written } from './world.js';
 

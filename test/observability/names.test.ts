@@ -8,7 +8,7 @@ import { alertsIn, readShipped, shippedQueries } from './shipped.js';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts') && !path.startsWith('local'))
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('dev/'))
   .map((path) => readFileSync(join(src, path), 'utf8'));
 /** Names of our own metrics are spelled as literals. */
 const own = new Set(sources.flatMap((text) => text.match(/(?<=')petrel_[a-z_]+(?=')/g) ?? []));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { exitOf, freePort } from '../../src/local/processes.js';
+import { exitOf, freePort } from '../../src/dev/processes.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { makeKeys } from '../../src/store/core/keys.js';

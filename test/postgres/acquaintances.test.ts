@@ -1,7 +1,7 @@
 /** What it costs Postgres to find out whether people share a chat. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { loadAcquaintances } from '../../src/postgres/members.js';
+import { loadAcquaintances } from '../../src/postgres/chats/members.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { freshDatabase } from '../support/servers.js';
 

@@ -3,11 +3,11 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { createUpkeep } from '../../src/journal/upkeep.js';
 import { limits } from '../../src/limits.js';
-import { appendAttempts, loadAttempts, type NewAttempt } from '../../src/postgres/attempts.js';
 import { days_ahead, daysAhead, keepDays } from '../../src/postgres/day_partitions.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
+import { appendAttempts, loadAttempts, type NewAttempt } from '../../src/postgres/webhooks/attempts.js';
 import { freshDatabase } from '../support/servers.js';
 
 const day_ms = 86_400_000;

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../../src/local/processes.js';
+import { freePort } from '../../src/dev/processes.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, isDataError, isUnavailable, type Pool, statement } from '../../src/postgres/pool.js';
 import { eventually, type PostgresServer, startPostgres } from '../journal/support.js';

@@ -1,8 +1,8 @@
 /** Who is noted to be told of a message, and when, at Postgres alone. */
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { noteDue } from '../../src/postgres/accounts/push.js';
 import { migrate } from '../../src/postgres/migrate.js';
-import { noteDue } from '../../src/postgres/push.js';
 import { freshDatabase } from '../support/servers.js';
 
 let database: Awaited<ReturnType<typeof freshDatabase>>;

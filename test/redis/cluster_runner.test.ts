@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkRedis } from '../../src/redis/check.js';
 import { connectCluster, type RedisCluster } from '../../src/redis/cluster.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { readRedirection, readSlots } from '../../src/redis/slots.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';

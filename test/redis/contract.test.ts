@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { ContractError, readScript, readScripts } from '../../src/redis/contract.js';
-import { generateTypes } from '../../src/redis/generate.js';
+import { ContractError, readScript, readScripts } from '../../src/redis/scripts/contract.js';
+import { generateTypes } from '../../src/redis/scripts/generate.js';
 
 let root: string;
 beforeEach(() => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createMemoryWatch } from '../../src/redis/memory.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { pack, packMessageTail } from '../../src/store/core/codec.js';
 import { directChat, makeKeys } from '../../src/store/core/keys.js';
 import { type FreshRedis, freshRedis } from '../support/servers.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { expect, test } from 'vitest';
-import { ScriptCommand } from '../../src/redis/script_command.js';
+import { ScriptCommand } from '../../src/redis/scripts/script_command.js';
 
 const arg = fc.oneof(
   fc.string(),

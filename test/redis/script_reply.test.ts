@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { numberOf } from '../../src/redis/script_reply.js';
+import { numberOf } from '../../src/redis/scripts/script_reply.js';
 
 test('a number is read as its text would be', () => {
   const text = fc.oneof(

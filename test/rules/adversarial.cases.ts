@@ -1,22 +1,14 @@
 /** Every parser and pattern that sees bytes of strangers, with the input that costs it most. */
-import { createClientAddress } from '../../src/api/client_address.js';
-import { parametersText } from '../../src/api/idempotency.js';
-import { leakedTokens } from '../../src/api/leak_results.js';
-import { parseWith } from '../../src/api/method.js';
-import { parseJson, parseParams, parseQuery } from '../../src/api/params.js';
-import { endpoints } from '../../src/api/registry.js';
-import type { ApiRequest } from '../../src/api/request.js';
-import { createRouter } from '../../src/api/router.js';
-import { allowedUpdates, chatId, entities, messageIds, replyMarkup } from '../../src/api/schema.js';
-import { setWriteAccess } from '../../src/app/bots/write_access.js';
-import { shownAnswer } from '../../src/delivery/redact.js';
+
+import { shownAnswer } from '../../src/delivery/outbound/redact.js';
+import { readTarget } from '../../src/delivery/outbound/target.js';
+import { readCertificate } from '../../src/delivery/outbound/trust.js';
 import { readRetryAfter } from '../../src/delivery/schedule.js';
-import { readTarget } from '../../src/delivery/target.js';
-import { readCertificate } from '../../src/delivery/trust.js';
+import { setWriteAccess } from '../../src/endpoints/bots/write_access.js';
 import { createFileIds } from '../../src/files/file_id.js';
 import { fileAtPath } from '../../src/files/file_path.js';
 import { asksToClose, isUpload } from '../../src/http/head.js';
-import { createVerifier } from '../../src/jwt/verify.js';
+import { createVerifier } from '../../src/identity/verify.js';
 import { limits } from '../../src/limits.js';
 import { readCommand } from '../../src/manage/commands.js';
 import { setMyCommands } from '../../src/methods/commands/setMyCommands.js';
@@ -25,13 +17,23 @@ import { reactionEmoji } from '../../src/rules/emoji.js';
 import { linkEntity } from '../../src/rules/entities/entity.js';
 import { formatText } from '../../src/rules/entities/format.js';
 import { matchesTag } from '../../src/rules/entity_tags.js';
+import { parseJson } from '../../src/rules/json.js';
 import { checkKeyboard } from '../../src/rules/keyboard.js';
 import { parseRange } from '../../src/rules/ranges.js';
 import { isBlank } from '../../src/rules/text.js';
 import { findTokens, maskTokens, parseToken } from '../../src/rules/token.js';
 import { validUsername } from '../../src/rules/usernames.js';
+import { createClientAddress } from '../../src/server/client_address.js';
+import { parametersText } from '../../src/server/idempotency.js';
+import { parseWith } from '../../src/server/method.js';
+import { parseParams, parseQuery } from '../../src/server/params.js';
+import { endpoints } from '../../src/server/registry.js';
+import type { ApiRequest } from '../../src/server/request.js';
+import { createRouter } from '../../src/server/router.js';
 import { parseCursor } from '../../src/store/core/cursors.js';
 import { chosenEncoding } from '../../src/web/pages.js';
+import { leakedTokens } from '../../src/wire/leak_results.js';
+import { allowedUpdates, chatId, entities, messageIds, replyMarkup } from '../../src/wire/schema.js';
 
 export interface Attack {
   readonly parser: string;

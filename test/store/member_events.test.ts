@@ -1,6 +1,6 @@
 /** Events of membership whose process died after the commit: each reaches its bots once and in order. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { putMember } from '../../src/postgres/members.js';
+import { putMember } from '../../src/postgres/chats/members.js';
 import type { MemberChange } from '../../src/store/chats/members.js';
 import type { ChatRef } from '../../src/store/core/keys.js';
 import { eventually } from '../journal/support.js';

@@ -1,8 +1,8 @@
 /** Reactions under load and in bulk: exact counts, what one costs, and lists that grow short. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { watchReactions } from '../../src/api/post_stream.js';
-import { viewReactions } from '../../src/api/posts.js';
+import { watchReactions } from '../../src/actions/post_stream.js';
+import { viewReactions } from '../../src/actions/posts.js';
 import { limits } from '../../src/limits.js';
 import type { User } from '../../src/store/core/control.js';
 import { partitionOfPost, postNumber } from '../../src/store/core/keys.js';

@@ -4,11 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { DispatchOptions } from '../../src/api/dispatch.js';
 import { newKey } from '../../src/files/blob_store.js';
 import { createFileIds } from '../../src/files/file_id.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
+import type { DispatchOptions } from '../../src/server/dispatch.js';
 import type { MediaType } from '../../src/store/core/codec.js';
 import type { User } from '../../src/store/core/control.js';
 import type { ChatRef } from '../../src/store/core/keys.js';

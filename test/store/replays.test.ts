@@ -1,8 +1,8 @@
 /** Replays through processes that die, and what is kept of attempts while Postgres is away. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beginningOf, shownAnswer } from '../../src/delivery/outbound/redact.js';
 import type { Outcome } from '../../src/delivery/outcome.js';
 import { createRecorder } from '../../src/delivery/recorder.js';
-import { beginningOf, shownAnswer } from '../../src/delivery/redact.js';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
 import { packUpdate, unpackUpdate } from '../../src/store/updates/update_record.js';

@@ -8,8 +8,8 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { findBinaries, postgresUser } from '../../src/local/postgres_binaries.js';
-import { exitOf } from '../../src/local/processes.js';
+import { findBinaries, postgresUser } from '../../src/dev/postgres_binaries.js';
+import { exitOf } from '../../src/dev/processes.js';
 import { temporaryFolder } from './servers.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: what a YAML file holds

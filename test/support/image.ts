@@ -1,6 +1,6 @@
 /**
  * The image of infra/deploy/Dockerfile, built by buildah without a container engine or a registry: its base is the Debian 13 root of
- * infra/debian13.mjs with Node.js 24. Needs what that script needs, and buildah.
+ * infra/build/debian13.mjs with Node.js 24. Needs what that script needs, and buildah.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from './servers.js';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
-const debian13 = join(checkout, 'infra', 'debian13.mjs');
+const debian13 = join(checkout, 'infra', 'build', 'debian13.mjs');
 const debianRoot = '/var/cache/petrel/debian13';
 
 /** Runs a program and returns its output. Throws with the output if it fails. */

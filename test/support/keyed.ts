@@ -1,6 +1,6 @@
 /** Runs of one call under an idempotency key on nodes of this process: stopped at a step, and taken over by another. */
-import { createDispatch, type DispatchOptions } from '../../src/api/dispatch.js';
-import type { ApiRequest } from '../../src/api/request.js';
+import { createDispatch, type DispatchOptions } from '../../src/server/dispatch.js';
+import type { ApiRequest } from '../../src/server/request.js';
 import { type TestNode, within } from './store.js';
 
 /** Who calls: a bot its method, a person an endpoint as `POST /api/chats`. */

@@ -5,8 +5,8 @@ import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from '../../bench/site/balancer.js';
-import { postgresUser } from '../../src/local/postgres_binaries.js';
-import { exitOf, freePort } from '../../src/local/processes.js';
+import { postgresUser } from '../../src/dev/postgres_binaries.js';
+import { exitOf, freePort } from '../../src/dev/processes.js';
 import { eventually } from '../faults/world.js';
 import { ask } from './postgres_pair.js';
 import { temporaryFolder } from './servers.js';

@@ -5,8 +5,8 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { findProgram } from '../../bench/site/balancer.js';
-import { postgresUser } from '../../src/local/postgres_binaries.js';
-import { endChild, exitOf, freePort } from '../../src/local/processes.js';
+import { postgresUser } from '../../src/dev/postgres_binaries.js';
+import { endChild, exitOf, freePort } from '../../src/dev/processes.js';
 import { temporaryFolder } from './servers.js';
 
 /** PETREL_TEST_PGBOUNCER names another one than that of the system. Undefined where there is none. */

@@ -5,8 +5,8 @@ import { rm } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { startPostgres } from '../../src/local/postgres.js';
-import { freePort, type LocalServer } from '../../src/local/processes.js';
+import { startPostgres } from '../../src/dev/postgres.js';
+import { freePort, type LocalServer } from '../../src/dev/processes.js';
 import { eventually } from '../faults/world.js';
 import { temporaryFolder } from './servers.js';
 

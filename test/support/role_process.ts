@@ -1,8 +1,8 @@
 /** Roles of the real service as processes of the build. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../src/dev/processes.js';
 import { createFinder } from '../../src/leaks/finder.js';
-import { freePort } from '../../src/local/processes.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const start_ms_max = 40_000;

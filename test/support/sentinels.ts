@@ -13,7 +13,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { freePort } from '../../src/local/processes.js';
+import { freePort } from '../../src/dev/processes.js';
 import { type FreshRedis, temporaryFolder } from './servers.js';
 
 export interface WatchedNode {

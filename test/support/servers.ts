@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { startPostgres } from '../../src/local/postgres.js';
-import { startRedis } from '../../src/local/redis.js';
+import { startPostgres } from '../../src/dev/postgres.js';
+import { startRedis } from '../../src/dev/redis.js';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,6 +1,6 @@
 /** The fixture itself: processes that are what they say, and none left behind. */
 import { expect, test } from 'vitest';
-import { commandOf } from '../../src/local/processes.js';
+import { commandOf } from '../../src/dev/processes.js';
 import { resultOf, startService } from './service.js';
 
 test('two fronts serve one installation, one is killed and started again, and nothing is left', async () => {

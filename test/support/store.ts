@@ -11,7 +11,7 @@ import { oneShard, type Shards } from '../../src/postgres/shards.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createHints, type Hints } from '../../src/redis/hints.js';
-import { createRunner, type ScriptRunner } from '../../src/redis/scripts.js';
+import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import type { Profile } from '../../src/store/core/codec.js';
 import { type ChatRef, directChat, type Keys, makeKeys } from '../../src/store/core/keys.js';
 import { createSecrets } from '../../src/store/core/secrets.js';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { demoKeyPath } from '../../src/config.js';
+import { demoKeyPath } from '../../src/config/config.js';
 import { en } from '../../src/web/client/words/en.js';
 import { words as hy } from '../../src/web/client/words/hy.js';
 import { words as ru } from '../../src/web/client/words/ru.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Bot, InlineKeyboard } from 'grammy';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { demoKeyPath } from '../../src/config.js';
+import { demoKeyPath } from '../../src/config/config.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';

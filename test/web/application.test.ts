@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { demoKeyPath } from '../../src/config.js';
+import { demoKeyPath } from '../../src/config/config.js';
 import { chosenEncoding } from '../../src/web/pages.js';
 import { openEvents } from '../clients/event_source.js';
 import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { botChat } from '../../api/bot_chats.js';
-import { botSender } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { chatInfo } from '../../api/results.js';
-import { chatId } from '../../api/schema.js';
+import { botChat } from '../../actions/bot_chats.js';
+import { botSender } from '../../actions/compose.js';
 import { limits } from '../../limits.js';
+import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
 import { viewMessage } from '../../view/messages.js';
 import { viewChat } from '../../view/users.js';
+import { chatInfo } from '../../wire/results.js';
+import { chatId } from '../../wire/schema.js';
 
 /** What every member may do in a group or channel. */
 const permissions = {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { botChat, profileOf } from '../../api/bot_chats.js';
-import { defineMethod } from '../../api/method.js';
-import { botChatMembers } from '../../api/results.js';
-import { chatId } from '../../api/schema.js';
+import { botChat, profileOf } from '../../actions/bot_chats.js';
 import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
 import { viewMember } from '../../view/members.js';
+import { botChatMembers } from '../../wire/results.js';
+import { chatId } from '../../wire/schema.js';
 
 /** The people who manage a chat, and the bot itself if it does: bots are not shown to one another. */
 export const getChatAdministrators = defineMethod({

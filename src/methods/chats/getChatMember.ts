@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { botChat, profileOf } from '../../api/bot_chats.js';
-import { defineMethod } from '../../api/method.js';
-import { botChatMember } from '../../api/results.js';
-import { chatId, integer } from '../../api/schema.js';
+import { botChat, profileOf } from '../../actions/bot_chats.js';
 import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
 import type { Profile } from '../../store/core/codec.js';
 import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import type { Store } from '../../store/store.js';
 import { viewMember } from '../../view/members.js';
+import { botChatMember } from '../../wire/results.js';
+import { chatId, integer } from '../../wire/schema.js';
 
 /** Someone who never was in the chat: a bot, or a person who shares another chat with the caller. */
 async function outsider(store: Store, bot: number, chat: ChatRef, id: number): Promise<Profile | null> {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { botChat } from '../../api/bot_chats.js';
-import { defineMethod } from '../../api/method.js';
-import { memberCount } from '../../api/results.js';
-import { chatId } from '../../api/schema.js';
+import { botChat } from '../../actions/bot_chats.js';
+import { defineMethod } from '../../server/method.js';
+import { memberCount } from '../../wire/results.js';
+import { chatId } from '../../wire/schema.js';
 
 /** The two sides of a direct chat count as two. */
 export const getChatMemberCount = defineMethod({

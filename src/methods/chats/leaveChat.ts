@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { botChat } from '../../api/bot_chats.js';
-import { chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { chatId } from '../../api/schema.js';
+import { botChat } from '../../actions/bot_chats.js';
+import { chatOfBot } from '../../actions/compose.js';
 import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
 import { isDirect } from '../../store/core/keys.js';
+import { done } from '../../wire/results.js';
+import { chatId } from '../../wire/schema.js';
 
 export const leaveChat = defineMethod({
   name: 'leaveChat',

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { botSender, chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { boolean, chatId, messageId, optional } from '../../api/schema.js';
+import { botSender, chatOfBot } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 
 /** Pins a message in place of the one that was pinned (interface §3, §5.11; behaviour §5). */
 export const pinChatMessage = defineMethod({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { botSender, chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { chatId } from '../../api/schema.js';
+import { botSender, chatOfBot } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { chatId } from '../../wire/schema.js';
 
 /** Leaves no message of a chat pinned; none was is no error (behaviour §5). */
 export const unpinAllChatMessages = defineMethod({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { botSender, chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { chatId, messageId, optional } from '../../api/schema.js';
+import { botSender, chatOfBot } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { chatId, messageId, optional } from '../../wire/schema.js';
 
 /** Unpins a message; without `message_id` the one that is pinned (interface §4.3.4). */
 export const unpinChatMessage = defineMethod({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { commandsKey, scopeParams } from '../../api/command_scope.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
+import { commandsKey, scopeParams } from '../../actions/command_scope.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
 
 /** Removes the commands of a scope and a language (behaviour §4). */
 export const deleteMyCommands = defineMethod({

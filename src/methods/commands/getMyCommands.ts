@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { commandsKey, scopeParams } from '../../api/command_scope.js';
-import { defineMethod } from '../../api/method.js';
-import { botCommandList } from '../../api/results.js';
+import { commandsKey, scopeParams } from '../../actions/command_scope.js';
+import { defineMethod } from '../../server/method.js';
+import { botCommandList } from '../../wire/results.js';
 
 /** The commands that were set for a scope and a language; an empty list if none were (behaviour §4). */
 export const getMyCommands = defineMethod({

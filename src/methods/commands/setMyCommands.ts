@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { commandsKey, scopeParams } from '../../api/command_scope.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { json, text } from '../../api/schema.js';
+import { commandsKey, scopeParams } from '../../actions/command_scope.js';
 import { limits } from '../../limits.js';
 import { checkCommands } from '../../rules/commands.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { json, text } from '../../wire/schema.js';
 
 /** Sets the commands that users are shown, for a scope and a language (behaviour §4). */
 export const setMyCommands = defineMethod({

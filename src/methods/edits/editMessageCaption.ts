@@ -6,11 +6,11 @@ import {
   chatOfBot,
   keyboard,
   keyboardErrors,
-} from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../api/schema.js';
+} from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
+import { message } from '../../wire/results.js';
+import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../wire/schema.js';
 
 /**
  * Replaces the caption of a message; the media stay (interface §4.3). Without a caption it is removed, and so is the

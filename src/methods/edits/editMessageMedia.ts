@@ -6,12 +6,12 @@ import {
   chatOfBot,
   keyboard,
   keyboardErrors,
-} from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { chatId, messageId, replyMarkup } from '../../api/schema.js';
-import { mediaDescriptor, withDescribed } from '../../api/send_media.js';
+} from '../../actions/compose.js';
+import { mediaDescriptor, withDescribed } from '../../actions/send_media.js';
+import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
+import { message } from '../../wire/results.js';
+import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
 /** Replaces media with their caption entirely, by media of any kind (interface §4.3.5). Without a keyboard it is removed. */
 export const editMessageMedia = defineMethod({

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { botSender, chatErrors, chatOfBot, keyboard, keyboardErrors } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { chatId, messageId, replyMarkup } from '../../api/schema.js';
+import { botSender, chatErrors, chatOfBot, keyboard, keyboardErrors } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
+import { message } from '../../wire/results.js';
+import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
 /** Replaces the inline keyboard of a message; the text stays (interface §4.3). Without a keyboard it is removed. */
 export const editMessageReplyMarkup = defineMethod({

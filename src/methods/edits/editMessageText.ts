@@ -6,11 +6,11 @@ import {
   keyboard,
   keyboardErrors,
   textContent,
-} from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../api/schema.js';
+} from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
+import { message } from '../../wire/results.js';
+import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
 
 /** Replaces the text of a message. Bots that stream an answer call this about once a second (interface §4.3). */
 export const editMessageText = defineMethod({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { fileInfo } from '../../api/results.js';
-import { text } from '../../api/schema.js';
 import { filePath } from '../../files/file_path.js';
+import { defineMethod } from '../../server/method.js';
+import { fileInfo } from '../../wire/results.js';
+import { text } from '../../wire/schema.js';
 
 /** Tells where a file is downloaded from (behaviour §4). One that is kept as a URL has no `file_path`. */
 export const getFile = defineMethod({

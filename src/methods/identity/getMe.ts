@@ -1,5 +1,5 @@
-import { defineMethod, type Method, Prepared } from '../../api/method.js';
-import { botIdentity } from '../../api/results.js';
+import { defineMethod, type Method, Prepared } from '../../server/method.js';
+import { botIdentity } from '../../wire/results.js';
 
 /** Who the bot is (interface §2, behaviour §2). Answered from memory, without a round trip. */
 export const getMe: Method = defineMethod({

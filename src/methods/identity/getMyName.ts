@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { languageCode } from '../../api/identity_texts.js';
-import { defineMethod } from '../../api/method.js';
-import { botName } from '../../api/results.js';
+import { languageCode } from '../../actions/identity_texts.js';
 import { textIn } from '../../rules/identity_texts.js';
+import { defineMethod } from '../../server/method.js';
+import { botName } from '../../wire/results.js';
 
 /** The name in a language, else the default, else the name at creation (interface §4.3). Answered from memory. */
 export const getMyName = defineMethod({

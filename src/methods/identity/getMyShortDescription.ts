@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { languageCode } from '../../api/identity_texts.js';
-import { defineMethod } from '../../api/method.js';
-import { botShortDescription } from '../../api/results.js';
+import { languageCode } from '../../actions/identity_texts.js';
 import { textIn } from '../../rules/identity_texts.js';
+import { defineMethod } from '../../server/method.js';
+import { botShortDescription } from '../../wire/results.js';
 
 /** The short description in a language, else the default, else the empty text (behaviour §2). */
 export const getMyShortDescription = defineMethod({

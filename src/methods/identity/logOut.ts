@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
 
 /**
  * Elsewhere this ends a bot's session with a hosted service before a server of one's own takes it over. Here the server is

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { descriptionText, languageCode } from '../../api/identity_texts.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
+import { descriptionText, languageCode } from '../../actions/identity_texts.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
 
 /** Sets what people see before they start the bot (interface §4.3, §8). */
 export const setMyDescription = defineMethod({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { languageCode, nameText } from '../../api/identity_texts.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
+import { languageCode, nameText } from '../../actions/identity_texts.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
 
 /** Sets the bot's name. Once this has answered, no node answers a former one (interface §4.3, §8). */
 export const setMyName = defineMethod({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { languageCode, shortDescriptionText } from '../../api/identity_texts.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
+import { languageCode, shortDescriptionText } from '../../actions/identity_texts.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
 
 /** Sets the small text on the bot's page (interface §4.3, §8). */
 export const setMyShortDescription = defineMethod({

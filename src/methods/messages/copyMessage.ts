@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot, keyboard } from '../../api/compose.js';
-import { forwardingErrors, type Overrides, readSources, resend } from '../../api/forwarding.js';
-import { defineMethod } from '../../api/method.js';
-import { messageReference } from '../../api/results.js';
+import { botSender, captionContent, chatOfBot, keyboard } from '../../actions/compose.js';
+import { forwardingErrors, type Overrides, readSources, resend } from '../../actions/forwarding.js';
+import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
+import { messageReference } from '../../wire/results.js';
 import {
   boolean,
   chatId,
@@ -13,8 +14,7 @@ import {
   replyMarkup,
   replyParameters,
   text,
-} from '../../api/schema.js';
-import { fail } from '../../errors.js';
+} from '../../wire/schema.js';
 
 /**
  * Sends a message again as the bot's own (interface §4.3, behaviour §6). A caption that is given replaces that of media,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { forwardingErrors, resendMany } from '../../api/forwarding.js';
-import { defineMethod } from '../../api/method.js';
-import { messageReferences } from '../../api/results.js';
-import { boolean, chatId, messageIds, optional } from '../../api/schema.js';
+import { forwardingErrors, resendMany } from '../../actions/forwarding.js';
+import { defineMethod } from '../../server/method.js';
+import { messageReferences } from '../../wire/results.js';
+import { boolean, chatId, messageIds, optional } from '../../wire/schema.js';
 
 /** Copies up to 100 messages in one step, in the order given; missing ones are left out (behaviour §6). */
 export const copyMessages = defineMethod({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { botSender, chatErrors, chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { chatId, messageId } from '../../api/schema.js';
+import { botSender, chatErrors, chatOfBot } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { chatId, messageId } from '../../wire/schema.js';
 
 /** Deletes a message that is not older than 48 hours: any in a direct chat, elsewhere its own or by right. */
 export const deleteMessage = defineMethod({

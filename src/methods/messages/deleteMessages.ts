@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { botSender, chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { chatId, messageIds } from '../../api/schema.js';
+import { botSender, chatOfBot } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { chatId, messageIds } from '../../wire/schema.js';
 
 /** Deletes up to 100 messages in one step: missing ones are skipped, one that may not be deleted keeps them all. */
 export const deleteMessages = defineMethod({

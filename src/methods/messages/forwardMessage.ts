@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { botSender, chatOfBot } from '../../api/compose.js';
-import { forwardingErrors, readSources, resend } from '../../api/forwarding.js';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { boolean, chatId, messageId, optional } from '../../api/schema.js';
+import { botSender, chatOfBot } from '../../actions/compose.js';
+import { forwardingErrors, readSources, resend } from '../../actions/forwarding.js';
 import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
+import { message } from '../../wire/results.js';
+import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 
 /** Sends a message again, telling where it was first sent (interface §4.3, behaviour §6). */
 export const forwardMessage = defineMethod({

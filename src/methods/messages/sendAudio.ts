@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { optional, text } from '../../api/schema.js';
-import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
+import { amount, media, mediaErrors, mediaParams, sendMedia } from '../../actions/send_media.js';
+import { defineMethod } from '../../server/method.js';
+import { message } from '../../wire/results.js';
+import { optional, text } from '../../wire/schema.js';
 
 /** Sends a piece of music (behaviour §4). */
 export const sendAudio = defineMethod({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { chatErrors, chatOfBot } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { answer, chatId } from '../../api/schema.js';
+import { chatErrors, chatOfBot } from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { answer, chatId } from '../../wire/schema.js';
 
 const actions = [
   'typing',

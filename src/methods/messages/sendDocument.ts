@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { media, mediaErrors, mediaParams, sendMedia } from '../../api/send_media.js';
+import { media, mediaErrors, mediaParams, sendMedia } from '../../actions/send_media.js';
+import { defineMethod } from '../../server/method.js';
+import { message } from '../../wire/results.js';
 
 /** Sends a file of any kind (behaviour §4). */
 export const sendDocument = defineMethod({

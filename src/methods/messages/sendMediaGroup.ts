@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { botSender, captionContent, chatOfBot } from '../../api/compose.js';
-import { takeAll, takeMedia, typeNames, withMedia } from '../../api/media.js';
-import { defineMethod } from '../../api/method.js';
-import { messageList } from '../../api/results.js';
-import { json, optional, text } from '../../api/schema.js';
+import { botSender, captionContent, chatOfBot } from '../../actions/compose.js';
+import { takeAll, takeMedia, typeNames, withMedia } from '../../actions/media.js';
 import {
   amount,
   captionParams,
@@ -12,11 +9,14 @@ import {
   sendingOf,
   sendingParams,
   spoiler,
-} from '../../api/send_media.js';
+} from '../../actions/send_media.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
 import { limits } from '../../limits.js';
+import { defineMethod } from '../../server/method.js';
 import { viewMessage } from '../../view/messages.js';
+import { messageList } from '../../wire/results.js';
+import { json, optional, text } from '../../wire/schema.js';
 
 const { album_items_min: min, album_items_max: max } = limits;
 const list = `an array of ${min} to ${max} media`;

@@ -6,9 +6,11 @@ import {
   keyboard,
   keyboardErrors,
   textContent,
-} from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
+} from '../../actions/compose.js';
+import { defineMethod } from '../../server/method.js';
+import { messageFlags } from '../../store/core/codec.js';
+import { viewMessage } from '../../view/messages.js';
+import { message } from '../../wire/results.js';
 import {
   boolean,
   chatId,
@@ -19,9 +21,7 @@ import {
   parseMode,
   replyMarkup,
   replyParameters,
-} from '../../api/schema.js';
-import { messageFlags } from '../../store/core/codec.js';
-import { viewMessage } from '../../view/messages.js';
+} from '../../wire/schema.js';
 
 /** Sends a text message (behaviour §4). */
 export const sendMessage = defineMethod({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { message } from '../../api/results.js';
-import { amount, media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../api/send_media.js';
+import { amount, media, mediaErrors, mediaParams, sendMedia, spoiler } from '../../actions/send_media.js';
+import { defineMethod } from '../../server/method.js';
+import { message } from '../../wire/results.js';
 
 /** Sends a video (behaviour §4). */
 export const sendVideo = defineMethod({

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { botSender, chatOfBot, keyboard, keyboardErrors } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { postContentErrors, postContentParams, withPostContent } from '../../api/post_content.js';
-import { post } from '../../api/post_results.js';
-import { viewPost } from '../../api/posts.js';
-import { boolean, chatId, optional, replyMarkup } from '../../api/schema.js';
+import { botSender, chatOfBot, keyboard, keyboardErrors } from '../../actions/compose.js';
+import { postContentErrors, postContentParams, withPostContent } from '../../actions/post_content.js';
+import { viewPost } from '../../actions/posts.js';
 import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
 import { messageFlags } from '../../store/core/codec.js';
 import { isDirect } from '../../store/core/keys.js';
+import { post } from '../../wire/post_results.js';
+import { boolean, chatId, optional, replyMarkup } from '../../wire/schema.js';
 
 /** Publishes a post in a channel: the same as sending a message there, answered with the Post (behaviour §8). */
 export const createPost = defineMethod({

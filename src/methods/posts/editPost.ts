@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { botSender, keyboard, keyboardErrors } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
+import { botSender, keyboard, keyboardErrors } from '../../actions/compose.js';
 import {
   type PostContent,
   postContentErrors,
   postContentParams,
   withPostContent,
-} from '../../api/post_content.js';
-import { post } from '../../api/post_results.js';
-import { botPostName, postFields, postOf, viewPost } from '../../api/posts.js';
-import { replyMarkup } from '../../api/schema.js';
+} from '../../actions/post_content.js';
+import { botPostName, postFields, postOf, viewPost } from '../../actions/posts.js';
 import { ApiError } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
 import { partitionOfPost } from '../../store/core/keys.js';
 import type { PostState } from '../../store/posts/posts.js';
+import { post } from '../../wire/post_results.js';
+import { replyMarkup } from '../../wire/schema.js';
 
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
 export const editPost = defineMethod({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { post } from '../../api/post_results.js';
-import { botPostName, findPost, postFields } from '../../api/posts.js';
+import { botPostName, findPost, postFields } from '../../actions/posts.js';
+import { defineMethod } from '../../server/method.js';
+import { post } from '../../wire/post_results.js';
 
 /** A post of a channel that the bot can see (behaviour §8). */
 export const getPost = defineMethod({

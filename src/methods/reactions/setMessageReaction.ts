@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
 import { fail } from '../../errors.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
 
 /** Bots cannot put reactions on their own behalf (interface §1): known, so that libraries get a reason, and always refused. */
 export const setMessageReaction = defineMethod({

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { boolean, clampedInteger, optional, text } from '../../api/schema.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { isLongerThan } from '../../rules/text.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { boolean, clampedInteger, optional, text } from '../../wire/schema.js';
 
 /** People's clients open it, so it is of a kind that a button may have too, and no longer than a link in a text. */
 const followed = z

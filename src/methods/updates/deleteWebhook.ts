@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { boolean, optional } from '../../api/schema.js';
-import { removeWebhook } from '../../api/webhooks.js';
+import { removeWebhook } from '../../actions/webhooks.js';
+import { defineMethod } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { boolean, optional } from '../../wire/schema.js';
 
 /** Ends webhook mode (interface §6): what was not delivered waits for getUpdates, unless it is dropped. */
 export const deleteWebhook = defineMethod({

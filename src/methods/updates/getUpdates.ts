@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { botSender } from '../../api/compose.js';
-import { defineMethod } from '../../api/method.js';
-import { updateList } from '../../api/results.js';
-import { allowedUpdates, clampedInteger, integer, optional } from '../../api/schema.js';
+import { botSender } from '../../actions/compose.js';
 import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
+import { defineMethod } from '../../server/method.js';
 import type { Bot } from '../../store/core/control.js';
 import { viewUpdate } from '../../view/updates.js';
+import { updateList } from '../../wire/results.js';
+import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/schema.js';
 
 /** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */
 export const getUpdates = defineMethod({

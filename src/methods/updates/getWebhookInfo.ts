@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineMethod } from '../../api/method.js';
-import { webhookInfo } from '../../api/results.js';
-import { webhookState } from '../../api/webhooks.js';
+import { webhookState } from '../../actions/webhooks.js';
+import { defineMethod } from '../../server/method.js';
+import { webhookInfo } from '../../wire/results.js';
 
 /** The state of update delivery (interface §2). The URL is empty while the bot polls. */
 export const getWebhookInfo = defineMethod({

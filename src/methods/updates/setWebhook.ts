@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { Described, defineMethod, type MethodContext } from '../../api/method.js';
-import { done } from '../../api/results.js';
-import { allowedUpdates, answer, boolean, integer, optional, text } from '../../api/schema.js';
-import { removeWebhook } from '../../api/webhooks.js';
+import { removeWebhook } from '../../actions/webhooks.js';
 import { limits } from '../../limits.js';
 import { updateMask } from '../../rules/update_kinds.js';
+import { Described, defineMethod, type MethodContext } from '../../server/method.js';
+import { done } from '../../wire/results.js';
+import { allowedUpdates, answer, boolean, integer, optional, text } from '../../wire/schema.js';
 
 const attached = 'attach://';
 

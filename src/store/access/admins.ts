@@ -16,7 +16,7 @@ import {
   listAdminCalls,
   listAdminTokens,
   removeAdminToken,
-} from '../../postgres/admins.js';
+} from '../../postgres/accounts/admins.js';
 import { isAdminToken, makeAdminToken } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
 

@@ -1,5 +1,5 @@
 /** The audit log of a bot, as its owner reads it. Changes write their own events, in their transaction: `noteAudit`. */
-import { type AuditRow, loadAudit } from '../../postgres/audit.js';
+import { type AuditRow, loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
 
 export {
@@ -8,7 +8,7 @@ export {
   type AuditRow,
   auditEvents,
   noteAudit,
-} from '../../postgres/audit.js';
+} from '../../postgres/bots/audit.js';
 
 export interface Audit {
   /** What was done with a bot since its present owner has it, newest first, below the event `before`. */

@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { moveUserToken } from '../../postgres/rotation.js';
+import { moveUserToken } from '../../postgres/accounts/rotation.js';
 import type { Hints } from '../../redis/hints.js';
 import { parseToken } from '../../rules/token.js';
 import { type StoreContext, uniqueText } from '../core/context.js';

@@ -5,7 +5,7 @@
  * are not looked at here, and a few others a minute may be looked up for each such address.
  */
 import { limits } from '../../limits.js';
-import { hasExisted } from '../../postgres/leaks.js';
+import { hasExisted } from '../../postgres/accounts/leaks.js';
 import { clusterSlot } from '../../redis/slots.js';
 import { parseToken } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';

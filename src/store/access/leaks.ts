@@ -1,6 +1,6 @@
 /** Tokens that were found in public: they die at once, and it is noted whose they were and where they lay (behaviour §13). */
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/leaks.js';
+import * as rows from '../../postgres/accounts/leaks.js';
 import { maskTokens, parseToken, type TokenKind, type TokenOwner } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';

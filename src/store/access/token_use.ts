@@ -1,8 +1,8 @@
 /** Notes the day on which a token of a person was last used: beside the call, once a day and node, and only as a service. */
 import { nowMs } from '../../clock.js';
 import { limits } from '../../limits.js';
+import { noteTokensUsed } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
-import { noteTokensUsed } from '../../postgres/users.js';
 
 export interface TokenUse {
   /** To be called where a token is looked up anyway. `lookup` is its digest. */

@@ -5,11 +5,11 @@
  * what is missing is read back.
  */
 import { fail } from '../../errors.js';
-import * as rows from '../../postgres/write_access.js';
+import * as rows from '../../postgres/bots/write_access.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { type ChatRef, chatText } from '../core/keys.js';
 
-export type { WritePolicy } from '../../postgres/write_access.js';
+export type { WritePolicy } from '../../postgres/bots/write_access.js';
 
 export interface WriteAccess {
   readonly policy: rows.WritePolicy;

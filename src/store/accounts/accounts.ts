@@ -9,8 +9,8 @@
  */
 import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/accounts.js';
-import { newestMessage } from '../../postgres/chats.js';
+import * as rows from '../../postgres/accounts/accounts.js';
+import { newestMessage } from '../../postgres/chats/chats.js';
 import { pageOfAll } from '../../postgres/shards.js';
 import type { Database, Sql } from '../../postgres/sql.js';
 import type { Auth } from '../access/auth.js';

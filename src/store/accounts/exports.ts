@@ -1,7 +1,7 @@
 /** What a person is handed of themselves, page by page (behaviour §14). What other calls tell as well is not here. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/exports.js';
+import * as rows from '../../postgres/accounts/exports.js';
 import { pageOfAll } from '../../postgres/shards.js';
 import { unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';

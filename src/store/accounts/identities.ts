@@ -1,9 +1,9 @@
 /** Who an identity provider means: people by the names that it has for them. One issuer at a time, by setting. */
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
-import * as rows from '../../postgres/identities.js';
+import * as rows from '../../postgres/accounts/identities.js';
+import type { NewUser } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
-import type { NewUser } from '../../postgres/users.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';

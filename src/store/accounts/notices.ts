@@ -1,7 +1,7 @@
 /** Notices to people by the management bot (behaviour §§10, 12, 13): durable, each sent exactly once. */
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { type Notice, takeNotices, tellPerson } from '../../postgres/notices.js';
+import { type Notice, takeNotices, tellPerson } from '../../postgres/bots/notices.js';
 import type { Sql } from '../../postgres/sql.js';
 import type { Chats } from '../chats/chats.js';
 import type { Profile } from '../core/codec.js';

@@ -1,5 +1,5 @@
 /** What operators do with bots and people (behaviour §14). */
-import * as rows from '../../postgres/oversight.js';
+import * as rows from '../../postgres/accounts/oversight.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';

@@ -6,7 +6,7 @@
 import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/retention.js';
+import * as rows from '../../postgres/messages/retention.js';
 import { holding } from '../../postgres/shards.js';
 import { messageDate, unpackMessage } from '../core/codec.js';
 import type { StoreContext, StoreShard } from '../core/context.js';

@@ -1,15 +1,15 @@
 /** People and their tokens. */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
+import * as rows from '../../postgres/accounts/users.js';
 import type { Database } from '../../postgres/sql.js';
-import * as rows from '../../postgres/users.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies, User } from '../core/control.js';
 import type { Identities } from './identities.js';
 
-export type { NewUser } from '../../postgres/users.js';
+export type { NewUser } from '../../postgres/accounts/users.js';
 
 export interface Users {
   /** Null when there is no such person. */

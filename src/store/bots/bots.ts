@@ -1,10 +1,10 @@
 /** Bots, their owners' operations and their commands. Every change commits in Postgres first (law 2). */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
-import * as rows from '../../postgres/bots.js';
+import { findName } from '../../postgres/accounts/users.js';
+import * as rows from '../../postgres/bots/bots.js';
+import { loadWriteAccess, loadWriters, setWriteAccess } from '../../postgres/bots/write_access.js';
 import type { Database } from '../../postgres/sql.js';
-import { findName } from '../../postgres/users.js';
-import { loadWriteAccess, loadWriters, setWriteAccess } from '../../postgres/write_access.js';
 import type { Texts } from '../../rules/identity_texts.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';

@@ -1,7 +1,7 @@
 /** The management bot as the store keeps it: a bot that nobody owns, whose updates a worker handles in its own process. */
 
 import { limits } from '../../limits.js';
-import { ensureManagementBot, type ManagementIdentity } from '../../postgres/management_bot.js';
+import { ensureManagementBot, type ManagementIdentity } from '../../postgres/bots/management_bot.js';
 import { kindBit } from '../../rules/update_kinds.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';

@@ -5,13 +5,13 @@
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/pictures.js';
+import * as rows from '../../postgres/bots/pictures.js';
 import type { Database } from '../../postgres/sql.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies } from '../core/control.js';
 import type { Bots } from './bots.js';
 
-export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/pictures.js';
+export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/bots/pictures.js';
 
 export interface Pictures {
   /** Notes the keys of files that are about to be written. */

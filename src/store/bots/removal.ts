@@ -1,9 +1,9 @@
 /** The end of a bot: what follows once its row is nobody's. */
 
 import { limits } from '../../limits.js';
-import { dropReplays } from '../../postgres/dead_updates.js';
-import { loadMemberships } from '../../postgres/members.js';
-import { askAgain, deleteBot, loadGone } from '../../postgres/removal.js';
+import { askAgain, deleteBot, loadGone } from '../../postgres/accounts/removal.js';
+import { loadMemberships } from '../../postgres/chats/members.js';
+import { dropReplays } from '../../postgres/webhooks/dead_updates.js';
 import type { Auth } from '../access/auth.js';
 import type { Chats } from '../chats/chats.js';
 import type { StoreContext } from '../core/context.js';

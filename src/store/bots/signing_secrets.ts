@@ -2,7 +2,12 @@
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { ensureWebhook, loadOwnWebhook, rotateSigning, type WebhookRow } from '../../postgres/webhooks.js';
+import {
+  ensureWebhook,
+  loadOwnWebhook,
+  rotateSigning,
+  type WebhookRow,
+} from '../../postgres/webhooks/webhooks.js';
 import type { StoreContext } from '../core/context.js';
 import { makeSigningSecret } from '../core/secrets.js';
 import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';

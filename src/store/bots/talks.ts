@@ -3,7 +3,7 @@
  * handled it first died, is given the state from which it was begun, and so goes the same way.
  */
 import { limits } from '../../limits.js';
-import { loadTalk, saveTalk } from '../../postgres/talks.js';
+import { loadTalk, saveTalk } from '../../postgres/chats/talks.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface Talks {

@@ -1,7 +1,7 @@
 /** Bots that change hands (interface §3, §5.7): at once, or by setting once the recipient has agreed. */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/ownership.js';
+import * as rows from '../../postgres/bots/ownership.js';
 import { makeToken } from '../../rules/token.js';
 import type { Auth } from '../access/auth.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
@@ -10,7 +10,7 @@ import type { ControlCopies } from '../core/control.js';
 import { makeSigningSecret } from '../core/secrets.js';
 import { sealedFor, type Webhooks } from '../webhooks/webhooks.js';
 
-export type { OfferRow } from '../../postgres/ownership.js';
+export type { OfferRow } from '../../postgres/bots/ownership.js';
 
 export interface Transfers {
   /**

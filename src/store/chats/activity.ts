@@ -1,6 +1,6 @@
 /** The order of a person's chats, and how many messages wait in each: from the heads of messages, whose content stays unread. */
 import { limits } from '../../limits.js';
-import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats.js';
+import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { byShard } from '../../postgres/shards.js';
 import { messageHeader, messageKinds } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';

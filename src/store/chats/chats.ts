@@ -1,8 +1,8 @@
 /** Chats: their records in Redis, who is in them, and how they are opened. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/chats.js';
-import { loadAcquaintances } from '../../postgres/members.js';
+import * as rows from '../../postgres/chats/chats.js';
+import { loadAcquaintances } from '../../postgres/chats/members.js';
 import { type Profile, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';
 import type { ControlCopies, Member } from '../core/control.js';
@@ -24,7 +24,7 @@ export interface ChatState {
   readonly pinned: number;
 }
 
-export type { MemberRow } from '../../postgres/chats.js';
+export type { MemberRow } from '../../postgres/chats/chats.js';
 
 /** `private` is a channel that only its members see; `blocked` a direct chat whose user blocked the bot. */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';

@@ -1,7 +1,7 @@
 /** Reading messages of a chat: an id range from Redis, and from Postgres what is cold. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { loadNewestMessages, newestMessage } from '../../postgres/chats.js';
+import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
 import { noReplicas } from '../../postgres/replicas.js';
 import type { Sql } from '../../postgres/sql.js';
 import { messageKinds, pack, unpackMessage } from '../core/codec.js';

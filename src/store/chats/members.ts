@@ -1,9 +1,9 @@
 /** Who is in a chat: changes commit in Postgres, then reach the copies, then the bots hear of them. */
 import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import type { MemberRow, MemberStatus } from '../../postgres/chats.js';
-import * as invited from '../../postgres/invitations.js';
-import * as rows from '../../postgres/members.js';
+import type { MemberRow, MemberStatus } from '../../postgres/chats/chats.js';
+import * as invited from '../../postgres/chats/invitations.js';
+import * as rows from '../../postgres/chats/members.js';
 import { messageKinds, type Profile, pack, packMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
 import type { Administrator, ControlCopies } from '../core/control.js';
@@ -11,7 +11,7 @@ import { type ChatRef, chatText, directChat, sharedChat } from '../core/keys.js'
 import { botProfile, userProfile } from '../core/profiles.js';
 import type { Forwarder } from '../updates/forwarder.js';
 
-export type { InvitationRow } from '../../postgres/invitations.js';
+export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
 /** What an update on a member carries in the service part of its record. */
 export interface MemberChange {

@@ -1,6 +1,6 @@
 /** Chats that people do not want to be notified of: kept in Postgres alone, and asked for with the list of chats. */
 import { ApiError, fail } from '../../errors.js';
-import { loadMutes, putMute, removeMute } from '../../postgres/mutes.js';
+import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';

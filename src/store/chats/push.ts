@@ -1,6 +1,6 @@
 /** Browsers that people are notified in, and what they are to be notified of. All of it is kept in Postgres alone. */
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/push.js';
+import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
 
 export type {
@@ -9,7 +9,7 @@ export type {
   NotedMessage,
   SubscriptionFact,
   SubscriptionKeys,
-} from '../../postgres/push.js';
+} from '../../postgres/accounts/push.js';
 
 export interface Push {
   /** Adds a browser to a person, up to limits.push_subscriptions_max: then the oldest goes. It goes with `token`, too. Errors:

@@ -1,6 +1,6 @@
 /** How far people have read their chats: kept in Postgres alone, where a mark is one row that only moves on. */
 import { ApiError, fail } from '../../errors.js';
-import { loadReadMarks, setReadMark } from '../../postgres/read_marks.js';
+import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';

@@ -4,7 +4,7 @@ import { limits } from '../../limits.js';
 import type { Replicas } from '../../postgres/replicas.js';
 import type { Shard } from '../../postgres/shards.js';
 import type { Database } from '../../postgres/sql.js';
-import type { ScriptRunner } from '../../redis/scripts.js';
+import type { ScriptRunner } from '../../redis/scripts/scripts.js';
 import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 

@@ -2,13 +2,14 @@
  * Copies of control records in Redis. Postgres holds the truth; a copy is filled on a miss, under a ticket, and refreshed
  * by version after each committed change, by the process that made it or else by the sweep.
  */
-import { type BotRow, loadBot, loadBots, loadCommands, loadDescriptions } from '../../postgres/bots.js';
-import { loadMember, loadUserChats, type MemberStatus } from '../../postgres/chats.js';
-import { loadAdministrators } from '../../postgres/members.js';
-import type { BotPictures } from '../../postgres/pictures.js';
+
+import { loadUser } from '../../postgres/accounts/users.js';
+import { type BotRow, loadBot, loadBots, loadCommands, loadDescriptions } from '../../postgres/bots/bots.js';
+import type { BotPictures } from '../../postgres/bots/pictures.js';
+import { loadMember, loadUserChats, type MemberStatus } from '../../postgres/chats/chats.js';
+import { loadAdministrators } from '../../postgres/chats/members.js';
 import type { Sql } from '../../postgres/sql.js';
-import { loadUser } from '../../postgres/users.js';
-import { loadWebhook } from '../../postgres/webhooks.js';
+import { loadWebhook } from '../../postgres/webhooks/webhooks.js';
 import type { Texts } from '../../rules/identity_texts.js';
 import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';

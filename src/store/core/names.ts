@@ -1,6 +1,7 @@
 /** Which public chat a username names: a copy in Redis, in a partition that follows from the name. */
-import { loadChat } from '../../postgres/chats.js';
-import { findName } from '../../postgres/users.js';
+
+import { findName } from '../../postgres/accounts/users.js';
+import { loadChat } from '../../postgres/chats/chats.js';
 import { usernameKey } from '../../rules/usernames.js';
 import type { StoreContext } from './context.js';
 import { type ChatRef, sharedChat } from './keys.js';

@@ -1,6 +1,6 @@
 /** The record of a post as scripts answer it: a list of names and values. */
 import { limits } from '../../limits.js';
-import { numberOf } from '../../redis/script_reply.js';
+import { numberOf } from '../../redis/scripts/script_reply.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
 /** How many users an emoji has. */

@@ -1,5 +1,5 @@
 /** Records of single messages by their ids, hot or cold: what others answer to, or tell to be pinned. */
-import { loadMessages } from '../../postgres/chats.js';
+import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
 import type { StoreContext } from './context.js';
 import type { ChatRef } from './keys.js';

@@ -1,7 +1,7 @@
 /** Several messages of a chat at once: sent, deleted or read by their ids, on hot data in one round trip. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { loadMessages } from '../../postgres/chats.js';
+import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, pack, packMessageTail, unpackMessage } from '../core/codec.js';
 import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';

@@ -1,6 +1,6 @@
 /** Filling what a script missed from Postgres, under the ticket that it left, and calling it again. */
 import { type ErrorName, fail } from '../../errors.js';
-import { loadMessages } from '../../postgres/chats.js';
+import { loadMessages } from '../../postgres/chats/chats.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
 import type { Chats } from '../chats/chats.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext } from '../core/context.js';

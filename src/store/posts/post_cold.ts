@@ -1,7 +1,7 @@
 /** What is read back of posts: a record that was missed, what one user has, and lists of reactors that grew short. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import * as rows from '../../postgres/posts.js';
+import * as rows from '../../postgres/messages/posts.js';
 import type { Chats } from '../chats/chats.js';
 import { emojiColumn, unpack } from '../core/codec.js';
 import { readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';

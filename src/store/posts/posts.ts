@@ -3,7 +3,7 @@
  * lately have; everything else is read back, a single user's row too (architecture, Journal and write-behind).
  */
 import { ApiError, fail } from '../../errors.js';
-import * as rows from '../../postgres/posts.js';
+import * as rows from '../../postgres/messages/posts.js';
 import type { Chats } from '../chats/chats.js';
 import { emojiColumn, pack, unpack } from '../core/codec.js';
 import { fillAttemptsMax, readBackTtlMs, type StoreContext, uniqueText } from '../core/context.js';

@@ -1,7 +1,7 @@
 /** The queue of a bot's updates, as polling and webhooks read it. */
 import { randomInt } from 'node:crypto';
 import { limits } from '../../limits.js';
-import { loadMask, loadQueueSettings } from '../../postgres/webhooks.js';
+import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
 import { defaultUpdateMask, type UpdateKind } from '../../rules/update_kinds.js';
 import { type Profile, unpack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';

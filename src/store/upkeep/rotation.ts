@@ -3,7 +3,7 @@
  * while the installation serves. A run looks at everything and changes what still needs it, so one that was ended is simply run
  * again. What changed since it was read is left to the next pass: whoever changed it sealed it under the first key.
  */
-import * as rows from '../../postgres/rotation.js';
+import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
 import type { StoreContext } from '../core/context.js';
 import type { ControlCopies, ControlSubject } from '../core/control.js';

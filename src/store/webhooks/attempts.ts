@@ -1,4 +1,7 @@
 /** Attempts to deliver to webhooks, as owners see them; diagnostics that no delivery waits for. */
+
+import { loadOwnedSince } from '../../postgres/bots/bots.js';
+import { byShard } from '../../postgres/shards.js';
 import {
   type AttemptCounts,
   type AttemptFilter,
@@ -9,10 +12,8 @@ import {
   loadCounts,
   type NewAttempt,
   type RefusedAttempt,
-} from '../../postgres/attempts.js';
-import { loadOwnedSince } from '../../postgres/bots.js';
-import { noteFailing } from '../../postgres/failing.js';
-import { byShard } from '../../postgres/shards.js';
+} from '../../postgres/webhooks/attempts.js';
+import { noteFailing } from '../../postgres/webhooks/failing.js';
 import type { StoreContext } from '../core/context.js';
 
 export type { AttemptCounts, AttemptRow, NewAttempt, RefusedAttempt };

@@ -1,6 +1,6 @@
 /** A bot's queue as the worker sees it that delivers to the bot's webhook: under a lease with a fence. */
 import type { Hints } from '../../redis/hints.js';
-import type { Scripts } from '../../redis/scripts.gen.js';
+import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import { pack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { readUpdate, type UpdateEntry } from '../updates/queues.js';

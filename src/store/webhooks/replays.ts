@@ -7,10 +7,10 @@
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
-import { type AuditActor, noteReplay } from '../../postgres/audit.js';
-import { loadOwnedSince } from '../../postgres/bots.js';
-import * as dead from '../../postgres/dead_updates.js';
+import { type AuditActor, noteReplay } from '../../postgres/bots/audit.js';
+import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { holding } from '../../postgres/shards.js';
+import * as dead from '../../postgres/webhooks/dead_updates.js';
 import { fillAttemptsMax, requestIdsOf, type StoreContext } from '../core/context.js';
 import { type Queues, readUpdateFields, type UpdateEntry } from '../updates/queues.js';
 import { unpackUpdate } from '../updates/update_record.js';

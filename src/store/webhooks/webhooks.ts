@@ -11,7 +11,7 @@ import {
   setWebhook,
   type WebhookColumns,
   type WebhookRow,
-} from '../../postgres/webhooks.js';
+} from '../../postgres/webhooks/webhooks.js';
 import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import type { ControlCopies, SealedWebhook } from '../core/control.js';
 import { makeSigningSecret } from '../core/secrets.js';

@@ -1,0 +1,237 @@
+/**
+ * Makes `dist/` from a checkout: the program in few files for a quick start, the same in a file for each module for what is run or
+ * measured beside it, and the bench. Only Node's own modules are imported, until the compiler is known to be there.
+ */
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
+
+const source = join(root, 'src');
+/** The program, and the bench. */
+export const main = join(dist, 'main.js');
+const benchSource = join(root, 'bench');
+// Beside the program: `petrel bench` uses `dist/loadtest`, which is in every build.
+const benchDist = join(dist, 'measure');
+/** What the bench consists of, by the launcher's name for it. */
+export const benchPrograms = {
+  measure: join(benchDist, 'run.js'),
+  compare: join(benchDist, 'compare.js'),
+};
+
+/** Every file below a folder, sorted, so that two runs see the same list. */
+function filesBelow(folder) {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .sort();
+}
+
+/** The content decides, not the times: a checkout or an image copies files with times of its own. */
+function fingerprint(files) {
+  const sum = createHash('sha256').update(readIfThere(join(root, 'package-lock.json')) ?? '');
+  for (const file of [fileURLToPath(import.meta.url), ...files])
+    sum.update(`\0${relative(root, file)}\0`).update(readFileSync(file));
+  return sum.digest('hex');
+}
+
+function findCompiler() {
+  try {
+    return createRequire(import.meta.url).resolve('esbuild');
+  } catch {
+    return undefined;
+  }
+}
+
+const isScript = (file) => file.endsWith('.ts') && !file.endsWith('.d.ts');
+
+async function transpile(compiler, files, target, options) {
+  const { build, stop } = await import(pathToFileURL(compiler).href).then(
+    (module) => module.default ?? module,
+  );
+  await build({
+    entryPoints: files.filter(isScript),
+    outdir: target,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    sourcemap: 'linked',
+    sourcesContent: false,
+    logLevel: 'error',
+    ...options,
+  }).catch(() => {
+    throw new Refusal('the build failed, see above');
+  });
+  // The compiler is a process of its own and would stay for as long as we run.
+  await stop();
+}
+
+/** The viewer of the API reference: its files go into the build, so that only building needs its package. */
+const viewer = join(modules, '@fastify', 'swagger-ui', 'static');
+const viewerFiles = ['swagger-ui-bundle.js', 'swagger-ui.css'];
+
+/** Packages that lie in hundreds of small files: finding and reading each of them took most of the time that a role needs to start. */
+const bundled = [
+  'bullmq',
+  'commander',
+  'ioredis',
+  'jose',
+  'msgpackr',
+  'pg',
+  'prom-client',
+  'redis-parser',
+  'undici',
+  'zod',
+];
+/** Compiled code that these would use if it were there. */
+const optional = ['msgpackr-extract', 'pg-native'];
+
+/** The program in few files, with the packages above. All other packages stay where they are. */
+function bundle(compiler, target) {
+  const packageOf = (path) =>
+    path
+      .split('/')
+      .slice(0, path.startsWith('@') ? 2 : 1)
+      .join('/');
+  const program = {
+    name: 'program',
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^[^./]/ }, ({ kind, path, importer }) => {
+        if (kind === 'entry-point') return undefined;
+        const stays = importer.startsWith(`${source}/`)
+          ? !bundled.includes(packageOf(path))
+          : optional.includes(path);
+        return stays ? { path, external: true } : undefined;
+      });
+      // A module that asks where it lies is told where it would lie by itself.
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const place = JSON.stringify(`./${relative(source, path).replace(/ts$/, 'js')}`);
+        const own = `new URL(${place}, import.meta.url).href`;
+        return { loader: 'ts', contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', own) };
+      });
+    },
+  };
+  return transpile(compiler, [join(source, 'main.ts')], target, {
+    bundle: true,
+    // What is imported on demand is read on demand.
+    splitting: true,
+    chunkNames: 'main-[hash]',
+    outbase: source,
+    plugins: [program],
+    // What is written for `require` finds it.
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module';\nconst require = requireFrom(import.meta.url);",
+    },
+  });
+}
+
+/** The part of the web application that browsers run: bundled by itself. */
+const client = join(source, 'web', 'client');
+const clientBuild = join(root, 'infra', 'build', 'web.mjs');
+const isClient = (file) => file.startsWith(client + sep);
+
+async function compileClient(compiler, files, target) {
+  if (files.length === 0) return;
+  const { bundleClient } = await import('./web.mjs');
+  const esbuild = await import(pathToFileURL(compiler).href).then((module) => module.default ?? module);
+  const [to, former] = [target, dist].map((folder) => join(folder, 'web', 'client'));
+  const made = {
+    esbuild,
+    source: client,
+    target: to,
+    former,
+    fingerprint: fingerprint([clientBuild, ...files]),
+    modules,
+  };
+  await bundleClient(made).catch((error) => {
+    throw new Refusal(`the web application was not built: ${error.message}`);
+  });
+  await esbuild.stop();
+}
+
+async function compile(compiler, all, target) {
+  const files = all.filter((file) => !isClient(file));
+  await transpile(compiler, files, target, { bundle: false, outbase: source });
+  const pages = all.filter(isClient);
+  if (pages.length > 0) await compileClient(compiler, pages, target);
+  await bundle(compiler, target);
+  // What the program reads beside its code: SQL migrations, pages.
+  for (const file of files.filter((file) => !file.endsWith('.ts'))) {
+    const copy = join(target, relative(source, file));
+    mkdirSync(dirname(copy), { recursive: true });
+    copyFileSync(file, copy);
+  }
+  mkdirSync(join(target, 'docs', 'viewer'), { recursive: true });
+  for (const name of viewerFiles.filter((name) => existsSync(join(viewer, name))))
+    copyFileSync(join(viewer, name), join(target, 'docs', 'viewer', name));
+}
+
+/** The bench is built beside the program it runs: imports of `../../src/…` become imports of `../../…`, at any depth; all others stay. */
+function compileBench(compiler, files, target) {
+  const imports = {
+    name: 'imports',
+    setup: ({ onResolve }) =>
+      onResolve({ filter: /^/ }, ({ kind, path }) =>
+        kind === 'entry-point'
+          ? undefined
+          : { path: path.replace(/^((?:\.\.\/)+)src\//, '$1'), external: true },
+      ),
+  };
+  return transpile(compiler, files, target, { bundle: true, outbase: benchSource, plugins: [imports] });
+}
+
+/**
+ * Brings a build up to date. It is made aside and put in place whole; of two launches that race, the second finds
+ * its own result there already and leaves the files alone that the first may be loading.
+ */
+async function ensureBuilt({ from, to, make, program }) {
+  const compiler = findCompiler();
+  if (!compiler || !existsSync(from)) {
+    if (existsSync(program)) return;
+    throw new Refusal('there is no build, and no compiler to make one: run npm ci with development packages');
+  }
+  const files = [...filesBelow(from), ...[clientBuild].filter((file) => existsSync(file))];
+  const wanted = fingerprint(files);
+  const isBuilt = () => readIfThere(join(to, '.fingerprint')) === wanted;
+  if (isBuilt()) return;
+  const started = Date.now();
+  const aside = join(root, `.launch-build-${process.pid}`);
+  try {
+    rmSync(aside, { recursive: true, force: true });
+    await make(compiler, filesBelow(from), aside);
+    writeFileSync(join(aside, '.fingerprint'), wanted);
+    await alone(join(root, '.launch-build.lock'), () => {
+      if (isBuilt()) return;
+      const old = `${aside}-old`;
+      if (existsSync(to)) renameSync(to, old);
+      renameSync(aside, to);
+      rmSync(old, { recursive: true, force: true });
+    });
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+  say(`Built in ${Date.now() - started} ms`);
+}
+
+/** The program itself. */
+export const ensureBuild = () => ensureBuilt({ from: source, to: dist, make: compile, program: main });
+
+/** Lies in dist/, so a new build of the program takes it away: it is never older than what it measures. */
+export const ensureBench = () =>
+  ensureBuilt({
+    from: benchSource,
+    to: benchDist,
+    make: compileBench,
+    program: benchPrograms.measure,
+  });

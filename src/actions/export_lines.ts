@@ -1,0 +1,145 @@
+/** Everything of a person, line by line (behaviour §14). A page of each list is in memory at a time. */
+import { nowSeconds } from '../clock.js';
+import type { Files } from '../files/files.js';
+import { limits } from '../limits.js';
+import type { StreamForm } from '../server/request.js';
+import { userProfile } from '../store/chats/chats.js';
+import type { Media } from '../store/core/codec.js';
+import type { User } from '../store/core/control.js';
+import { type ChatRef, isDirect } from '../store/core/keys.js';
+import type { StoredMessage } from '../store/core/stored_message.js';
+import type { Store } from '../store/store.js';
+import { viewAudit, viewTransfer } from '../view/bots.js';
+import { type Viewer, viewMessage } from '../view/messages.js';
+import { viewChat, viewSelf, viewUserToken } from '../view/users.js';
+import { viewMute } from './chat_summary.js';
+import { ownBot } from './own_bot.js';
+import { personViewer } from './reading.js';
+
+export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
+
+const format = 1;
+/** Says that it goes on, where much is looked through for little. */
+export const waiting: Line = { kind: 'wait' };
+
+export const exportForm: StreamForm = {
+  contentType: 'application/x-ndjson',
+  headers: [['Content-Disposition', 'attachment; filename="petrel-export.ndjson"']],
+  filler: `${JSON.stringify(waiting)}\n`,
+};
+
+const mediaLine = (chat_id: number, message_id: number, media: Media): Line => ({
+  ...{ kind: 'media', chat_id, message_id, type: media.type, file_id: media.id },
+  ...(media.size === undefined ? {} : { file_size: media.size }),
+  ...(media.name === undefined ? {} : { file_name: media.name }),
+  ...(media.mime === undefined ? {} : { mime_type: media.mime }),
+  ...(media.url === undefined ? {} : { url: media.url }),
+});
+
+/** Tokens in messages of the management bot stay the words that stand in the record. */
+function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
+  const { chat, id, record } = message;
+  yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
+  if (record.content.media) yield mediaLine(chat.id, id, record.content.media);
+}
+
+/** Of a direct chat all messages, of others those that the person wrote; newest first. */
+async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
+  const viewer = await personViewer(store, chat, user);
+  const own = ({ record }: StoredMessage) => isDirect(chat) || record.sender === user.id;
+  for (let before = 0; ; ) {
+    const found = (await store.history.list(chat, before, limits.page_size_max)) ?? [];
+    for (const message of found) if (own(message)) yield* messageLines(message, viewer);
+    const last = found.at(-1);
+    if (last === undefined || last.id <= 1) return;
+    before = last.id;
+    if (!found.some(own)) yield waiting;
+  }
+}
+
+/** Reads a list to its end, page by page. */
+async function* all<R>(
+  read: (after: number, limit: number) => Promise<readonly R[]>,
+  cursorOf: (row: R) => number,
+  first = 0,
+): AsyncIterable<R> {
+  for (let after = first; ; ) {
+    const rows = await read(after, limits.page_size_max);
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < limits.page_size_max) return;
+    after = cursorOf(last);
+  }
+}
+
+const idOf = ({ id }: { readonly id: number }) => id;
+
+async function* botLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
+  for await (const bot of all((after, limit) => store.bots.listOf(user.id, after, limit), idOf)) {
+    yield { kind: 'bot', bot: await ownBot(store, files, bot, user) };
+    for (const [scope, commands] of Object.entries(await store.bots.commands(bot.id)))
+      yield { kind: 'commands', bot_id: bot.id, scope, commands };
+    const events = (before: number, limit: number) => store.audit.list(bot.id, before, limit);
+    for await (const event of all(events, idOf, limits.id_max))
+      yield { kind: 'audit', bot_id: bot.id, event: viewAudit(event) };
+  }
+  const offers = (after: number, limit: number) => store.bots.transfersOf(user.id, after, limit);
+  for await (const offer of all(offers, ({ bot_id }) => bot_id))
+    yield { kind: 'transfer', transfer: viewTransfer(offer) };
+}
+
+/** What the person alone keeps of a chat. */
+async function ownOf(store: Store, chat: ChatRef, user: User): Promise<Readonly<Record<string, unknown>>> {
+  const [mark, mutes] = await Promise.all([
+    store.exports.readMark(user.id, chat.id),
+    store.mutes.of(user.id, [chat.id]),
+  ]);
+  return { ...(mark ? { read_until: mark } : {}), ...viewMute(mutes.get(chat.id)) };
+}
+
+async function* directChats(store: Store, user: User): AsyncIterable<Line> {
+  for (const chat of await store.chats.listOf(user.id)) {
+    if (!isDirect(chat)) continue;
+    const [found, viewer] = await Promise.all([store.chats.find(chat), personViewer(store, chat, user)]);
+    if (!found) continue;
+    const side = viewChat(viewer.bot ?? { id: chat.id, bot: 1, n: '' });
+    const blocked = found.kind === 'blocked' ? { blocked: true } : {};
+    yield { kind: 'chat', chat: side, status: 'member', ...blocked, ...(await ownOf(store, chat, user)) };
+    yield* chatLines(store, chat, user);
+  }
+}
+
+async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
+  for await (const { chat_id: id, status, rights } of store.exports.memberships(user.id)) {
+    const chat = { id, user: 0 };
+    const found = await store.chats.find(chat);
+    if (!found) continue;
+    const may = Object.keys(rights).length === 0 ? {} : { rights };
+    yield {
+      kind: 'chat',
+      chat: viewChat(found.profile),
+      status,
+      ...may,
+      ...(await ownOf(store, chat, user)),
+    };
+    yield* chatLines(store, chat, user);
+  }
+}
+
+/** All lines but the last. */
+export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
+  const { created_at, identities } = await store.exports.facts(user.id);
+  yield { kind: 'begin', format, exported_at: nowSeconds() };
+  yield { kind: 'profile', user: viewSelf(userProfile(user)), created_at };
+  for (const identity of identities) yield { kind: 'identity', ...identity };
+  for (const token of await store.users.tokens(user.id, 0, limits.user_tokens_max))
+    yield { kind: 'token', token: viewUserToken(token) };
+  for (const { endpoint, created_at: made } of await store.push.subscriptions(user.id))
+    yield { kind: 'push_subscription', endpoint, created_at: made };
+  yield* botLines(store, files, user);
+  for await (const { at, notice } of store.exports.notices(user.id)) yield { kind: 'notice', at, notice };
+  yield* directChats(store, user);
+  yield* sharedChats(store, user);
+  for await (const { post, emoji, date } of store.exports.reactions(user.id))
+    yield { kind: 'reaction', post_id: post, emoji, date };
+}

@@ -1,0 +1,119 @@
+/** Media as calls give them: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4). */
+import { fail } from '../errors.js';
+import type { MediaFile } from '../files/file_id.js';
+import { type Described, type Files, wasRefused } from '../files/files.js';
+import { limits } from '../limits.js';
+import { isRefusedPort } from '../rules/ports.js';
+import type { UploadedFile } from '../server/params.js';
+import type { MediaType } from '../store/core/codec.js';
+
+/** What a call came with; a method's and an endpoint's context both are one. */
+export interface MediaContext {
+  readonly files: Files;
+  /** By the name of the form field. */
+  readonly uploads: ReadonlyMap<string, UploadedFile>;
+}
+
+const attached = 'attach://';
+
+/** As answers name them. */
+export const typeNames: Readonly<Record<MediaType, string>> = {
+  photo: 'Photo',
+  video: 'Video',
+  audio: 'Audio',
+  document: 'Document',
+  animation: 'Animation',
+  voice: 'VoiceNote',
+};
+
+/** Kept as it is and never fetched; only a scheme that everybody can follow safely is taken. */
+function referredTo(url: string): string {
+  if (url.length > limits.media_url_length_max || !URL.canParse(url)) return fail('wrong_file_id');
+  const { protocol, hostname, port, username, password } = new URL(url);
+  if (protocol !== 'https:' || hostname === '' || username !== '' || password !== '')
+    return fail('wrong_file_id');
+  if (port !== '' && isRefusedPort(Number(port))) return fail('wrong_file_id');
+  return url;
+}
+
+const short = (words: string | undefined) =>
+  words &&
+  [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
+
+/** What was said, and nothing else of a call whose parameters are given here as they came. */
+const given = ({ width, height, duration, performer, title }: Described) =>
+  Object.fromEntries(
+    Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(
+      ([, value]) => value,
+    ),
+  ) as { readonly [K in keyof Described]: NonNullable<Described[K]> };
+
+export interface TakenMedia {
+  readonly file: MediaFile;
+  /** Was stored by this call. */
+  readonly uploaded: boolean;
+}
+
+/**
+ * The media that parameter `name` gives: its value, or the part of that name. An upload is measured and stored.
+ * Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
+ * `too_many_requests`, `unavailable`.
+ */
+export async function takeMedia(
+  { files, uploads }: MediaContext,
+  type: MediaType,
+  name: string,
+  value: string | undefined,
+  said: Described = {},
+): Promise<TakenMedia> {
+  const keep = async (upload: UploadedFile): Promise<TakenMedia> => ({
+    file: await files.keep(type, upload, said),
+    uploaded: true,
+  });
+  if (value === undefined) return keep(uploads.get(name) ?? fail('parameter_required', { name }));
+  if (value.startsWith(attached))
+    return keep(uploads.get(value.slice(attached.length)) ?? fail('wrong_file_id'));
+  if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
+  const file = files.fileOf(value);
+  if (file.type !== type) fail('file_type_mismatch', { name: typeNames[file.type], what: typeNames[type] });
+  await files.stillThere(file);
+  return { file, uploaded: false };
+}
+
+/** All of them, or none: what was stored for the others is removed when one is refused. Errors: those of `takeMedia`. */
+export async function takeAll(
+  { files }: MediaContext,
+  takes: ReadonlyArray<Promise<TakenMedia>>,
+): Promise<TakenMedia[]> {
+  const settled = await Promise.allSettled(takes);
+  const refused = settled.find((one) => one.status === 'rejected');
+  const taken = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (!refused) return taken;
+  await Promise.all(taken.filter((one) => one.uploaded).map((one) => files.discard(one.file)));
+  throw refused.reason;
+}
+
+/**
+ * Runs what makes a message of media, which it takes once it needs them: a call that came again may have made it already.
+ * When the message is refused, nothing can refer to the files that were stored, and they are removed; after any other
+ * fault it may exist.
+ */
+export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
+  { files }: MediaContext,
+  take: () => Promise<M>,
+  use: (take: () => Promise<M>) => Promise<T>,
+): Promise<T> {
+  let taken: readonly TakenMedia[] = [];
+  const taking = async () => {
+    const made = await take();
+    taken = [made].flat() as TakenMedia[];
+    return made;
+  };
+  try {
+    return await use(taking);
+  } catch (error) {
+    if (wasRefused(error))
+      await Promise.all(taken.filter((t) => t.uploaded).map((t) => files.discard(t.file)));
+    throw error;
+  }
+}

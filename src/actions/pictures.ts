@@ -1,0 +1,95 @@
+/** Pictures of bots between the calls of their owners, the files that hold them, and what is shown of them. */
+import type { z } from 'zod';
+import { type ErrorName, fail } from '../errors.js';
+import { newKey } from '../files/blob_store.js';
+import type { Files } from '../files/files.js';
+import type { PictureKind } from '../files/pictures.js';
+import { limits } from '../limits.js';
+import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
+import type { Store } from '../store/store.js';
+import type { picture } from '../wire/results.js';
+
+/** Refusals of what was sent as a picture. */
+export const pictureErrors = [
+  'file_empty',
+  'picture_type_invalid',
+  'picture_animated',
+  'picture_too_large',
+  'photo_invalid',
+] as const satisfies readonly ErrorName[];
+
+type PictureView = z.output<typeof picture>;
+
+function viewSize(files: Files, { key, size, width, height }: StoredPicture) {
+  const id = files.idOf({ type: 'photo', key, size, mime: 'image/webp', width, height });
+  return { url: `/api/files/${id}`, width, height, file_size: size };
+}
+
+/** A picture as the wire shows it. */
+export function viewPicture(files: Files, [large, small]: readonly StoredPicture[]): PictureView {
+  if (large === undefined) throw new Error('a picture has at least one size');
+  return { ...viewSize(files, large), ...(small && { small: viewSize(files, small) }) };
+}
+
+/** Those that a bot has. */
+export function viewPictures(files: Files, { avatar, start_picture }: BotPictures) {
+  return {
+    ...(avatar && { avatar: viewPicture(files, avatar) }),
+    ...(start_picture && { start_picture: viewPicture(files, start_picture) }),
+  };
+}
+
+async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
+  const gone: string[] = [];
+  for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
+  // What fails here is done by the sweep of unused files.
+  await store.pictures.removed(gone).catch(() => undefined);
+}
+
+async function writeFiles(
+  store: Store,
+  files: Files,
+  made: Awaited<ReturnType<Files['pictures']['make']>>,
+): Promise<StoredPicture[]> {
+  const sizes = made.map(({ bytes, width, height }) => ({
+    bytes,
+    stored: { key: newKey(), size: bytes.length, width, height },
+  }));
+  await store.pictures.announce(sizes.map(({ stored }) => stored.key));
+  for (const { bytes, stored } of sizes) await files.put(stored.key, bytes);
+  return sizes.map(({ stored }) => stored);
+}
+
+/**
+ * Makes a picture of the bytes and gives it to a bot in place of the former one, whose files are removed. Ownership is looked
+ * at before the bytes are. Errors: `bot_not_found`, `not_bot_owner`, those of `Pictures.make`, `too_large` above
+ * `limits.picture_bytes_max`.
+ */
+export async function putPicture(
+  { store, files }: { readonly store: Store; readonly files: Files },
+  owner: number,
+  bot: number,
+  kind: PictureKind,
+  bytes: Buffer,
+): Promise<PictureView> {
+  await store.bots.owned(owner, bot);
+  if (bytes.length > limits.picture_bytes_max) fail('too_large');
+  const stored = await writeFiles(store, files, await files.pictures.make(kind, bytes));
+  // Where this fails, nothing may refer to the files: the sweep of unused ones knows.
+  const { present, former } = await store.pictures.set(owner, bot, kind, stored);
+  if (former) await discard(store, files, former);
+  return viewPicture(files, present ?? stored);
+}
+
+/** Takes a picture from a bot. Errors: `bot_not_found`, `not_bot_owner`, `picture_not_found`. */
+export async function removePicture(
+  { store, files }: { readonly store: Store; readonly files: Files },
+  owner: number,
+  bot: number,
+  kind: PictureKind,
+): Promise<void> {
+  await store.bots.owned(owner, bot);
+  const { former } = await store.pictures.set(owner, bot, kind, null);
+  if (former === null) return fail('picture_not_found');
+  await discard(store, files, former);
+}

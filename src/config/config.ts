@@ -1,0 +1,426 @@
+/** The only reader of the environment. */
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { limits } from '../limits.js';
+import { validBotUsername } from '../rules/usernames.js';
+import { ConfigFileError, likelySetting, secretSettings, withFiles } from './config_file.js';
+import {
+  cidrs,
+  flag,
+  headerName,
+  int,
+  keyRing,
+  peppers,
+  postgresUrl,
+  postgresUrls,
+  rate,
+  rateText,
+  servers,
+  shards,
+  url,
+  vapidKey,
+  whole,
+} from './setting_forms.js';
+
+/** One row a setting. `infra/docs/settings.md` is generated from the descriptions. */
+export const settings = {
+  PORT: int(1, 65_535, 8081).describe('Port that a front listens on'),
+  HOST: z.string().min(1).default('0.0.0.0').describe('Address that a front listens on (`dev`: 127.0.0.1)'),
+  METRICS_PORT: whole(1, 65_535)
+    .optional()
+    .describe(
+      'Port of `/metrics`, `/healthz` and `/readyz` on `deliver` and `flush`; off by default. A front serves them on PORT',
+    ),
+  BASE_URL: url(['http:', 'https:']).optional().describe('Public URL of the service'),
+  REDIS_URL: url(['redis:', 'rediss:'])
+    .optional()
+    .describe('Redis to use; `dev` starts a private one without it'),
+  REDIS_CLUSTER: servers(6_379)
+    .optional()
+    .describe('Redis Cluster to use instead: addresses of some of its servers; the others are discovered'),
+  REDIS_SENTINELS: servers(26_379)
+    .optional()
+    .describe('Addresses of Sentinels. The host in REDIS_URL is then the name of their master'),
+  REDIS_MEMORY_MAX: whole(1, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe(
+      'Memory bound in bytes for a Redis without `maxmemory`. Above 85 % of either, sends and uploads answer 429',
+    ),
+  DATABASE_URL: postgresUrl
+    .optional()
+    .describe(
+      'PostgreSQL to use; `dev` starts a private one without it. Several hosts are separated by commas: the primary is found. `?pooler=unnamed` is PgBouncer in transaction mode, `?pooler=prepared` one from 1.21 on with `max_prepared_statements`',
+    ),
+  DATABASE_REPLICA_URLS: postgresUrls
+    .default([])
+    .describe(
+      'Standbys of that PostgreSQL from which fronts read cold messages of history and exports, separated by blanks; the primary is asked for what they have not replayed',
+    ),
+  DATABASE_SHARDS: shards
+    .default([])
+    .describe(
+      'Databases for what is written behind, `1=postgres://…,2=postgres://…`. `petrel migrate` divides a new installation evenly over them. All is in DATABASE_URL by default',
+    ),
+  PETREL_HOME: z.string().min(1).default('.petrel').describe('Folder of all data that `dev` keeps'),
+  FRONTS: int(1, 64, 1).describe('Front processes that `dev` starts'),
+  WORKERS: int(1, 64, 1).describe('Deliver processes that `dev` starts'),
+  PARTITIONS: int(1, limits.partitions_max, 64).describe(
+    'Number of logical partitions, fixed when an installation is created',
+  ),
+  ADMIN_TOKEN: z
+    .string()
+    .min(16, { error: 'at least 16 characters' })
+    .optional()
+    .describe('Bearer token of `/api/admin` (`dev` makes one), besides those of `petrel admin tokens add`'),
+  ADMIN_ALLOW_CIDRS: cidrs
+    .default([])
+    .describe('Client addresses that may call `/api/admin`; any address by default'),
+  TOKEN_PEPPER: peppers
+    .optional()
+    .describe('Secrets for the hashes of tokens, newest first, separated by commas (`dev` makes one)'),
+  TOKEN_KEYS: keyRing
+    .optional()
+    .describe('Keys that encrypt tokens at rest, `id:base64` of 32 bytes, newest first (`dev` makes one)'),
+  JWT_JWKS_URL: url(['https:'])
+    .optional()
+    .describe('Public keys of an identity provider, whose JWTs the application API then accepts'),
+  JWT_JWKS_FILE: z.string().min(1).optional().describe('The same keys in a file'),
+  JWT_ISSUER: z.string().min(1).optional().describe('Required `iss` of these JWTs'),
+  JWT_AUDIENCE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Required `aud` of these JWTs: this service, as the provider knows it'),
+  JWT_SUBJECT_CLAIM: z.string().min(1).default('sub').describe('Claim that names the person'),
+  JWT_CREATE_USERS: flag
+    .default(false)
+    .describe('1: the first valid JWT of a subject creates a person; 0: operators link subjects'),
+  BOTS_PER_OWNER: int(1, limits.bots_per_owner_max, limits.bots_per_owner_max).describe(
+    'Most bots of a person, transferred ones included',
+  ),
+  RATE_PER_BOT: rate
+    .default({ calls: 2_000, seconds: 2 })
+    .describe(
+      'Calls of a bot, and as many `getUpdates`; a batch of messages counts as many, each person it mentions one, a change of settings 20 (`dev`: 0)',
+    ),
+  RATE_PER_OWNER: rate.optional().describe('Calls of all bots of one owner together'),
+  RATE_PER_PERSON: rate
+    .default({ calls: 30, seconds: 1 })
+    .describe('Calls of a person to the application API (`dev`: 0)'),
+  RATE_PER_CHAT: rate
+    .default({ calls: 60, seconds: 1 })
+    .describe(
+      'Changes in one chat by all bots together, and the same by each person. A batch counts each message (`dev`: 0)',
+    ),
+  RATE_PER_ADDRESS: rate.optional().describe('Requests of one client address'),
+  UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
+    'Bytes that a person and their bots together may upload a day, then uploads answer 429; 0 for no bound',
+  ),
+  DEMO_FILE: z.string().min(1).optional().describe('Set by `dev`: file with the people of the demo link'),
+  FILES_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Folder of uploaded files, `files` in PETREL_HOME by default. Several machines must share it'),
+  FILES_S3_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('S3-compatible storage for uploaded files, in place of a folder'),
+  FILES_S3_BUCKET: z
+    .string()
+    .min(3, { error: 'at least 3 characters' })
+    .optional()
+    .describe('Bucket of uploaded files; it must exist'),
+  FILES_S3_REGION: z.string().min(1).default('us-east-1').describe('Region of that storage'),
+  FILES_S3_KEY_ID: z.string().min(1).optional().describe('Access key of that storage'),
+  FILES_S3_SECRET: z.string().min(1).optional().describe('Secret of that access key'),
+  FILES_S3_PATH_STYLE: flag.default(true).describe('1: bucket in the path; 0: bucket in the host name'),
+  HOT_TTL_MS: int(limits.hot_ttl_ms_min, 30 * 86_400_000, 3_600_000).describe(
+    'How long a flushed record stays in Redis after its last use',
+  ),
+  HOT_BYTES_PER_BOT: int(0, Number.MAX_SAFE_INTEGER, 256 * 1024 ** 2).describe(
+    'Bytes of messages of one bot, group or channel that stay in Redis for so long; those beyond leave it 10 s after they were flushed and are read back from Postgres; 0 for no bound',
+  ),
+  REACTORS_LISTED: int(0, limits.reactors_listed_max, limits.reactors_listed_max).describe(
+    'Most people listed for an emoji on a post, the latest first',
+  ),
+  JOURNAL_HIGH_WATER: int(100, 10_000_000, 100_000).describe(
+    'Journal entries of a partition above which changes answer 429',
+  ),
+  JOURNAL_BYTES_MAX: int(1024 ** 2, 64 * 1024 ** 3, 64 * 1024 ** 2).describe(
+    'Bytes of those entries above which they do: what a partition keeps in Redis while Postgres is away or slow',
+  ),
+  FLUSH_INTERVAL_MS: int(1, 10_000, 25).describe(
+    'Shortest interval between two reads of an empty journal; four times as long after a batch that was not full',
+  ),
+  POSTGRES_POOL: int(2, 200, 8).describe(
+    'Connections to Postgres of a process; maintenance takes two at once',
+  ),
+  WEBHOOK_ALLOW_CIDRS: cidrs
+    .default([])
+    .describe(
+      'Private, loopback or special address ranges that webhooks and notifications may reach, for tests and intranets',
+    ),
+  WEBHOOK_DENY_CIDRS: cidrs
+    .default([])
+    .describe('Address ranges that webhooks and notifications never reach; overrides WEBHOOK_ALLOW_CIDRS'),
+  VAPID_PRIVATE_KEY: vapidKey
+    .optional()
+    .describe(
+      'Private key for Web Push (VAPID), base64url of 32 bytes (`dev` makes one); without it notifications are off',
+    ),
+  VAPID_SUBJECT: url(['mailto:', 'https:'])
+    .optional()
+    .describe(
+      'Contact of the operator for push services: a mailto: or https: URL; an https BASE_URL by default',
+    ),
+  PUSH_DELAY_MS: int(0, 60_000, 3_000).describe(
+    'Delay before a message is notified, so that it can be read in an open window first',
+  ),
+  TRUSTED_PROXIES: cidrs
+    .default([])
+    .describe('Addresses of the balancers whose `X-Forwarded-For` is trusted'),
+  GUESSES_BURST: int(0, 1_000_000, 300).describe(
+    'Invalid tokens that a client address may try at once, then 429; 0 for no bound',
+  ),
+  GUESSES_PER_MINUTE: int(1, 60_000, 60).describe('How many of these tries are forgiven a minute'),
+  LEAK_REPORT_KEYS: z
+    .string()
+    .min(1)
+    .refine((text) => !/^\w+:\/\//.test(text) || (URL.canParse(text) && text.startsWith('https://')), {
+      error: 'an https:// URL or the path of a file',
+    })
+    .optional()
+    .describe(
+      'URL or file of the public keys that verify reports of leaked tokens; without it `/api/leaks/report` is off',
+    ),
+  LEAK_REPORT_KEY_HEADER: headerName
+    .default('Github-Public-Key-Identifier')
+    .describe('Header of a report that names its key'),
+  LEAK_REPORT_SIGNATURE_HEADER: headerName
+    .default('Github-Public-Key-Signature')
+    .describe('Header of a report that carries its signature'),
+  HEADER_SERVICE_NAME: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, { error: 'up to 32 letters, digits and hyphens' })
+    .default('Service')
+    .describe('Replaces `Service` in the header names `X-Service-…` of webhook deliveries'),
+  MANAGEMENT_BOT: z
+    .string()
+    .refine(validBotUsername, { error: 'a username that ends in "bot"' })
+    .default('petrelbot')
+    .describe('Username of the built-in management bot'),
+  TRANSFER_CONSENT: flag
+    .default(false)
+    .describe('1: the recipient of a bot must accept the transfer within a week'),
+  BACKUP_PASSPHRASE: z
+    .string()
+    .min(16, { error: 'at least 16 characters' })
+    .optional()
+    .describe('Passphrase of the file in which `petrel keys` seals keys and peppers'),
+  AUDIT_DAYS: int(1, 3_650, 365).describe('Days that audit logs are kept'),
+  START_MS: int(0, 600_000, 30_000).describe(
+    'How long a starting role waits for Redis and Postgres before it fails',
+  ),
+  MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
+    .optional()
+    .describe('Days that messages and posts are kept; for ever without it'),
+  MEDIA_DAYS: whole(1, limits.message_days_max)
+    .optional()
+    .describe('Days that uploaded files are kept; for ever without it'),
+  DRAIN_MS: int(0, 60_000, 1_500).describe(
+    'How long a front accepts connections after SIGTERM with `/readyz` at 503, so that balancers notice (`dev`: 0)',
+  ),
+  PRIVATE_REDIS: z
+    .enum(['kept', 'unknown'], { error: 'kept or unknown' })
+    .optional()
+    .describe('Set by `dev`: whether its private Redis was stopped in order'),
+  SHARE_PORT: flag.default(false).describe('1: several fronts of one machine share one port (used by `dev`)'),
+  ACCESS_LOG: flag
+    .default(false)
+    .describe(
+      '1: a front writes a line for each request: what was called by whom, status and time; never a token',
+    ),
+  OTLP_TRACES_URL: url(['http:', 'https:'])
+    .optional()
+    .describe('Where OpenTelemetry traces go (OTLP over HTTP, JSON), like http://127.0.0.1:4318/v1/traces'),
+  OTLP_TRACES_RATIO: z.coerce
+    .number({ error: 'a number from 0 to 1' })
+    .min(0, { error: 'a number from 0 to 1' })
+    .max(1, { error: 'a number from 0 to 1' })
+    .default(0.01)
+    .describe('Share of traces that are kept'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], {
+      error: 'fatal, error, warn, info, debug or silent',
+    })
+    .default('info')
+    .describe('Least severe log line that is written'),
+} as const;
+
+export const rateSettings = [
+  'RATE_PER_BOT',
+  'RATE_PER_PERSON',
+  'RATE_PER_OWNER',
+  'RATE_PER_CHAT',
+  'RATE_PER_ADDRESS',
+] as const;
+
+const schema = z.object(settings);
+export type Config = Readonly<z.output<typeof schema>> & { readonly FILES_DIR: string };
+
+/** The file with the key of the one-time link to the demo data in `demoFile`. */
+export const demoKeyPath = (demoFile: string): string => `${demoFile}.key`;
+
+/** Variables of the environment as they were given. */
+export function environmentOf(names: readonly string[]): Record<string, string | undefined> {
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]));
+}
+
+/** A setting that cannot be used; its message names the variable and what is allowed. */
+export class ConfigError extends Error {}
+
+function givenIn(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  const names = Object.keys(settings);
+  try {
+    const all = withFiles(env, names);
+    return Object.fromEntries(names.flatMap((name) => (all[name] ? [[name, all[name]] as const] : [])));
+  } catch (error) {
+    throw error instanceof ConfigFileError ? new ConfigError(error.message) : error;
+  }
+}
+
+/** The environment with what its files say in their place: for processes that this one starts, which read no file again. */
+export function resolvedEnvironment(
+  env: Record<string, string | undefined> = process.env,
+): Record<string, string | undefined> {
+  const files = ['PETREL_CONFIG', ...secretSettings.map((name) => `${name}_FILE`)];
+  return { ...env, ...Object.fromEntries(files.map((name) => [name, undefined])), ...givenIn(env) };
+}
+
+/** Reads and freezes the configuration, from the environment and the files that it names. Empty variables count as absent. */
+export function readConfig(env: Record<string, string | undefined> = process.env): Config {
+  const given = givenIn(env);
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])} must be ${issue.message}`);
+    throw new ConfigError(lines.join('\n'));
+  }
+  const config = parsed.data;
+  const folder = (path: string) => resolve(path.replace(/^~(?=\/|$)/, homedir()));
+  const PETREL_HOME = folder(config.PETREL_HOME);
+  const FILES_DIR = config.FILES_DIR === undefined ? join(PETREL_HOME, 'files') : folder(config.FILES_DIR);
+  return Object.freeze({ ...config, PETREL_HOME, FILES_DIR });
+}
+
+type Required<K extends keyof Config> = Config & { readonly [P in K]-?: NonNullable<Config[P]> };
+
+/** The Redis of a configuration: the URL of one server, of one that Sentinels name, or seeds of a cluster; undefined where none
+ * is set. Throws a ConfigError where they exclude each other. */
+export function redisGiven({ REDIS_URL, REDIS_CLUSTER, REDIS_SENTINELS }: Config) {
+  if (REDIS_URL !== undefined && REDIS_CLUSTER !== undefined)
+    throw new ConfigError('REDIS_URL and REDIS_CLUSTER exclude each other');
+  if (REDIS_SENTINELS === undefined) return REDIS_CLUSTER ?? REDIS_URL;
+  if (REDIS_URL === undefined)
+    throw new ConfigError('REDIS_SENTINELS needs REDIS_URL, redis://:<password>@<name of their master>');
+  return { url: REDIS_URL, sentinels: REDIS_SENTINELS };
+}
+
+/** The same where there must be one: throws a ConfigError otherwise. */
+export function redisOf(config: Config) {
+  const given = redisGiven(config);
+  if (given === undefined) throw new ConfigError('REDIS_URL or REDIS_CLUSTER is required: the Redis to use');
+  return given;
+}
+
+/** Where the keys of the identity provider are, and what its tokens say; undefined where none is set. Throws a ConfigError
+ * when only a part of it is. */
+export function providerOf(config: Config) {
+  const { JWT_JWKS_URL, JWT_JWKS_FILE } = config;
+  if (JWT_JWKS_URL === undefined && JWT_JWKS_FILE === undefined) return undefined;
+  if (JWT_JWKS_URL !== undefined && JWT_JWKS_FILE !== undefined)
+    throw new ConfigError('JWT_JWKS_URL and JWT_JWKS_FILE exclude each other');
+  const { JWT_ISSUER, JWT_AUDIENCE } = requireSettings(config, ['JWT_ISSUER', 'JWT_AUDIENCE']);
+  return {
+    source: JWT_JWKS_URL === undefined ? { file: JWT_JWKS_FILE as string } : { url: JWT_JWKS_URL },
+    issuer: JWT_ISSUER,
+    audience: JWT_AUDIENCE,
+    subjectClaim: config.JWT_SUBJECT_CLAIM,
+    createUsers: config.JWT_CREATE_USERS,
+  };
+}
+
+export { rateText };
+
+/** The fair-use rates that hold, by setting; those that are off are left out. */
+export function ratesOf(config: Config): Readonly<Record<string, string>> {
+  const rates = rateSettings.map((name) => [name, config[name]] as const);
+  return Object.fromEntries(
+    rates.flatMap(([name, rate]) => (rate === undefined || rate.calls === 0 ? [] : [[name, rateText(rate)]])),
+  );
+}
+
+/** In one line, for people. */
+export const ratesText = (rates: Readonly<Record<string, string>>): string =>
+  Object.entries(rates)
+    .map(([name, rate]) => `${name}=${rate}`)
+    .join(', ') || 'none: every RATE_PER_ setting is off';
+
+/** What notifications are signed with; undefined where nobody is notified. Throws a ConfigError where the operator is not named. */
+export function pushOf({ VAPID_PRIVATE_KEY, VAPID_SUBJECT, BASE_URL }: Config) {
+  if (VAPID_PRIVATE_KEY === undefined) return undefined;
+  const subject = VAPID_SUBJECT ?? (BASE_URL?.startsWith('https:') ? BASE_URL : undefined);
+  if (subject === undefined)
+    throw new ConfigError('VAPID_PRIVATE_KEY needs VAPID_SUBJECT: a mailto: or https: URL of the operator');
+  return { privateKey: VAPID_PRIVATE_KEY, subject };
+}
+
+/** Narrows a configuration to one that has these settings, or throws a ConfigError with a line for each that is missing. */
+export function requireSettings<K extends keyof Config>(config: Config, names: readonly K[]): Required<K> {
+  const missing = names.filter((name) => config[name] === undefined);
+  if (missing.length > 0)
+    throw new ConfigError(
+      missing.map((name) => `${name} is required: ${settings[name].description}`).join('\n'),
+    );
+  return config as Required<K>;
+}
+
+/** The S3-compatible storage of files; undefined where files are kept in a folder. Throws a ConfigError when only a part of it is
+ * set. */
+export function s3Of(config: Config) {
+  if (config.FILES_S3_URL === undefined) return undefined;
+  const s3 = requireSettings(config, ['FILES_S3_BUCKET', 'FILES_S3_KEY_ID', 'FILES_S3_SECRET']);
+  return { ...s3, FILES_S3_URL: config.FILES_S3_URL };
+}
+
+/** Everything that a role needs; throws one ConfigError that names all that is missing. */
+export function requireAll(config: Config) {
+  const problems: string[] = [];
+  const parts: ReadonlyArray<(config: Config) => unknown> = [
+    redisOf,
+    (all) => requireSettings(all, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']),
+    s3Of,
+    providerOf,
+    pushOf,
+  ];
+  for (const part of parts)
+    try {
+      part(config);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(error.message);
+    }
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return requireSettings(config, ['DATABASE_URL', 'TOKEN_PEPPER', 'TOKEN_KEYS']);
+}
+
+/** A line for each variable that looks like a setting and is none, with the setting that may be meant. */
+export function misspelt(env: Record<string, string | undefined> = process.env): string[] {
+  const names = Object.keys(settings);
+  return Object.entries(env).flatMap(([name, value]) => {
+    // Kubernetes tells the addresses of services so.
+    if (/^(tcp|udp):\/\//.test(value ?? '')) return [];
+    const meant = likelySetting(name, names);
+    return meant === undefined ? [] : [`${name} is no setting: ${meant} may be meant`];
+  });
+}

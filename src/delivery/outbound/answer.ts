@@ -1,0 +1,121 @@
+/** Collects one answer of a receiver within its bounds of time and size. */
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+import { nowMs } from '../../clock.js';
+import { limits } from '../../limits.js';
+import type { Outcome } from '../outcome.js';
+import { httpDateMs, readRetryAfter } from '../schedule.js';
+import { connectionFault, DeliveryFault, notHttp } from './faults.js';
+
+const first = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value);
+
+function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
+  const asked = first(headers['retry-after']);
+  if (asked === undefined) return undefined;
+  return readRetryAfter(asked, httpDateMs(first(headers.date) ?? '') ?? nowMs());
+}
+
+/**
+ * The handler of one request. It settles exactly once: when the answer is complete, when it is longer than is read, when it
+ * breaks off, or at the deadline, whatever the request waits for then. Nothing that comes later counts.
+ */
+export class Answer implements Dispatcher.DispatchHandler {
+  readonly #settle: (outcome: Outcome) => void;
+  readonly #addressOf: () => string;
+  /** Called once when nothing more is expected; `complete` if the connection is good for another request. */
+  onEnd: (complete: boolean) => void = () => {};
+  readonly #beganMs = performance.now();
+  readonly #deadline: NodeJS.Timeout;
+  readonly #chunks: Buffer[] = [];
+  #started = false;
+  #settled = false;
+  #interim = 0;
+  #bytes = 0;
+  #status: number | undefined;
+  #retryAfterMs: number | undefined;
+
+  constructor(deadlineMs: number, addressOf: () => string, settle: (outcome: Outcome) => void) {
+    this.#settle = settle;
+    this.#addressOf = addressOf;
+    this.#deadline = setTimeout(() => this.#late(), deadlineMs);
+  }
+
+  /** For how long it has been waited for. */
+  get ageMs(): number {
+    return performance.now() - this.#beganMs;
+  }
+
+  /** Waits no longer; the connection ends. */
+  giveUp(): void {
+    this.#fail(new DeliveryFault('closed', 'Given up before there was an answer'));
+  }
+
+  onRequestStart(): void {
+    this.#started = true;
+  }
+
+  onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) {
+      this.#interim += 1;
+      if (this.#interim > limits.webhook_interim_answers_max) this.#fail(new DeliveryFault(...notHttp));
+      return;
+    }
+    this.#status = status;
+    this.#retryAfterMs = retryAfterOf(headers);
+  }
+
+  onResponseData(_: unknown, chunk: Buffer): void {
+    const room = limits.webhook_answer_bytes_max - this.#bytes;
+    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    this.#bytes += Math.min(chunk.length, room);
+    if (chunk.length > room) this.#answer(true);
+  }
+
+  onResponseEnd(): void {
+    this.#answer(false);
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#fail(connectionFault(error, ['closed', 'Connection closed before the answer was complete']));
+  }
+
+  #late(): void {
+    const fault = !this.#started
+      ? new DeliveryFault('connect', 'Connection timed out')
+      : new DeliveryFault('timeout', 'Read timeout expired');
+    this.#fail(fault);
+  }
+
+  /** A refusal is known by its head; only a success has to be complete. */
+  #fail({ reason, message }: DeliveryFault): void {
+    if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);
+    else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, false);
+  }
+
+  #answer(truncated: boolean): void {
+    const outcome = {
+      kind: 'answered',
+      status: this.#status ?? 0,
+      retryAfterMs: this.#retryAfterMs,
+      body: Buffer.concat(this.#chunks),
+      truncated,
+      latencyMs: this.#latencyMs(),
+      address: this.#addressOf(),
+    } as const;
+    this.#end(outcome, !truncated);
+  }
+
+  #end(outcome: Outcome, complete: boolean): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    clearTimeout(this.#deadline);
+    this.#chunks.length = 0;
+    this.onEnd(complete);
+    this.#settle(outcome);
+  }
+
+  #latencyMs(): number {
+    return Math.round(this.ageMs);
+  }
+}

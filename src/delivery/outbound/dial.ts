@@ -1,0 +1,103 @@
+/** Opens connections to receivers: looks up, vets, dials what was vetted, proves who answers. */
+import { isIP } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { limits } from '../../limits.js';
+import { connectionFault, DeliveryFault, tlsFault } from './faults.js';
+import type { Guard } from './guard.js';
+import type { Target } from './target.js';
+import type { Trust } from './trust.js';
+
+export interface Dialled {
+  readonly socket: TLSSocket;
+  /** the vetted address that was dialled */
+  readonly address: string;
+}
+
+/** Where to, whom to trust, and how long it may take in all. */
+export interface Dial {
+  readonly target: Target;
+  readonly trust: Trust;
+  readonly guard: Guard;
+  readonly connectMs?: number;
+}
+
+const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
+
+/** Waits for an event of a socket and leaves no listener behind. A socket that fails or is late is destroyed. */
+function waitFor(
+  socket: TLSSocket,
+  event: 'connect' | 'secureConnect',
+  waitMs: number,
+  faultOf: (error: unknown) => DeliveryFault,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const done = () => {
+      clearTimeout(timer);
+      socket.off('error', failed).off('close', closed).off(event, ready);
+    };
+    const failed = (error: unknown) => {
+      done();
+      // What the socket says after it was given up is of no use, but must not be thrown.
+      socket.on('error', () => {});
+      socket.destroy();
+      reject(faultOf(error));
+    };
+    const closed = () => failed(undefined);
+    const ready = () => {
+      done();
+      resolve();
+    };
+    const timer = setTimeout(() => failed(timedOut()), Math.max(0, waitMs));
+    socket.on('error', failed).on('close', closed).on(event, ready);
+  });
+}
+
+const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
+
+/** Begins a connection to one vetted address. It is a literal, so that no further look-up happens. */
+function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
+  const socket = connectTls({
+    host: address,
+    port,
+    secureContext,
+    // Said outright: an environment variable could turn the default off.
+    rejectUnauthorized: true,
+    ALPNProtocols: ['http/1.1'],
+    checkServerIdentity: (_, certificate) => checkHost(host, certificate),
+    // A server name is never an address (RFC 6066 §3).
+    servername: isIP(host) === 0 ? host : '',
+  });
+  return socket.setNoDelay(true);
+}
+
+/**
+ * Opens one connection. The host is resolved and vetted anew each time, so a name that has come to mean something else is
+ * noticed; addresses that do not answer make way for the next. No TLS session is resumed: a resumed one would not be verified
+ * again. Throws a DeliveryFault.
+ */
+export async function dial({
+  target,
+  trust,
+  guard,
+  connectMs = limits.webhook_connect_ms_max,
+}: Dial): Promise<Dialled> {
+  const endMs = performance.now() + connectMs;
+  const leftMs = () => endMs - performance.now();
+  const addresses = (await guard.addressesOf(target)).slice(0, limits.webhook_dials_max);
+  let fault: unknown = timedOut();
+  for (const [index, address] of addresses.entries()) {
+    const last = index === addresses.length - 1;
+    const waitMs = last ? leftMs() : Math.min(leftMs(), limits.webhook_dial_ms_max);
+    if (waitMs <= 0) break;
+    const socket = begin(address, target, trust);
+    try {
+      await waitFor(socket, 'connect', waitMs, tcpFault);
+    } catch (error) {
+      fault = error;
+      continue;
+    }
+    await waitFor(socket, 'secureConnect', leftMs(), tlsFault);
+    return { socket, address };
+  }
+  throw fault;
+}

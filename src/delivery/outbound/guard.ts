@@ -1,0 +1,73 @@
+/** Vets where a webhook leads: every address of its host, when it is set and again at each new connection. */
+import { isIP } from 'node:net';
+import { ApiError, fail } from '../../errors.js';
+import { isRefusedPort } from '../../rules/ports.js';
+import { addressTest } from './addresses.js';
+import { DeliveryFault } from './faults.js';
+import type { Resolver } from './resolver.js';
+import { namesUser, readTarget, type Target } from './target.js';
+
+export interface Guard {
+  /**
+   * The addresses of a host, all vetted, in the order of the resolver. Throws a DeliveryFault `reserved` if any of them may
+   * not be dialled, `port` if the port may not, `unresolved` if there is none.
+   */
+  addressesOf(target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]>;
+  /**
+   * Reads and vets the URL that a bot sets. Errors: `webhook_url_invalid`, `webhook_url_not_https`,
+   * `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10).
+   */
+  vet(url: string): Promise<{ readonly target: Target; readonly address: string }>;
+}
+
+export interface GuardOptions {
+  /** ranges (CIDR) that may be dialled though they are special */
+  readonly allow: readonly string[];
+  /** ranges (CIDR) that may not be dialled, whatever `allow` says */
+  readonly deny?: readonly string[];
+  readonly resolver: Resolver;
+}
+
+/** Names that mean this machine whatever a name server says (RFC 6761 §6.3). */
+const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
+
+/** The one gate of all outbound traffic to addresses that a user can choose. */
+export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
+  const mayDial = addressTest(allow, deny);
+
+  async function addressesOf({ host, port }: Pick<Target, 'host' | 'port'>): Promise<readonly string[]> {
+    if (isRefusedPort(port))
+      throw new DeliveryFault('port', `Port ${port} is not allowed`, { detail: `${port}` });
+    const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
+    const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
+    // One bad address among good ones is how a name is made to point inside: the whole answer is refused.
+    const refused = addresses.find((address) => !mayDial(address));
+    if (refused !== undefined)
+      throw new DeliveryFault('reserved', `IP address ${refused} is reserved`, { detail: refused });
+    return addresses;
+  }
+
+  return {
+    addressesOf,
+    async vet(url) {
+      // What is set today may hold no password. A webhook that was set with one before goes on being delivered.
+      if (namesUser(url)) return fail('webhook_url_invalid');
+      const target = readTarget(url);
+      try {
+        const [address = ''] = await addressesOf(target);
+        return { target, address };
+      } catch (error) {
+        throw asRefusal(error);
+      }
+    },
+  };
+}
+
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof DeliveryFault)) return error;
+  const { reason, detail = '' } = error;
+  if (reason === 'port') return new ApiError('webhook_port_refused', { what: detail });
+  if (reason === 'reserved') return new ApiError('webhook_address_reserved', { what: detail });
+  if (reason === 'unresolved') return new ApiError('webhook_host_unresolved', { reason: detail });
+  return error;
+}

@@ -1,0 +1,66 @@
+/** Asks the name servers for all addresses of a host, in bounded time. */
+import { promises } from 'node:dns';
+import { limits } from '../../limits.js';
+import { DeliveryFault } from './faults.js';
+
+export interface Resolver {
+  /** All IPv4, then all IPv6 addresses of a name, at least one. Throws a DeliveryFault `unresolved`. */
+  resolve(name: string): Promise<readonly string[]>;
+}
+
+export interface ResolverOptions {
+  /** `address:port` of name servers; without it those of the system */
+  readonly servers?: readonly string[];
+  readonly waitMs?: number;
+}
+
+/** The words of the C library, which are what Telegram's server shows. */
+function reasonOf(codes: readonly string[]): string {
+  if (codes.length < 2 || codes.some((code) => !/^(ENOTFOUND|ENODATA|EBADNAME|EBADRESP)$/.test(code)))
+    return 'Temporary failure in name resolution';
+  return codes.includes('ENODATA') ? 'No address associated with hostname' : 'Name or service not known';
+}
+
+/**
+ * A resolver that asks name servers only: no hosts file and no cache, so that each new connection is vetted by what the name
+ * means then. Connections that are opened at the same moment share one look-up.
+ */
+export function makeResolver({
+  servers,
+  waitMs = limits.webhook_resolve_ms_max,
+}: ResolverOptions = {}): Resolver {
+  const dns = new promises.Resolver({ timeout: Math.ceil(waitMs / 3), tries: 2 });
+  if (servers !== undefined) dns.setServers(servers);
+  const underWay = new Map<string, Promise<readonly string[]>>();
+
+  async function lookUp(name: string): Promise<readonly string[]> {
+    const v4: string[] = [];
+    const v6: string[] = [];
+    const codes: string[] = [];
+    const ask = (answer: Promise<string[]>, into: string[]) =>
+      answer.then(
+        (addresses) => void into.push(...addresses),
+        (error: NodeJS.ErrnoException) => void codes.push(error.code ?? ''),
+      );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, waitMs);
+    });
+    await Promise.race([Promise.all([ask(dns.resolve4(name), v4), ask(dns.resolve6(name), v6)]), late]);
+    clearTimeout(timer);
+    const found = [...v4, ...v6];
+    if (found.length > 0) return found;
+    const detail = reasonOf(codes);
+    throw new DeliveryFault('unresolved', `Failed to resolve host: ${detail}`, { detail });
+  }
+
+  return {
+    resolve(name) {
+      const shared = underWay.get(name);
+      if (shared !== undefined) return shared;
+      const asked = lookUp(name).finally(() => underWay.delete(name));
+      underWay.set(name, asked);
+      return asked;
+    },
+  };
+}

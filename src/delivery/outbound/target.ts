@@ -1,0 +1,68 @@
+/** Reads the URL of a webhook: what is dialled, what is named in the handshake, what is asked for. */
+import { isIP } from 'node:net';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+
+/** Where a webhook's requests go. */
+export interface Target {
+  /** as given, without outer white space, with a scheme */
+  readonly url: string;
+  /** `https://host:port`, normalised */
+  readonly origin: string;
+  /** name in ASCII without a trailing dot, or an address without brackets */
+  readonly host: string;
+  readonly port: number;
+  /** path and query */
+  readonly path: string;
+  /** of the URL's user and password, as the Telegram Bot API server sends it */
+  readonly authorization: string | undefined;
+}
+
+/** With `https://` in front where no scheme is given. What precedes a port is a host: `example.com:8443/hook`. */
+const withScheme = (url: string): string =>
+  /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
+
+/** Whether a URL has a user, a password or an `@` for them before its host. */
+export const namesUser = (url: string): boolean =>
+  /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
+
+const isName = (host: string) =>
+  host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63);
+
+function basicAuthorization({ username, password }: URL): string | undefined {
+  if (username === '' && password === '') return undefined;
+  try {
+    const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    return `Basic ${Buffer.from(pair).toString('base64')}`;
+  } catch {
+    return fail('webhook_url_invalid');
+  }
+}
+
+/**
+ * Reads a URL as browsers do (WHATWG), so that `https://0x7f.1/` is what it means before it is vetted. Errors:
+ * `webhook_url_invalid`, `webhook_url_not_https` (interface §8).
+ */
+export function readTarget(text: string): Target {
+  const given = withScheme(text.trim());
+  // A parser drops tabs and line ends inside a URL: what is shown would not be what is dialled.
+  if (given.length > limits.webhook_url_length_max || /[\s\u0000-\u001f\u007f]/.test(given))
+    fail('webhook_url_invalid');
+  if (!URL.canParse(given)) fail('webhook_url_invalid');
+  const url = new URL(given);
+  if (url.protocol !== 'https:') fail('webhook_url_not_https');
+  if (url.port === '0') fail('webhook_url_invalid');
+  const bracketed = url.hostname.startsWith('[');
+  const host = bracketed ? url.hostname.slice(1, -1) : url.hostname.replace(/\.$/, '');
+  if (isIP(host) === 0 && !isName(host)) fail('webhook_url_invalid');
+  const port = Number(url.port || 443);
+  const authority = bracketed ? `[${host}]` : host;
+  return {
+    url: given,
+    origin: `https://${authority}${port === 443 ? '' : `:${port}`}`,
+    host,
+    port,
+    path: `${url.pathname}${url.search}`,
+    authorization: basicAuthorization(url),
+  };
+}

@@ -1,0 +1,49 @@
+/** What one bot has waiting and what became of its deliveries: asked for by bot, since metrics have no label for each. */
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { defineAdminEndpoint } from '../../server/endpoint.js';
+import { userId } from '../../wire/fields.js';
+
+const count = z.int();
+
+const figures = z.object({
+  id: z.int(),
+  username: z.string(),
+  pending_update_count: count.describe('Updates that wait in its queue'),
+  webhook_host: z.string().optional().describe('Absent while it polls'),
+  last_error_date: z.int().optional(),
+  last_error_message: z.string().optional(),
+  delivered_count: count,
+  failed_count: count.describe('Attempts that failed'),
+  dead_count: count.describe('Updates that were given up, at any time'),
+  dead_letter_count: count.describe('Of these, kept for a replay now'),
+});
+
+export const botFigures = defineAdminEndpoint({
+  verb: 'GET',
+  path: '/api/admin/bots/{id}/figures',
+  summary: 'Returns the pending updates and delivery counts of a bot.',
+  params: z.object({ id: userId }),
+  errors: ['bot_not_found'],
+  result: figures,
+  handler: async ({ store }, { id }) => {
+    const bot = (await store.bots.find(id)) ?? fail('bot_not_found');
+    const [webhook, { pending, error }, dead, counts] = await Promise.all([
+      store.webhooks.find(id),
+      store.queues.info(id),
+      store.replays.countDead(id),
+      store.attempts.counts(id),
+    ]);
+    return {
+      id,
+      username: bot.username,
+      pending_update_count: pending,
+      ...(webhook ? { webhook_host: new URL(webhook.url).host } : {}),
+      ...(webhook && error ? { last_error_date: error.date, last_error_message: error.message } : {}),
+      delivered_count: counts.delivered,
+      failed_count: counts.failed,
+      dead_count: counts.dead,
+      dead_letter_count: dead,
+    };
+  },
+});

@@ -1,0 +1,108 @@
+/** What operators see of the installation and of its dead letters: the page at `/ops` draws it. */
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { defineAdminEndpoint } from '../../server/endpoint.js';
+import { page, viewed } from '../../server/pages.js';
+import { numberCursor, pageSize, userId } from '../../wire/fields.js';
+import {
+  operatorLetters,
+  overview,
+  rankedBots,
+  rankings,
+  replayedUpdates,
+} from '../../wire/operations_results.js';
+import { integer, optional, text } from '../../wire/schema.js';
+
+export const showOverview = defineAdminEndpoint({
+  verb: 'GET',
+  path: '/api/admin/overview',
+  summary: 'Returns the state of the installation: processes, journals, queues, Redis and Postgres.',
+  params: z.object({}),
+  errors: ['unavailable'],
+  result: overview,
+  handler: ({ operations }) => (operations ?? fail('unavailable', { retry_after: 1 })).overview(),
+});
+
+export const rankBots = defineAdminEndpoint({
+  verb: 'GET',
+  path: '/api/admin/bots',
+  summary: 'Lists the bots with the most pending updates, failures or dead letters, or one bot.',
+  params: z.object({
+    order: optional(z.enum(rankings, { error: rankings.join(', ') })).describe(
+      `\`pending\` (among up to ${limits.bots_looked_at_max} webhooks that are due), \`failures\` (those that fail now first) or \`dead_letters\``,
+    ),
+    bot: optional(text).describe('Id or username of the one bot to show'),
+    limit: optional(
+      integer()
+        .pipe(z.number())
+        .transform((n) => Math.min(limits.bots_ranked_max, Math.max(1, n))),
+    ).describe(`How many at most: 1 to ${limits.bots_ranked_max}, clamped`),
+  }),
+  errors: ['bot_not_found', 'unavailable'],
+  result: rankedBots,
+  handler: async ({ operations, store }, { order = 'pending', bot, limit = limits.bots_ranked_max }) => {
+    if (operations === null) return fail('unavailable', { retry_after: 1 });
+    if (bot === undefined) return { items: await operations.bots({ order, limit }) };
+    const found = /^\d{1,13}$/.test(bot)
+      ? await store.bots.find(Number(bot))
+      : await store.bots.findByUsername(bot.replace(/^@/, ''));
+    return { items: await operations.bots({ order, limit, bot: (found ?? fail('bot_not_found')).id }) };
+  },
+});
+
+const letters = '/api/admin/bots/{id}/dead_letters';
+
+export const listBotDeadLetters = defineAdminEndpoint({
+  verb: 'GET',
+  path: letters,
+  summary: 'Pages through the dead letters of a bot, oldest first, without message content.',
+  params: z.object({ id: userId, cursor: numberCursor, limit: optional(pageSize) }),
+  errors: ['bot_not_found'],
+  result: operatorLetters,
+  handler: async ({ store }, p) => {
+    const bot = (await store.bots.find(p.id)) ?? fail('bot_not_found');
+    const { items, more } = await store.replays.list(
+      bot.id,
+      p.cursor ?? 0,
+      p.limit ?? limits.page_size_default,
+      limits.script_read_bytes_max,
+    );
+    return page(
+      items,
+      more,
+      ({ update }) => String(update.updateId),
+      viewed(({ update, reason, date }) => ({
+        update_id: update.updateId,
+        type: update.kind,
+        reason,
+        date: Math.floor(date / 1_000),
+      })),
+    );
+  },
+});
+
+const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_id' }).max(limits.id_max)));
+
+export const replayDeadLetters = defineAdminEndpoint({
+  verb: 'POST',
+  path: `${letters}/replay`,
+  summary: `Delivers dead letters of a bot again: a range or all, at most ${limits.replay_max} a call. The bot’s audit log records it.`,
+  params: z.object({
+    id: userId,
+    from_update_id: updateId.describe('The first; the oldest if absent'),
+    to_update_id: updateId.describe('The last; the newest if absent'),
+  }),
+  errors: ['bot_not_found', 'too_many_requests'],
+  result: replayedUpdates,
+  handler: async ({ store }, { id, from_update_id: from = 0, to_update_id: to = limits.id_max }) => {
+    const bot = (await store.bots.find(id)) ?? fail('bot_not_found');
+    if (to < from) fail('parameter_wrong', { name: 'to_update_id', what: 'at least from_update_id' });
+    const ask = { from, to, delivered: false, ofOwner: true };
+    const { queued, first, last } = await store.replays.replay(bot.id, ask, { type: 'operator' });
+    return {
+      queued,
+      ...(first === null || last === null ? {} : { from_update_id: first, to_update_id: last }),
+    };
+  },
+});

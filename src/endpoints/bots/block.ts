@@ -1,0 +1,36 @@
+/** A person stops a bot from writing, or lets it again (behaviour §11). */
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import type { Store } from '../../store/store.js';
+import { done } from '../../wire/results.js';
+
+const path = '/api/bots/{username}/block';
+const params = z.object({ username: z.string() });
+
+/** Who never started the bot need not block it: it can't write to them. */
+async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<true> {
+  const bot = (await store.bots.findByUsername(username.replace(/^@/, ''))) ?? fail('bot_not_found');
+  await store.chats.setBlocked(bot.id, user, blocked);
+  return true;
+}
+
+export const blockBot = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: 'Blocks a bot: neither side can write until it is unblocked.',
+  params,
+  errors: ['bot_not_found'],
+  result: done,
+  handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, true),
+});
+
+export const unblockBot = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Unblocks a bot. Starting it does so too.',
+  params,
+  errors: ['bot_not_found'],
+  result: done,
+  handler: ({ user, store }, p) => setBlocked(store, p.username, user.id, false),
+});

@@ -1,0 +1,72 @@
+/** The avatar and the start picture of a bot, which its owner sets here alone (interface §2, Other identity items). */
+import { z } from 'zod';
+import { pictureErrors, putPicture, removePicture, viewPicture } from '../../actions/pictures.js';
+import { type ErrorName, fail } from '../../errors.js';
+import type { PictureKind } from '../../files/pictures.js';
+import type { Endpoint } from '../../server/endpoint.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { botId } from '../../wire/fields.js';
+import { done, picture } from '../../wire/results.js';
+
+const params = z.object({ bot_id: botId });
+
+/** Reading, setting and removing one kind of picture. */
+function endpointsOf(
+  kind: PictureKind,
+  name: string,
+  what: string,
+  errors: readonly ErrorName[],
+): readonly [show: Endpoint, set: Endpoint, remove: Endpoint] {
+  const path = `/api/me/bots/{bot_id}/${kind}`;
+  const show = defineEndpoint({
+    verb: 'GET',
+    path,
+    summary: `Returns the ${name} of a bot.`,
+    params,
+    errors: ['bot_not_found', 'not_bot_owner', 'picture_not_found'],
+    result: picture,
+    handler: async ({ user, store, files }, { bot_id }) => {
+      await store.bots.owned(user.id, bot_id);
+      const { pictures } = await store.bots.descriptions(bot_id);
+      return viewPicture(files, pictures[kind] ?? fail('picture_not_found'));
+    },
+  });
+  const set = defineEndpoint({
+    verb: 'PUT',
+    path,
+    summary: `Sets the ${name} of a bot. The body is a PNG, JPEG or WebP, ${what}.`,
+    params,
+    rawBody: true,
+    errors: ['bot_not_found', 'not_bot_owner', ...pictureErrors, ...errors],
+    result: picture,
+    handler: ({ user, store, files, request }, { bot_id }) =>
+      putPicture({ store, files }, user.id, bot_id, kind, request.body),
+  });
+  const remove = defineEndpoint({
+    verb: 'DELETE',
+    path,
+    summary: `Removes the ${name} of a bot.`,
+    params,
+    errors: ['bot_not_found', 'not_bot_owner', 'picture_not_found'],
+    result: done,
+    handler: async ({ user, store, files }, { bot_id }) => {
+      await removePicture({ store, files }, user.id, bot_id, kind);
+      return true;
+    },
+  });
+  return [show, set, remove];
+}
+
+export const [showAvatar, putAvatar, removeAvatar] = endpointsOf(
+  'avatar',
+  'avatar',
+  'which is cropped to a circle',
+  ['picture_too_small'],
+);
+
+export const [showStartPicture, putStartPicture, removeStartPicture] = endpointsOf(
+  'start_picture',
+  'picture that is shown before a person starts the bot',
+  'exactly 640x360',
+  ['start_picture_size'],
+);

@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { botId } from '../../wire/fields.js';
+import { botWithToken } from '../../wire/results.js';
+
+/** Interface §4.2, §5.4: the old token stops working at once. */
+export const regenerateToken = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/regenerate_token',
+  summary: 'Issues a new token. The old one stops working before this call returns.',
+  params: z.object({ bot_id: botId }),
+  errors: ['bot_not_found', 'not_bot_owner'],
+  result: botWithToken,
+  handler: async ({ user, store }, p) => {
+    const { bot, token } = await store.bots.regenerateToken(user.id, p.bot_id);
+    return { id: bot.id, username: bot.username, token };
+  },
+});

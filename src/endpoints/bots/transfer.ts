@@ -1,0 +1,75 @@
+/** A bot changes hands (interface §3, §5.7). */
+import { z } from 'zod';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { pageOfRows, viewed } from '../../server/pages.js';
+import { viewTransfer } from '../../view/bots.js';
+import { botId, confirm, numberCursor, pageSize, usernameOfPerson } from '../../wire/fields.js';
+import { transferPage } from '../../wire/owner_results.js';
+import { done } from '../../wire/results.js';
+import { optional } from '../../wire/schema.js';
+
+export const transferBot = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/transfer',
+  summary:
+    'Transfers a bot to another person at once. The caller loses access and the old token stops working. With TRANSFER_CONSENT the recipient must accept first.',
+  params: z.object({ bot_id: botId, username: usernameOfPerson, confirm }),
+  errors: [
+    'bot_not_found',
+    'not_bot_owner',
+    'username_unknown',
+    'username_not_person',
+    'transfer_to_self',
+    'recipient_suspended',
+    'recipient_too_many_bots',
+  ],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.transfer(user.id, p.bot_id, p.username);
+    return true;
+  },
+});
+
+export const listTransfers = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/transfers',
+  summary: 'Pages through bots that the caller has offered or is offered, where transfers need consent.',
+  params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
+  result: transferPage,
+  handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>
+    pageOfRows(
+      await store.bots.transfersOf(user.id, after, limit + 1),
+      limit,
+      ({ bot_id }) => String(bot_id),
+      viewed(viewTransfer),
+    ),
+});
+
+const params = z.object({ bot_id: botId });
+
+export const acceptTransfer = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/transfers/{bot_id}/accept',
+  summary: 'Accepts the transfer of a bot.',
+  params,
+  errors: ['transfer_not_found', 'too_many_bots'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.acceptTransfer(user.id, p.bot_id);
+    return true;
+  },
+});
+
+export const declineTransfer = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/transfers/{bot_id}/decline',
+  summary: 'Declines or withdraws the transfer of a bot.',
+  params,
+  errors: ['transfer_not_found'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.bots.withdrawTransfer(user.id, p.bot_id);
+    return true;
+  },
+});

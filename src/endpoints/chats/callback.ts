@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { chatOfUser } from '../../actions/compose.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { userProfile } from '../../store/chats/chats.js';
+import { appChatId, appMessageId } from '../../wire/fields.js';
+import { pressedQuery } from '../../wire/results.js';
+
+export const pressButton = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/messages/{message_id}/callback',
+  summary: 'Presses an inline button. The answer arrives on the stream.',
+  params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
+    'message_not_found',
+    'button_not_found',
+  ],
+  result: pressedQuery,
+  handler: async ({ user, store }, p) => ({
+    callback_query_id: await store.callbacks.press(
+      chatOfUser(user.id, p.chat_id),
+      userProfile(user),
+      p.message_id,
+      p.data,
+    ),
+  }),
+});

@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { listedChat } from '../../wire/chat_results.js';
+import { chatTitle, username } from '../../wire/fields.js';
+import { boolean, optional } from '../../wire/schema.js';
+
+export const createChat = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats',
+  summary: 'Creates a group or a channel.',
+  params: z.object({
+    type: z.enum(['group', 'channel'], { error: 'one of: group, channel' }),
+    title: chatTitle,
+    username: optional(username),
+    private: optional(boolean).describe(
+      'Only members see it and others cannot join; by default true for a group without a username',
+    ),
+  }),
+  errors: ['title_invalid', 'username_invalid', 'username_taken', 'too_many_chats'],
+  result: listedChat,
+  handler: async ({ user, store }, { type, title, username, private: hidden }) => {
+    // Whoever knows a username finds the chat.
+    if (hidden && username !== undefined)
+      fail('parameter_wrong', { name: 'private', what: 'false for a chat with a username' });
+    const chat = await store.chats.create(type, title, user.id, { username, private: hidden });
+    return { id: chat.id, type, title, ...(username === undefined ? {} : { username }), member_count: 1 };
+  },
+});

@@ -1,0 +1,39 @@
+/** Messages that people send on (behaviour §6, §11). */
+import { z } from 'zod';
+import { chatOfUser } from '../../actions/compose.js';
+import { forwardAs } from '../../actions/forwarding.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { appChatId } from '../../wire/fields.js';
+import { messageReferences } from '../../wire/results.js';
+import { messageIds } from '../../wire/schema.js';
+
+export const forwardMessages = defineEndpoint({
+  verb: 'POST',
+  path: '/api/chats/{chat_id}/forward',
+  summary: 'Forwards up to 100 messages from another chat of the caller, in the order given.',
+  params: z.object({
+    chat_id: appChatId,
+    from_chat_id: appChatId.describe('Where they are now'),
+    message_ids: messageIds,
+  }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
+    'posting_not_allowed',
+    'message_ids_empty',
+    'too_many_message_ids',
+    'nothing_to_forward',
+    'forward_protected',
+  ],
+  result: messageReferences,
+  handler: (context, p) =>
+    forwardAs(
+      context,
+      chatOfUser(context.user.id, p.chat_id),
+      chatOfUser(context.user.id, p.from_chat_id),
+      p.message_ids,
+    ),
+});

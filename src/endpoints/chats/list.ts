@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { chatSummary } from '../../actions/chat_summary.js';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { page } from '../../server/pages.js';
+import type { ActiveChat } from '../../store/chats/activity.js';
+import { listedChats } from '../../wire/chat_results.js';
+import { pageSize } from '../../wire/fields.js';
+import { optional, text } from '../../wire/schema.js';
+
+const cursorError = 'a cursor of an earlier answer';
+/** Date and id of the last chat of the page before. */
+const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}$/, { error: cursorError }));
+
+const cursorOf = ({ date, chat }: ActiveChat) => `${date}_${chat.id}`;
+
+const isBehind = ({ date, chat }: ActiveChat, given: string): boolean => {
+  const [at, id] = given.split('_').map(Number) as [number, number];
+  return date < at || (date === at && chat.id < id);
+};
+
+export const listChats = defineEndpoint({
+  verb: 'GET',
+  path: '/api/chats',
+  summary:
+    'Pages through the chats of the caller, the latest message first, with previews of messages. Of a chat without messages it counts when the caller joined.',
+  params: z.object({
+    cursor: cursor.describe('`next_cursor` of the page before'),
+    limit: optional(pageSize),
+  }),
+  result: listedChats,
+  handler: async (context, p) => {
+    const { user, store } = context;
+    const all = await store.activity.order(user.id, await store.chats.listOf(user.id));
+    const given = p.cursor;
+    const left = given === undefined ? all : all.filter((each) => isBehind(each, given));
+    const rows = left.slice(0, p.limit ?? limits.page_size_default);
+    const ids = rows.map(({ chat }) => chat.id);
+    const [marks, muted] = await Promise.all([
+      store.readMarks.of(user.id, ids),
+      store.mutes.of(user.id, ids),
+    ]);
+    return page(rows, left.length > rows.length, cursorOf, (some) =>
+      Promise.all(some.map(({ chat, date }) => chatSummary(context, chat, user, marks, muted, date))),
+    );
+  },
+});

@@ -1,0 +1,144 @@
+/** Who is in a group or channel (behaviour §3, §11). */
+import { z } from 'zod';
+import { chatOfUser } from '../../actions/compose.js';
+import { readableChat } from '../../actions/reading.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { rightNames, rightsOf } from '../../rules/rights.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { pageOfRows } from '../../server/pages.js';
+import { type MemberRow, userProfile } from '../../store/chats/chats.js';
+import type { User } from '../../store/core/control.js';
+import { isDirect } from '../../store/core/keys.js';
+import { botProfile } from '../../store/core/profiles.js';
+import type { Store } from '../../store/store.js';
+import { viewPerson, viewStranger } from '../../view/users.js';
+import { appChatId, numberCursor, pageSize, userId } from '../../wire/fields.js';
+import { chatMember, done, pageOf } from '../../wire/results.js';
+import { json, optional } from '../../wire/schema.js';
+
+const path = '/api/chats/{chat_id}/members';
+const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
+
+/** A bot by its name in the language of who looks. */
+async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
+  if (isBot) return store.bots.profile(id, language);
+  const user = await store.users.find(id);
+  return user && userProfile(user);
+}
+
+/** A group or channel in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
+async function managedChat(store: Store, user: User, chatId: number) {
+  const chat = await readableChat(store, user, chatId);
+  if (isDirect(chat)) fail('chat_not_found');
+  const { status, rights: own } = await store.chats.member(chat, user.id);
+  const may = status === 'creator' || (status === 'administrator' && own.can_invite_users === true);
+  if (!may) fail('not_enough_rights');
+  return { creator: status === 'creator' };
+}
+
+export const listMembers = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary:
+    'Pages through the members of a group, or the subscribers of a channel for its administrators, in the order of their ids.',
+  params: z.object({ chat_id: appChatId, cursor: numberCursor, limit: optional(pageSize) }),
+  errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights'],
+  result: pageOf(chatMember),
+  handler: async ({ user, store }, p) => {
+    const chat = await readableChat(store, user, p.chat_id);
+    if (isDirect(chat)) fail('chat_not_found');
+    const limit = p.limit ?? limits.page_size_default;
+    const [found, own] = await Promise.all([store.chats.find(chat), store.chats.member(chat, user.id)]);
+    // Subscribers of a channel do not see each other.
+    if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
+      fail('not_enough_rights');
+    const view = async (row: MemberRow) => {
+      const profile = await profileOf(store, row.member_id, row.is_bot, user.languageCode);
+      return {
+        user: profile && viewPerson(profile),
+        status: row.status,
+        rights: rightsOf(row.status, row.rights),
+      };
+    };
+    return pageOfRows(
+      await store.chats.members(chat, p.cursor ?? 0, limit + 1),
+      limit,
+      ({ member_id }) => String(member_id),
+      (rows) => Promise.all(rows.map(view)),
+    );
+  },
+});
+
+export const putMember = defineEndpoint({
+  verb: 'PUT',
+  path: `${path}/{member_id}`,
+  summary:
+    'Adds a member to a group or channel, or changes their rights. A person who may not be added is invited.',
+  params: z.object({
+    chat_id: appChatId,
+    member_id: userId,
+    status: optional(
+      z.enum(['administrator', 'member'], { error: 'one of: administrator, member' }),
+    ).describe('`member` if absent; needed with `rights`'),
+    rights: optional(json(rights)),
+  }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'not_enough_rights',
+    'user_not_found',
+    'invitation_declined',
+    'too_many_invitations',
+    'too_many_chat_bots',
+    'too_many_administrators',
+    'too_many_chats',
+  ],
+  result: chatMember,
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    // What an administrator may do is said with the status, which would else be taken away.
+    if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
+    const status = p.status ?? 'member';
+    await store.unlessApplied(async () => {
+      const { creator } = await managedChat(store, user, p.chat_id);
+      const present = await store.chats.member(chat, p.member_id);
+      if (present.status === 'creator') fail('not_enough_rights');
+      if (!creator && (status === 'administrator' || present.status === 'administrator'))
+        fail('not_enough_rights');
+    });
+    const bot = await store.bots.find(p.member_id);
+    const profile = bot
+      ? botProfile(bot, user.languageCode)
+      : await profileOf(store, p.member_id, false, null);
+    if (!profile) return fail('user_not_found');
+    const rights = status === 'administrator' ? (p.rights ?? {}) : {};
+    const row = bot
+      ? await store.chats.putMember(chat, { id: p.member_id, is_bot: true }, status, rights, user.id)
+      : await store.chats.addPerson(chat, p.member_id, status, rights, user.id);
+    if (row === null) return { user: viewStranger(profile), status: 'invited', rights: {} };
+    return { user: viewPerson(profile), status: row.status, rights: row.rights };
+  },
+});
+
+export const removeMember = defineEndpoint({
+  verb: 'DELETE',
+  path: `${path}/{member_id}`,
+  summary: 'Removes a member from a group or channel. They can return only when added again.',
+  params: z.object({ chat_id: appChatId, member_id: userId }),
+  errors: ['chat_not_found', 'not_chat_member', 'not_enough_rights', 'user_not_found'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    await store.unlessApplied(async () => {
+      const { creator } = await managedChat(store, user, p.chat_id);
+      const { status } = await store.chats.member(chat, p.member_id);
+      if (!['administrator', 'member'].includes(status))
+        fail(status === 'creator' ? 'not_enough_rights' : 'user_not_found');
+      if (!creator && status === 'administrator') fail('not_enough_rights');
+    });
+    const { isBot } = await store.chats.member(chat, p.member_id);
+    await store.chats.putMember(chat, { id: p.member_id, is_bot: isBot }, 'kicked', {}, user.id);
+    return true;
+  },
+});

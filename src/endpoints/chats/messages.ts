@@ -1,0 +1,163 @@
+/** Messages as people read, write, edit and delete them (behaviour §11). */
+import { z } from 'zod';
+import { captionContent, chatOfUser, textContent, userSender } from '../../actions/compose.js';
+import { takeMedia, withMedia } from '../../actions/media.js';
+import { personViewer, readableChat } from '../../actions/reading.js';
+import { viewOwn, withOwnTokens } from '../../actions/shown_tokens.js';
+import { fail } from '../../errors.js';
+import { mediaOf } from '../../files/file_id.js';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { page } from '../../server/pages.js';
+import { viewMessage } from '../../view/messages.js';
+import { appChatId, appMessageId, numberCursor, pageSize } from '../../wire/fields.js';
+import { done, message, messagePage } from '../../wire/results.js';
+import { integer, messageText, optional, parseMode, text } from '../../wire/schema.js';
+
+const path = '/api/chats/{chat_id}/messages';
+
+const cursorOf = ({ id }: { readonly id: number }) => String(id);
+
+export const listMessages = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Pages through the messages of a chat, newest first.',
+  params: z.object({
+    chat_id: appChatId,
+    cursor: numberCursor,
+    before: optional(integer()).describe('In place of `cursor`: messages below this id'),
+    limit: optional(pageSize),
+  }),
+  errors: ['chat_not_found', 'not_chat_member'],
+  result: messagePage,
+  handler: async ({ user, store }, p) => {
+    const chat = await readableChat(store, user, p.chat_id);
+    const [found, viewer] = await Promise.all([
+      store.history.page(chat, p.cursor ?? p.before ?? 0, p.limit ?? limits.page_size_default),
+      personViewer(store, chat, user),
+    ]);
+    const { messages, next, relate } = found ?? fail('chat_not_found');
+    const shown = await page(messages, false, cursorOf, async (some) => {
+      const own = await withOwnTokens(store, user, await relate(some));
+      return own.map((message) => viewMessage(message, viewer));
+    });
+    return next === 0 ? shown : { next_cursor: String(next), ...shown };
+  },
+});
+
+export const postMessage = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: 'Sends a text message, or a photo with the text as its caption.',
+  params: z.object({
+    chat_id: appChatId,
+    text: optional(text).describe('Up to 4096 characters, or 1024 as a caption'),
+    caption: optional(text).describe('In place of `text` with a photo'),
+    photo: optional(text).describe('A part of the multipart body, an HTTPS URL, or a `file_id`'),
+    parse_mode: parseMode,
+    reply_to_message_id: optional(integer()),
+  }),
+  errors: [
+    'chat_not_found',
+    'not_chat_member',
+    'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
+    'text_empty',
+    'text_too_long',
+    'caption_too_long',
+    'entities_unparsable',
+    'entities_too_long',
+    'reply_not_found',
+    'wrong_file_id',
+    'file_type_mismatch',
+    'file_empty',
+    'photo_invalid',
+  ],
+  result: message,
+  handler: async (context, p) => {
+    const { user, store, files, uploads } = context;
+    const chat = chatOfUser(user.id, p.chat_id);
+    const rest = {
+      markup: null,
+      flags: 0,
+      replyTo: p.reply_to_message_id ?? 0,
+      allowMissingReply: false,
+    };
+    const sender = userSender(user);
+    const writer = { id: user.id, isBot: false, chat };
+    if (p.photo === undefined && !uploads.has('photo')) {
+      const content = await textContent(store, writer, { ...p, text: p.text ?? fail('text_empty') });
+      const sent = await store.messages.send(chat, sender, { content, ...rest });
+      return viewOwn(store, chat, user, sent);
+    }
+    const words = await captionContent(store, writer, {
+      caption: p.caption ?? p.text,
+      parse_mode: p.parse_mode,
+    });
+    const sent = await withMedia(
+      context,
+      () => takeMedia(context, 'photo', 'photo', p.photo),
+      (take) =>
+        store.messages.send(chat, sender, async () => ({
+          content: { ...words, media: mediaOf(files, (await take()).file) },
+          ...rest,
+        })),
+    );
+    return viewOwn(store, chat, user, sent);
+  },
+});
+
+export const editMessage = defineEndpoint({
+  verb: 'PATCH',
+  path: `${path}/{message_id}`,
+  summary: 'Replaces the text of a message, or its caption if `caption` is given.',
+  params: z.object({
+    chat_id: appChatId,
+    message_id: appMessageId,
+    text: messageText.optional(),
+    caption: text.optional(),
+    parse_mode: parseMode,
+  }),
+  errors: [
+    'chat_not_found',
+    'bot_blocked_by_you',
+    'cant_write_to_bot',
+    'bot_not_found',
+    'message_to_edit_not_found',
+    'message_cant_be_edited',
+    'no_text_to_edit',
+    'no_caption_to_edit',
+    'message_not_modified',
+    'text_empty',
+    'caption_too_long',
+  ],
+  result: message,
+  handler: async ({ user, store }, p) => {
+    const chat = chatOfUser(user.id, p.chat_id);
+    const writer = { id: user.id, isBot: false, chat };
+    const given = p.text === undefined && p.caption !== undefined ? 'caption' : 'text';
+    const edited = await store.messages.edit(chat, userSender(user), p.message_id, {
+      what: given,
+      content:
+        given === 'caption'
+          ? await captionContent(store, writer, p)
+          : await textContent(store, writer, { ...p, text: p.text ?? fail('text_empty') }),
+      markup: null,
+    });
+    return viewOwn(store, chat, user, edited);
+  },
+});
+
+export const deleteMessage = defineEndpoint({
+  verb: 'DELETE',
+  path: `${path}/{message_id}`,
+  summary: 'Deletes a message.',
+  params: z.object({ chat_id: appChatId, message_id: appMessageId }),
+  errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.messages.remove(chatOfUser(user.id, p.chat_id), userSender(user), p.message_id);
+    return true;
+  },
+});

@@ -1,0 +1,47 @@
+/** Chats of which the caller does not want to be notified. */
+import { z } from 'zod';
+import { readableChat } from '../../actions/reading.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { appChatId } from '../../wire/fields.js';
+import { done } from '../../wire/results.js';
+import { integer, optional } from '../../wire/schema.js';
+
+const path = '/api/chats/{chat_id}/mute';
+/** Farther than that is for ever. */
+const until_max = 253_402_300_799;
+
+export const muteChat = defineEndpoint({
+  verb: 'PUT',
+  path,
+  summary: 'Mutes a chat for the caller: no notifications until a time, or for ever.',
+  params: z.object({
+    chat_id: appChatId,
+    until: optional(integer()).describe('Unix time in seconds; for ever without it'),
+  }),
+  uncounted: true,
+  errors: ['chat_not_found', 'not_chat_member'],
+  result: done,
+  handler: async ({ user, store }, { chat_id, until }) => {
+    const chat = await readableChat(store, user, chat_id);
+    await store.mutes.set(
+      user.id,
+      chat,
+      until === undefined ? null : Math.min(Math.max(until, 0), until_max),
+    );
+    return true;
+  },
+});
+
+export const unmuteChat = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Unmutes a chat for the caller.',
+  params: z.object({ chat_id: appChatId }),
+  uncounted: true,
+  errors: ['chat_not_found', 'not_chat_member'],
+  result: done,
+  handler: async ({ user, store }, { chat_id }) => {
+    await store.mutes.clear(user.id, await readableChat(store, user, chat_id));
+    return true;
+  },
+});

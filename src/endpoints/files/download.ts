@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import type { MediaFile } from '../../files/file_id.js';
+import { defineEndpoint, replied } from '../../server/endpoint.js';
+import { text } from '../../wire/schema.js';
+
+/** For people the path names the file: one that is unknown is 404, as elsewhere (behaviour §11). */
+export const downloadFile = defineEndpoint({
+  verb: 'GET',
+  path: '/api/files/{file_id}',
+  summary: 'Downloads a file, whole or by range.',
+  params: z.object({ file_id: text.describe('Of a message that the caller sees') }),
+  errors: ['not_found', 'range_not_satisfiable'],
+  contentType: 'application/octet-stream',
+  handler: async ({ user, files, downloads, request }, { file_id }) => {
+    let file: MediaFile;
+    try {
+      file = files.fileOf(file_id);
+    } catch {
+      return fail('not_found');
+    }
+    await downloads.send(request, file, user.id);
+    return replied;
+  },
+});

@@ -1,0 +1,43 @@
+/** Takes reports of tokens that were found in public (behaviour §13, the secret-scanning partner protocol). */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { definePartnerEndpoint, replied } from '../../server/endpoint.js';
+import { leakedTokens, leakLabels } from '../../wire/leak_results.js';
+
+/** The body as it was signed; the bounds are those of the schema. Errors: `bad_json`, `bad_request`. */
+function tokensIn(body: Buffer): z.output<typeof leakedTokens> {
+  let given: unknown;
+  try {
+    given = JSON.parse(body.toString('utf8'));
+  } catch {
+    return fail('bad_json');
+  }
+  const { success, data } = leakedTokens.safeParse(given);
+  return success ? data : fail('bad_request');
+}
+
+export const reportLeaks = definePartnerEndpoint({
+  verb: 'POST',
+  path: '/api/leaks/report',
+  summary: 'Blocks leaked tokens. They stop working before this call returns.',
+  params: z.object({}),
+  given: leakedTokens,
+  errors: ['not_found'],
+  body: leakLabels,
+  handler: async ({ store, request, leakKeys }) => {
+    if (leakKeys === null) return fail('not_found');
+    if (!(await leakKeys.verify(request.body, request.keyId, request.signature))) fail('unauthorized');
+    const tokens = tokensIn(request.body);
+    const found = tokens.map(({ token, url }) => ({ token, place: url ?? '' }));
+    const known = await store.leaks.report(found, 'report');
+    // By its hash: a token is told to nobody but its owner.
+    const labels = tokens.map(({ token, type }, i) => ({
+      token_hash: createHash('sha256').update(token).digest('hex'),
+      token_type: type,
+      label: known[i] ? 'true_positive' : 'false_positive',
+    }));
+    request.reply(200, JSON.stringify(labels));
+    return replied;
+  },
+});

@@ -1,0 +1,14 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { userProfile } from '../../store/chats/chats.js';
+import { viewSelf } from '../../view/users.js';
+import { self } from '../../wire/account_results.js';
+
+export const getSelf = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me',
+  summary: 'Returns the caller.',
+  params: z.object({}),
+  result: self,
+  handler: ({ user }) => ({ ...viewSelf(userProfile(user)), add_to_groups: user.addToGroups }),
+});

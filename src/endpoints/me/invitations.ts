@@ -1,0 +1,70 @@
+/** Chats that a person was invited to, since they may not be added without being asked. */
+import { z } from 'zod';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { pageOfRows } from '../../server/pages.js';
+import { userProfile } from '../../store/chats/chats.js';
+import type { InvitationRow } from '../../store/chats/members.js';
+import { sharedChat } from '../../store/core/keys.js';
+import { viewStranger } from '../../view/users.js';
+import { invitationPage } from '../../wire/chat_results.js';
+import { appChatId, numberCursor, pageSize } from '../../wire/fields.js';
+import { done } from '../../wire/results.js';
+import { optional } from '../../wire/schema.js';
+
+const path = '/api/me/invitations';
+
+export const listInvitations = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Pages through the caller’s open invitations to groups and channels, newest first.',
+  params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
+  result: invitationPage,
+  handler: async ({ user, store }, p) => {
+    const limit = p.limit ?? limits.page_size_default;
+    const found = await store.chats.invitations(user.id, p.cursor ?? limits.id_max, limit + 1);
+    const view = async ({ chat_id, type, title, username, member_count, by_id, date }: InvitationRow) => {
+      const by = await store.users.find(by_id);
+      return {
+        chat: { id: chat_id, type, title, ...(username === null ? {} : { username }) },
+        member_count,
+        ...(by ? { from: viewStranger(userProfile(by)) } : {}),
+        date,
+      };
+    };
+    return pageOfRows(
+      found,
+      limit,
+      ({ id }) => String(id),
+      (rows) => Promise.all(rows.map(view)),
+    );
+  },
+});
+
+const params = z.object({ chat_id: appChatId });
+
+export const acceptInvitation = defineEndpoint({
+  verb: 'POST',
+  path: `${path}/{chat_id}/accept`,
+  summary: 'Accepts an invitation to a group or channel.',
+  params,
+  errors: ['invitation_not_found', 'too_many_chats'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.chats.acceptInvitation(sharedChat(p.chat_id), user.id);
+    return true;
+  },
+});
+
+export const declineInvitation = defineEndpoint({
+  verb: 'POST',
+  path: `${path}/{chat_id}/decline`,
+  summary: 'Declines an invitation. Nobody can invite the caller to that chat again.',
+  params,
+  errors: ['invitation_not_found'],
+  result: done,
+  handler: async ({ user, store }, p) => {
+    await store.chats.declineInvitation(sharedChat(p.chat_id), user.id);
+    return true;
+  },
+});

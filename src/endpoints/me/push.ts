@@ -1,0 +1,53 @@
+/** Browsers in which the caller is notified of messages while no window is open (behaviour §11). */
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { pushState } from '../../wire/account_results.js';
+import { done } from '../../wire/results.js';
+import { text } from '../../wire/schema.js';
+
+const path = '/api/me/push';
+
+export const showPush = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary:
+    'Returns the public key for push subscriptions, if notifications are on, and how many subscriptions the caller has.',
+  params: z.object({}),
+  result: pushState,
+  handler: async ({ user, store, push }) => ({
+    ...(push === null ? {} : { public_key: push.publicKey }),
+    subscriptions: (await store.push.subscriptions(user.id)).length,
+  }),
+});
+
+export const subscribePush = defineEndpoint({
+  verb: 'POST',
+  path,
+  summary: `Subscribes a browser to notifications, sent while the caller has no window open. The body is the JSON of a \`PushSubscription\`. A person has at most ${limits.push_subscriptions_max}; the oldest is replaced.`,
+  params: z.object({
+    endpoint: text.describe('HTTPS address at the push service'),
+    keys: z.object({ p256dh: text, auth: text }).describe('Of the browser, as base64url'),
+  }),
+  errors: ['push_off', 'push_subscription_invalid'],
+  result: done,
+  handler: async ({ user, store, push, request }, { endpoint, keys }) => {
+    if (push === null) return fail('push_off');
+    const token = request.authorization.replace(/^bearer /i, '').trim();
+    await store.push.subscribe(user.id, await push.read({ endpoint, ...keys }), token);
+    return true;
+  },
+});
+
+export const unsubscribePush = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Removes the push subscription of a browser.',
+  params: z.object({ endpoint: text.describe('Of the subscription') }),
+  result: done,
+  handler: async ({ user, store }, { endpoint }) => {
+    await store.push.unsubscribe(user.id, endpoint);
+    return true;
+  },
+});

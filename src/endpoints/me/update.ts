@@ -1,0 +1,33 @@
+/** What people change of themselves (behaviour §11). */
+import { z } from 'zod';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { userProfile } from '../../store/chats/chats.js';
+import { viewSelf } from '../../view/users.js';
+import { addPolicies, self } from '../../wire/account_results.js';
+import { answer, optional } from '../../wire/schema.js';
+
+export const updateSelf = defineEndpoint({
+  verb: 'PATCH',
+  path: '/api/me',
+  summary: 'Sets the caller’s language (`language_code` for bots) and who may add them to groups.',
+  params: z.object({
+    language_code: optional(
+      z
+        .string({ error: answer('language_invalid') })
+        .regex(/^[a-z]{2}$/, { error: answer('language_invalid') }),
+    ).describe('Two letters (ISO 639-1); it stays as it is when absent'),
+    add_to_groups: optional(
+      z.enum(addPolicies, { error: 'one of: everyone, shared_chats, nobody' }),
+    ).describe(
+      'Who may add the caller to groups and channels: everyone, people they share a chat with, or nobody',
+    ),
+  }),
+  errors: ['language_invalid', 'user_not_found'],
+  result: self,
+  handler: async ({ user, store }, change) => {
+    const changed = Object.values(change).some((value) => value !== undefined)
+      ? await store.users.change(user.id, change)
+      : user;
+    return { ...viewSelf(userProfile(changed)), add_to_groups: changed.addToGroups };
+  },
+});

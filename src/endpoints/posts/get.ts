@@ -1,0 +1,69 @@
+/** Posts as people read them (behaviour §11). */
+import { z } from 'zod';
+import { chatOfUser } from '../../actions/compose.js';
+import { findPost, postName, viewPost, visibleChannel } from '../../actions/posts.js';
+import { ApiError } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { page } from '../../server/pages.js';
+import type { StoredMessage } from '../../store/core/stored_message.js';
+import { appChatId, numberCursor, pageSize } from '../../wire/fields.js';
+import { post } from '../../wire/post_results.js';
+import { pageOf } from '../../wire/results.js';
+import { integer, optional } from '../../wire/schema.js';
+
+export const getPostEndpoint = defineEndpoint({
+  verb: 'GET',
+  path: '/api/posts/{post}',
+  summary: 'Returns a post with its reactions.',
+  params: z.object({ post: postName }),
+  result: post,
+  errors: ['post_not_found'],
+  handler: ({ user, store }, p) => findPost(store, p.post, { id: user.id, isBot: false }, user),
+});
+
+/** Service messages are no posts: a page may read over so many of them. */
+const rangesMax = 5;
+
+export const listPosts = defineEndpoint({
+  verb: 'GET',
+  path: '/api/chats/{chat_id}/posts',
+  summary: 'Pages through the posts of a channel, newest first.',
+  params: z.object({
+    chat_id: appChatId,
+    cursor: numberCursor,
+    before: optional(integer()).describe('In place of `cursor`: posts below this message id'),
+    limit: optional(pageSize),
+  }),
+  result: pageOf(post),
+  errors: ['chat_not_found'],
+  handler: async ({ user, store }, p) => {
+    const chat = await visibleChannel(store, user, chatOfUser(user.id, p.chat_id));
+    const limit = p.limit ?? limits.page_size_default;
+    const messages: StoredMessage[] = [];
+    let next = p.cursor ?? p.before ?? 0;
+    for (let n = 0; n < rangesMax && messages.length < limit; n++) {
+      const found = await store.history.page(chat, next, limit - messages.length);
+      messages.push(...(found?.messages ?? []).filter(({ record }) => record.post !== 0));
+      next = found?.next ?? 0;
+      if (next === 0) break;
+    }
+    const view = async (message: StoredMessage) => {
+      try {
+        const state = await store.posts.find(message.record.post, { id: user.id, isBot: false });
+        return viewPost(store, message, state, user);
+      } catch (error) {
+        // Deleted since the page was read.
+        if (error instanceof ApiError && error.kind === 'post_not_found') return null;
+        throw error;
+      }
+    };
+    const shown = await page(
+      messages,
+      false,
+      ({ id }) => String(id),
+      (some) => Promise.all(some.map(view)),
+    );
+    return next === 0 ? shown : { next_cursor: String(next), ...shown };
+  },
+});

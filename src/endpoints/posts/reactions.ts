@@ -1,0 +1,102 @@
+/** Reactions of people on posts (interface §4.1, behaviour §8). */
+import { z } from 'zod';
+import { postName, postOf, reactionPayload } from '../../actions/posts.js';
+import { limits } from '../../limits.js';
+import { heart, reactionEmoji } from '../../rules/emoji.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { pageOfRows } from '../../server/pages.js';
+import { userProfile } from '../../store/chats/chats.js';
+import type { Reactor } from '../../store/posts/posts.js';
+import { viewStranger } from '../../view/users.js';
+import { pageSize } from '../../wire/fields.js';
+import { reactionPayload as payload, reactorPage } from '../../wire/post_results.js';
+import { answer, optional, text } from '../../wire/schema.js';
+
+const reactions = '/api/posts/{post}/reactions';
+const like = '/api/posts/{post}/like';
+const post = z.object({ post: postName });
+const emoji = z.string({
+  error: ({ input }) => (input === undefined ? 'given' : answer('reaction_invalid')),
+});
+
+export const addReaction = defineEndpoint({
+  verb: 'POST',
+  path: reactions,
+  summary: 'Adds the caller’s reaction to a post.',
+  params: post.extend({ emoji }),
+  body: payload,
+  errors: ['post_not_found', 'reaction_invalid', 'too_many_reactions'],
+  handler: async ({ user, store }, p) => {
+    const set = { what: 'set', emoji: reactionEmoji(p.emoji) } as const;
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, set), user);
+  },
+});
+
+export const removeReactions = defineEndpoint({
+  verb: 'DELETE',
+  path: reactions,
+  summary: 'Removes one reaction of the caller from a post, or all of them.',
+  // An empty emoji is a wrong one: whoever meant one must not lose all.
+  params: post.extend({ emoji: emoji.optional() }),
+  body: payload,
+  errors: ['post_not_found', 'reaction_invalid'],
+  handler: async ({ user, store }, p) => {
+    const change =
+      p.emoji === undefined
+        ? ({ what: 'clear' } as const)
+        : ({ what: 'remove', emoji: reactionEmoji(p.emoji) } as const);
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, change), user);
+  },
+});
+
+/** Kept for older clients (interface §9). */
+export const addLike = defineEndpoint({
+  verb: 'POST',
+  path: like,
+  summary: 'Adds the caller’s heart to a post.',
+  params: post,
+  body: payload,
+  errors: ['post_not_found', 'too_many_reactions'],
+  handler: async ({ user, store }, p) => {
+    const set = { what: 'set', emoji: heart } as const;
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, set), user);
+  },
+});
+
+export const removeLike = defineEndpoint({
+  verb: 'DELETE',
+  path: like,
+  summary: 'Removes the caller’s heart from a post.',
+  params: post,
+  body: payload,
+  errors: ['post_not_found'],
+  handler: async ({ user, store }, p) => {
+    const remove = { what: 'remove', emoji: heart } as const;
+    return reactionPayload(await store.posts.react(postOf(store, p.post), user, remove), user);
+  },
+});
+
+export const listReactions = defineEndpoint({
+  verb: 'GET',
+  path: reactions,
+  summary: 'Pages through the people who reacted with an emoji, newest first.',
+  params: post.extend({ emoji: emoji.optional(), cursor: optional(text), limit: optional(pageSize) }),
+  result: reactorPage,
+  errors: ['post_not_found', 'reaction_invalid'],
+  handler: async ({ user, store }, p) => {
+    const only = p.emoji === undefined ? undefined : reactionEmoji(p.emoji);
+    const found = await store.posts.find(postOf(store, p.post), { id: user.id, isBot: false });
+    const limit = p.limit ?? limits.page_size_default;
+    const reactors = await store.posts.reactors(found.post, only, p.cursor ?? '', limit + 1);
+    const view = async ({ id, user: user_id, emoji: set, date }: Reactor) => {
+      const person = await store.users.find(id);
+      return { user_id, emoji: set, date, ...(person ? { user: viewStranger(userProfile(person)) } : {}) };
+    };
+    return pageOfRows(
+      reactors,
+      limit,
+      ({ cursor }) => cursor,
+      (rows) => Promise.all(rows.map(view)),
+    );
+  },
+});

@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { watchReactions } from '../../actions/post_stream.js';
+import { postName, postOf } from '../../actions/posts.js';
+import { personViewer } from '../../actions/reading.js';
+import { withOwnTokens } from '../../actions/shown_tokens.js';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { defineEndpoint, replied } from '../../server/endpoint.js';
+import type { Change, StreamListener } from '../../store/chats/streams.js';
+import type { Profile } from '../../store/core/codec.js';
+import { messageFlags } from '../../store/core/codec.js';
+import { type ChatRef, isDirect } from '../../store/core/keys.js';
+import { viewMessage } from '../../view/messages.js';
+import { boolean, optional } from '../../wire/schema.js';
+
+/** How a person names a chat. */
+const nameOf = (chat: ChatRef) => chat.id;
+
+function eventOf(
+  change: Change,
+  bot: Profile | null,
+): { readonly event: string; readonly data: unknown } | null {
+  const chat_id = nameOf(change.chat);
+  switch (change.kind) {
+    case 'gap':
+      return { event: 'reset', data: { chat_id } };
+    case 'd':
+      return { event: 'message_deleted', data: { chat_id, message_id: Number(change.id) } };
+    case 'a':
+      return { event: 'callback_answer', data: { chat_id, ...change.answer } };
+    case 'p': {
+      // A chat without a pin shows none: what was pinned when a later event tells of another is left out.
+      const shown = change.message && viewMessage(change.message, { isBot: false, bot });
+      const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
+      return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
+    }
+    default: {
+      // A message that changed again, or was deleted, before it could be shown: a later event tells of that.
+      if (!change.message) return null;
+      const message = viewMessage(change.message, { isBot: false, bot });
+      const notify = (change.message.record.flags & messageFlags.silent) === 0;
+      return change.kind === 'n'
+        ? { event: 'message', data: { ...message, notify } }
+        : { event: 'edited_message', data: message };
+    }
+  }
+}
+
+/** The event stream of a person (behaviour §11): resumes by `Last-Event-ID`. */
+export const openStream = defineEndpoint({
+  verb: 'GET',
+  path: '/api/stream',
+  summary: 'Streams events of the caller’s chats, and reactions on a `post`, as server-sent events.',
+  params: z.object({
+    post: optional(postName),
+    background: optional(boolean).describe(
+      'Whether nobody sees the window: then the person is notified as if it were closed',
+    ),
+  }),
+  contentType: 'text/event-stream',
+  errors: ['post_not_found'],
+  handler: async ({ user, store, request, onRevoked }, p) => {
+    const post = p.post === undefined ? null : postOf(store, p.post);
+    // Refused before the stream begins, when the caller cannot see it.
+    if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
+    if (store.streams.openOf(user.id) >= limits.streams_per_user_max)
+      fail('too_many_requests', { retry_after: 1 });
+    const stream = request.openStream();
+    let stop: (() => void) | undefined;
+    let unwatch: (() => void) | undefined;
+    let ended = false;
+    const end = () => {
+      ended = true;
+      clearInterval(keepAlive);
+      stop?.();
+      unwatch?.();
+      forget();
+    };
+    const forget = onRevoked(() => {
+      end();
+      stream.close();
+    });
+    const write = (text: string) => {
+      if (ended || stream.write(text)) return;
+      // The reader is too slow: it comes back with the last event it has.
+      end();
+      stream.close();
+    };
+    const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
+    request.onAbort(end);
+    // Views of one stream may wait for a profile: they are written in the order of their changes.
+    let order = Promise.resolve();
+    const inOrder = (work: () => Promise<void> | void) => {
+      order = order.then(work).catch(() => {
+        end();
+        stream.close();
+      });
+    };
+    write('retry: 1000\n\n');
+    try {
+      const listener: StreamListener = {
+        change(change) {
+          inOrder(async () => {
+            const bot = isDirect(change.chat) ? (await personViewer(store, change.chat, user)).bot : null;
+            const [message = null] = change.message ? await withOwnTokens(store, user, [change.message]) : [];
+            const event = eventOf({ ...change, message }, bot);
+            if (event)
+              write(`id: ${change.cursor}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`);
+          });
+        },
+        action(chat, text) {
+          const [bot, action] = text.split(' ');
+          const data = { chat_id: nameOf(chat), from_id: Number(bot), action };
+          inOrder(() => write(`event: chat_action\ndata: ${JSON.stringify(data)}\n\n`));
+        },
+        start(cursor) {
+          inOrder(() => write(`id: ${cursor}\nevent: ready\ndata: {}\n\n`));
+        },
+        leave() {
+          inOrder(() => {
+            end();
+            stream.close();
+          });
+        },
+      };
+      stop = await store.streams.open(user.id, request.lastEventId, listener, p.background === true);
+      if (post !== null) {
+        unwatch = await watchReactions(store, user, post, (data) => {
+          inOrder(() => write(`event: post_reactions\ndata: ${JSON.stringify(data)}\n\n`));
+        });
+      }
+    } catch (error) {
+      // What was begun cannot be answered any more: the reader sees it end, and comes again.
+      end();
+      stream.close();
+      throw error;
+    }
+    if (ended) end();
+    return replied;
+  },
+});

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { page, viewed } from '../../server/pages.js';
+import { botProfile } from '../../store/core/profiles.js';
+import { viewDeadLetter } from '../../view/deliveries.js';
+import { botId, numberCursor, pageSize } from '../../wire/fields.js';
+import { optional } from '../../wire/schema.js';
+import { deadLetterPage, discardedCount } from '../../wire/webhook_results.js';
+
+const path = '/api/me/bots/{bot_id}/webhook/dead_letters';
+
+export const listDeadLetters = defineEndpoint({
+  verb: 'GET',
+  path,
+  summary: 'Pages through dead letters, oldest first. They are kept for a week.',
+  params: z.object({ bot_id: botId, cursor: numberCursor, limit: optional(pageSize) }),
+  result: deadLetterPage,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    const limit = p.limit ?? limits.page_size_default;
+    const { items, more } = await store.replays.list(bot.id, p.cursor ?? 0, limit, limits.page_bytes_max);
+    const profile = botProfile(bot);
+    return page(
+      items,
+      more,
+      ({ update }) => String(update.updateId),
+      viewed((letter) => viewDeadLetter(letter, profile)),
+    );
+  },
+});
+
+export const discardDeadLetters = defineEndpoint({
+  verb: 'DELETE',
+  path,
+  summary: 'Discards all dead letters.',
+  params: z.object({ bot_id: botId }),
+  result: discardedCount,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    return { discarded: await store.replays.discard(bot.id) };
+  },
+});

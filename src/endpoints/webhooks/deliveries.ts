@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { pageOfRows, viewed } from '../../server/pages.js';
+import { viewAttempt } from '../../view/deliveries.js';
+import { botId, numberCursor, pageSize } from '../../wire/fields.js';
+import { integer, optional, text } from '../../wire/schema.js';
+import { attemptPage } from '../../wire/webhook_results.js';
+
+const statusError = 'delivered, failed or a status of HTTP';
+const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError })).describe(
+  '`delivered`, `failed` or a status of HTTP',
+);
+
+/**
+ * Every failure and the last successes of a bot; all that went before are counts (behaviour §10). What was tried for a former owner is
+ * not for the present one: answers of a receiver that was another's.
+ */
+export const listDeliveries = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/bots/{bot_id}/webhook/deliveries',
+  summary: `Pages through the delivery attempts of a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
+  params: z.object({
+    bot_id: botId,
+    update_id: optional(integer()).describe('Attempts to deliver this update alone'),
+    status,
+    cursor: numberCursor,
+    limit: optional(pageSize),
+  }),
+  result: attemptPage,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, p) => {
+    const bot = await store.bots.owned(user.id, p.bot_id);
+    const named = p.status === 'delivered' || p.status === 'failed';
+    const filter = {
+      ofOwner: true,
+      updateId: p.update_id ?? null,
+      delivered: named ? p.status === 'delivered' : null,
+      status: named || p.status === undefined ? null : Number(p.status),
+    };
+    const limit = p.limit ?? limits.page_size_default;
+    const [found, counts] = await Promise.all([
+      store.attempts.list(bot.id, filter, p.cursor ?? limits.id_max, limit + 1),
+      store.attempts.counts(bot.id),
+    ]);
+    return { ...(await pageOfRows(found, limit, ({ id }) => String(id), viewed(viewAttempt))), counts };
+  },
+});

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { allDead, type ReplayAsk } from '../../store/webhooks/replays.js';
+import { botId } from '../../wire/fields.js';
+import { boolean, integer, optional } from '../../wire/schema.js';
+import { queuedCount } from '../../wire/webhook_results.js';
+
+interface Given {
+  readonly from_update_id?: number | undefined;
+  readonly to_update_id?: number | undefined;
+  readonly dead_letters?: boolean | undefined;
+}
+
+/** A range, or all dead letters. Errors: `parameter_required`, `parameter_wrong`. */
+function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
+  if (dead_letters && from === undefined && to === undefined) return allDead;
+  if (from === undefined) return fail('parameter_required', { name: 'from_update_id' });
+  if (to === undefined) return fail('parameter_required', { name: 'to_update_id' });
+  if (to < from) return fail('parameter_wrong', { name: 'to_update_id', what: 'at least from_update_id' });
+  return { from, to, delivered: !dead_letters, ofOwner: true };
+}
+
+const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_id' }).max(limits.id_max)));
+
+/**
+ * Over a webhook a replay carries the `update_id` that it had, for receivers that drop what they have seen; over polling a new one,
+ * since offsets only grow.
+ */
+export const replayUpdates = defineEndpoint({
+  verb: 'POST',
+  path: '/api/me/bots/{bot_id}/webhook/replay',
+  summary: `Delivers updates again under the same update_id: all dead letters, or a range of dead letters and the last ${limits.delivery_successes_kept} deliveries. At most ${limits.replay_max} a call.`,
+  params: z.object({
+    bot_id: botId,
+    from_update_id: updateId.describe('The first of a range'),
+    to_update_id: updateId.describe('The last of it'),
+    dead_letters: optional(boolean).describe('Dead letters alone; without a range, all of them'),
+  }),
+  result: queuedCount,
+  errors: ['bot_not_found', 'not_bot_owner'],
+  handler: async ({ user, store }, { bot_id, ...given }) => {
+    const bot = await store.bots.owned(user.id, bot_id);
+    const { queued } = await store.replays.replay(bot.id, askOf(given));
+    return { queued };
+  },
+});

@@ -1,0 +1,62 @@
+/** People who come with the token of an existing identity provider instead of one of ours (behaviour §11). */
+import { decodeJwt, type JWTPayload } from 'jose';
+import { limits } from '../limits.js';
+import { validUsername } from '../rules/usernames.js';
+import type { TokenProvider } from '../server/callers.js';
+import type { NewUser } from '../store/accounts/users.js';
+import type { Store } from '../store/store.js';
+import { createKeySet, type KeySetOptions } from './key_set.js';
+import { createVerifier } from './verify.js';
+
+export interface ProviderOptions {
+  readonly source: KeySetOptions['source'];
+  readonly issuer: string;
+  readonly audience: string;
+  readonly subjectClaim: string;
+  /** Setting JWT_CREATE_USERS. */
+  readonly createUsers: boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+/** As much of a claim as a name may hold. */
+function nameOf(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const points = [...value.replace(/[\p{Cc}\p{Surrogate}]/gu, ' ').trim()];
+  return points.slice(0, limits.person_name_length_max).join('').trim() || undefined;
+}
+
+/** What the standard claims of OpenID Connect tell of a person. */
+function personOf(claims: JWTPayload, subject: string): NewUser {
+  const { preferred_username: username, locale } = claims;
+  const language = typeof locale === 'string' ? /^[a-z]{2}(?=$|[-_])/.exec(locale)?.[0] : undefined;
+  const first = nameOf(claims.given_name) ?? nameOf(claims.name) ?? nameOf(username) ?? nameOf(subject);
+  return {
+    username: typeof username === 'string' && validUsername(username) ? username : undefined,
+    first_name: first ?? 'User',
+    last_name: nameOf(claims.family_name),
+    language_code: language,
+  };
+}
+
+/** A token of the provider is verified once and then remembered like any other, but never beyond its end. */
+export function createProvider(store: Store, options: ProviderOptions): TokenProvider {
+  const keys = createKeySet({ source: options.source, onError: options.onError });
+  const verify = createVerifier({ ...options, keys });
+
+  async function resolve(token: string, known: boolean) {
+    const verified = await verify(token);
+    if (verified === null) return null;
+    const { subject, expiresAt, claims } = verified;
+    const present = await store.identities.find(subject);
+    if (present === null && (known || !options.createUsers)) return null;
+    const id = present ?? (await store.identities.create(subject, personOf(claims, subject)));
+    return { id, expiresAt };
+  }
+
+  return {
+    // Tokens of our own have no point in them.
+    takes: (token) => token.includes('.'),
+    person: (token, known = false) => store.auth.external(token, () => resolve(token, known)),
+    endOf: (token) => (decodeJwt(token).exp ?? 0) * 1_000 + limits.jwt_leeway_ms,
+  };
+}

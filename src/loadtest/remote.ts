@@ -1,0 +1,165 @@
+/** `petrel bench`: a bounded load at fixed rates on an installation that runs, and a report of its latencies. */
+import { writeFileSync } from 'node:fs';
+import { version } from '../config/version.js';
+import { type FixedRateResult, loadAtRate } from './fixed_rate.js';
+import { pageOf } from './page.js';
+import { isBotToken, openStage, type RemoteScenario, remoteNames } from './remote_stage.js';
+import { type GoalResult, type LatencyResult, type Results, results_version } from './results.js';
+import { report } from './table.js';
+
+export interface RemoteOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly chat?: number;
+  readonly only?: readonly string[];
+  /** Requests a second, one load after another. */
+  readonly rates: readonly number[];
+  readonly seconds: number;
+  readonly connections: number;
+  /** Milliseconds that the p99 of each load must not exceed. */
+  readonly p99?: number;
+  readonly json?: string;
+  readonly html?: string;
+}
+
+const rates_ms_max = 5_000;
+/** At most, and at most a quarter of a load. */
+const warmup_s_max = 1;
+/** An installation that refuses so many calls is not loaded further. */
+const failed_share_max = 0.01;
+
+interface Load {
+  readonly latency: LatencyResult;
+  /** Why nothing more is to be loaded; empty when there is no reason. */
+  readonly stop: string;
+}
+
+async function loadOnce(
+  scenario: RemoteScenario,
+  rate: number,
+  options: RemoteOptions,
+  signal: AbortSignal,
+): Promise<Load> {
+  const { seconds, connections } = options;
+  await scenario.verify();
+  const result: FixedRateResult = await loadAtRate(scenario.series, {
+    ...{ rate, seconds, connections, signal, warmup_s: Math.min(warmup_s_max, seconds / 4) },
+    salt: `${Date.now()}`,
+    failedShareMax: failed_share_max,
+  });
+  const failures = Object.entries(result.failed);
+  const failed = failures.reduce((sum, [, count]) => sum + count, 0);
+  const latency: LatencyResult = {
+    scenario: scenario.name,
+    label: 'service',
+    role: 'subject',
+    share: null,
+    offered: rate,
+    answered: result.rate,
+    failed,
+    cpu: {},
+    lag_s: 0,
+    late_ms: result.late_ms,
+    rounds: 1,
+    ms: result.spread,
+  };
+  if (failed > failed_share_max * result.sent) {
+    const why = failures.map(([name, count]) => `${count} × ${name}`).join(', ');
+    return { latency, stop: `${scenario.name} at ${rate}/s: of ${result.sent} requests failed ${why}` };
+  }
+  await scenario.verify();
+  return { latency, stop: '' };
+}
+
+function goalsOf(latencies: readonly LatencyResult[], p99: number | undefined): GoalResult[] {
+  return latencies.flatMap(({ scenario, offered, ms, failed }) => {
+    const what = `${scenario} at ${offered}/s`;
+    const none: GoalResult = {
+      proof: '',
+      what: `${what}: calls that failed`,
+      figure: String(failed),
+      goal: '0',
+      met: failed === 0,
+    };
+    if (p99 === undefined) return [none];
+    const figure = `${ms.p99.toFixed(2)} ms`;
+    return [none, { proof: '', what: `${what}: p99`, figure, goal: `≤ ${p99} ms`, met: ms.p99 <= p99 }];
+  });
+}
+
+/** The fair-use rates that hold there, as its API document tells: a load above them is answered 429. */
+async function ratesAt(url: string): Promise<string> {
+  const timeout = AbortSignal.timeout(rates_ms_max);
+  try {
+    const answer = await fetch(`${url}/openapi.json`, { signal: timeout });
+    const { info } = (await answer.json()) as {
+      readonly info?: { readonly 'x-rates'?: Record<string, string> };
+    };
+    const told = info?.['x-rates'];
+    if (told === undefined) return 'not told';
+    return (
+      Object.entries(told)
+        .map(([name, rate]) => `${name}=${rate}`)
+        .join(', ') || 'none'
+    );
+  } catch {
+    return 'not told';
+  }
+}
+
+/** Runs every load. Returns whether all went well; what was found is printed and written either way. */
+export async function runRemote(options: RemoteOptions): Promise<boolean> {
+  const url = options.url.replace(/\/+$/, '');
+  const { token, chat, rates } = options;
+  const interrupted = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.once(name, () => interrupted.abort(new Error('interrupted')));
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const began = performance.now();
+  const latencies: LatencyResult[] = [];
+  let ended = '';
+  const rates_told = await ratesAt(url);
+  say(`fair-use rates of the installation: ${rates_told}`);
+  const stage = await openStage({ url, token, chat, rate: Math.max(...rates) });
+  try {
+    const wanted = options.only ?? remoteNames;
+    const scenarios = stage.scenarios.filter(({ name }) => wanted.includes(name));
+    for (const scenario of scenarios) {
+      for (const rate of ended ? [] : [...rates].sort((a, b) => a - b)) {
+        say(`${scenario.name}: ${rate}/s for ${options.seconds} s`);
+        const { latency, stop } = await loadOnce(scenario, rate, options, interrupted.signal);
+        latencies.push(latency);
+        ended = stop;
+        if (ended) break;
+      }
+    }
+    if (latencies.length === 0) ended = 'the token is not enough for any of these calls';
+  } catch (error) {
+    ended = (error as Error).message;
+  } finally {
+    await stage
+      .close()
+      .catch((error: Error) => say(`the bot of this run could not be deleted: ${error.message}`));
+  }
+  const results: Results = {
+    schema: 'petrel-bench',
+    version: results_version,
+    made_at: new Date().toISOString(),
+    petrel: version,
+    ...{ commit: '', ended, seconds: Math.round((performance.now() - began) / 1_000) },
+    machine: { installation: new URL(url).host, load_node: process.versions.node },
+    settings: {
+      token: isBotToken(token) ? "a bot's" : "a person's",
+      rates: rates.join(' '),
+      connections: options.connections,
+      seconds_each: options.seconds,
+      fair_use: rates_told,
+    },
+    ...{ scenarios: [], latencies, scaling: [], findings: [], soak: [] },
+    goals: goalsOf(latencies, options.p99),
+  };
+  process.stdout.write(`\n${report(results)}`);
+  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(results, null, 2)}\n`);
+  if (options.html !== undefined) writeFileSync(options.html, pageOf(results));
+  return ended === '' && results.goals.every(({ met }) => met !== false);
+}

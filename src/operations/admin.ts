@@ -1,0 +1,111 @@
+/** The tasks `admin …`: tokens of administrators, and the log of what they called. */
+import { userInfo } from 'node:os';
+import { z } from 'zod';
+import { nowMs } from '../clock.js';
+import { ApiError } from '../errors.js';
+import { limits } from '../limits.js';
+import { type Backends, StartError } from '../processes/backends.js';
+import { personName, username } from '../wire/fields.js';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const timeOf = (seconds: number) => new Date(seconds * 1_000).toISOString();
+
+/** Runs `work` as an entry of the log. */
+async function noted<T>(
+  { store }: Backends,
+  action: string,
+  target: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const token = `shell of ${userInfo().username}`;
+  const end = await store.admins.begin({ token, action, target, address: '' });
+  const result = await work();
+  await end(200);
+  return result;
+}
+
+/** Prints a new token, this once. Throws a StartError for a name that cannot be used. */
+export async function addAdmin(backends: Backends, name: string, days: number | null): Promise<void> {
+  if (!/^[a-z0-9][a-z0-9._-]{0,31}$/.test(name))
+    throw new StartError('a name has up to 32 small letters, digits, dots, hyphens and underscores');
+  if (days !== null && !(Number.isInteger(days) && days >= 1 && days <= 3_650))
+    throw new StartError('--days must be a whole number from 1 to 3650');
+  const made = await noted(backends, 'petrel admin tokens add', name, async () => {
+    const added = await backends.store.admins.add(name, days);
+    if (added === 'taken') throw new StartError(`there is a token ${name} already: revoke it first`);
+    if (added === 'full')
+      throw new StartError(`there are ${limits.admin_tokens_max} tokens already: revoke one first`);
+    return added;
+  });
+  say(made.token);
+}
+
+export async function listAdmins({ store }: Backends): Promise<void> {
+  const now = nowMs() / 1_000;
+  for (const { name, created_at, expires_at } of await store.admins.list()) {
+    const end =
+      expires_at === null
+        ? 'does not expire'
+        : `${expires_at <= now ? 'expired' : 'expires'} ${timeOf(expires_at)}`;
+    say(`${name}  added ${timeOf(created_at)}  ${end}`);
+  }
+}
+
+/** Returns once no node accepts the token. Throws a StartError when there is none of this name. */
+export async function revokeAdmin(backends: Backends, name: string): Promise<void> {
+  await noted(
+    backends,
+    'petrel admin tokens revoke',
+    name.slice(0, limits.admin_target_length_max),
+    async () => {
+      if (!(await backends.store.admins.revoke(name))) throw new StartError(`there is no token ${name}`);
+    },
+  );
+  say(`${name} is revoked: no node accepts the token any more`);
+}
+
+/** Prints the newest `count` entries of the log. Throws a StartError for a count that is no number. */
+export async function listCalls({ store }: Backends, count: number): Promise<void> {
+  if (!Number.isInteger(count) || count < 1) throw new StartError('--limit must be a whole number from 1');
+  let before: number = limits.id_max;
+  for (let left = count; left > 0; ) {
+    const items = await store.admins.calls(before, Math.min(left, limits.page_size_max));
+    for (const { at, token, action, target, status, address, times } of items)
+      say(
+        [timeOf(at), token, action, target || '-', status ?? 'end unknown', address || '-', `${times}x`].join(
+          '  ',
+        ),
+      );
+    const last = items.at(-1);
+    if (last === undefined) return;
+    before = last.id;
+    left -= items.length;
+  }
+}
+
+/** Makes a person and prints their first token, this once. Throws a StartError where the name is refused. */
+export async function addPerson(backends: Backends, given: string, firstName: string): Promise<void> {
+  const parsed = z
+    .object({ username, first_name: personName })
+    .safeParse({ username: given, first_name: firstName });
+  if (!parsed.success) {
+    const [wrong] = parsed.error.issues;
+    throw new StartError(
+      wrong?.path[0] === 'username'
+        ? `${given} cannot be a username: ${limits.username_length_min} to ${limits.username_length_max} letters, digits and single underscores, a letter first and no underscore last`
+        : `a first name has 1 to ${limits.person_name_length_max} characters`,
+    );
+  }
+  const { user, token } = await noted(
+    backends,
+    'petrel users add',
+    given.slice(0, limits.admin_target_length_max),
+    () =>
+      backends.store.users.create(parsed.data).catch((error: unknown) => {
+        if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;
+        throw new StartError(`the username ${given} is taken`);
+      }),
+  );
+  say(`person ${user.id} @${given}`);
+  say(token);
+}

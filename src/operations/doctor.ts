@@ -1,0 +1,79 @@
+/** The task `doctor`: prints what runs, on which versions, how far write-behind has come, and what is not as it should be. */
+
+import { ratesOf, ratesText, redisOf } from '../config/config.js';
+import { version } from '../config/version.js';
+import { loadEngine } from '../http/engine.js';
+import { countQuarantined, journalState } from '../journal/state.js';
+import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
+import type { Backends } from '../processes/backends.js';
+import { fullness, gather } from '../processes/facts.js';
+import { type Facts, findingsOf } from '../processes/findings.js';
+import { checkRedis } from '../redis/check.js';
+import { shownUrl } from '../redis/slots.js';
+
+const mebibytes = (bytes: number): string => `${Math.round((bytes * 10) / 1024 ** 2) / 10} MiB`;
+
+/** Prints findings; returns whether any is bad. */
+function tell(facts: Facts, say: (line: string) => void): boolean {
+  const found = findingsOf(facts);
+  for (const { bad, what, todo } of found) {
+    say(`${bad ? 'WRONG' : 'advice'}${' '.repeat(bad ? 8 : 7)}${what}`);
+    if (todo !== '') say(`             → ${todo}`);
+  }
+  if (found.length === 0) say('well         everything is as it should be');
+  return found.some(({ bad }) => bad);
+}
+
+/** Returns whether all is well: what is merely not advised counts for nothing. Errors: what Redis or Postgres is unavailable with. */
+export async function runDoctor(backends: Backends): Promise<boolean> {
+  const { config, connection, pool, shards } = backends;
+  const say = (line: string) => process.stdout.write(`${line}\n`);
+  const engine = loadEngine();
+  const state = await journalState(backends);
+  say(`petrel       ${version}, Node.js ${process.versions.node}`);
+  say(`engine       ${engine.name} ${engine.version}`);
+  if (engine.note) say(`             the current engine does not run here: ${engine.note}`);
+  for (const node of connection.nodes()) {
+    const info = await node.client.info('server');
+    const share = state.filter(({ partition }) => connection.at(partition) === node).length;
+    const where = connection.clustered ? `${shownUrl(node.url)} with ${share} partitions, ` : '';
+    say(
+      `redis        ${where}${/redis_version:(\S+)/.exec(info)?.[1]}, history ${node.runId()?.slice(0, 8)}`,
+    );
+  }
+  const [{ server_version } = { server_version: '?' }] = (
+    await pool.query<{ server_version: string }>({ name: 'server_version', text: 'show server_version' })
+  ).rows;
+  say(
+    `postgres     ${server_version}, schema ${await appliedVersion(config.DATABASE_URL as string)} of ${schemaVersion()}`,
+  );
+  for (const shard of shards.all.slice(1)) {
+    const { rows } = await shard.pool.query<{ server_version: string }>({
+      name: 'server_version',
+      text: 'show server_version',
+    });
+    const schema = `${await appliedVersion(shard.url)} of ${schemaVersion()}`;
+    say(
+      `shard ${shard.id}      ${rows[0]?.server_version ?? '?'}, schema ${schema}, ${shards.owned(shard).length} partitions`,
+    );
+  }
+  say(`rates        ${ratesText(ratesOf(config))}`);
+  const waiting = state.reduce((sum, p) => sum + p.length, 0);
+  const fullest = state.reduce((a, b) => (fullness(b) > fullness(a) ? b : a));
+  const closed = state.filter((p) => p.run !== connection.at(p.partition)?.runId());
+  say(
+    `partitions   ${state.length}, ${closed.length === 0 ? 'all open' : `${closed.length} to be opened by the next change`}`,
+  );
+  say(
+    `journal      ${waiting} entries wait; the fullest partition (${fullest.partition}) has ${fullest.length} of ${fullest.highWater}, ${mebibytes(fullest.bytes)} of ${mebibytes(fullest.bytesMax)}`,
+  );
+  const last = state.reduce<Date | null>(
+    (a, p) => (p.flushedAt && (!a || p.flushedAt > a) ? p.flushedAt : a),
+    null,
+  );
+  say(`flushed      ${last ? last.toISOString() : 'never'}`);
+  const quarantined = await countQuarantined(shards);
+  say(`quarantine   ${quarantined} entries`);
+  const { warnings } = await checkRedis(redisOf(config));
+  return !tell(await gather(backends, state, quarantined, warnings, await backends.filesProblem()), say);
+}

@@ -1,0 +1,96 @@
+/** The tasks `webhooks …`: what operators see of deliveries and can have done again. URLs show no more than their host. */
+import { limits } from '../limits.js';
+import { asDatabase } from '../postgres/sql.js';
+import { listWebhooks } from '../postgres/webhooks/webhooks.js';
+import { type Backends, StartError } from '../processes/backends.js';
+import { allDead, type ReplayAsk } from '../store/webhooks/replays.js';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const shownTime = (seconds: number) => new Date(seconds * 1_000).toISOString();
+const attemptsShown = 20;
+
+/** The bot that an argument names by its id or its username. Throws a StartError when there is none. */
+async function botOf({ store }: Backends, name: string): Promise<number> {
+  const bot = /^\d{1,13}$/.test(name)
+    ? await store.bots.find(Number(name))
+    : await store.bots.findByUsername(name.replace(/^@/, ''));
+  if (bot === null) throw new StartError(`there is no bot ${name}`);
+  return bot.id;
+}
+
+export async function listAll({ pool, store }: Backends): Promise<void> {
+  const db = asDatabase(pool);
+  for (let after = 0; ; ) {
+    const page = await listWebhooks(db, after, limits.page_size_max);
+    for (const { id, username } of page) {
+      const [webhook, info, dead] = await Promise.all([
+        store.webhooks.find(id),
+        store.queues.info(id),
+        store.replays.countDead(id),
+      ]);
+      const host = webhook ? new URL(webhook.url).host : '-';
+      const error = info.error ? `  ${shownTime(info.error.date)} ${info.error.message}` : '';
+      say(`${id}  @${username}  ${host}  ${info.pending} waiting  ${dead} dead${error}`);
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < limits.page_size_max) return;
+    after = last.id;
+  }
+}
+
+export async function show(backends: Backends, name: string): Promise<void> {
+  const { store } = backends;
+  const id = await botOf(backends, name);
+  const everything = { ofOwner: false, updateId: null, delivered: null, status: null };
+  const [webhook, info, dead, counts, items] = await Promise.all([
+    store.webhooks.find(id),
+    store.queues.info(id),
+    store.replays.countDead(id),
+    store.attempts.counts(id),
+    store.attempts.list(id, everything, limits.id_max, attemptsShown),
+  ]);
+  say(`bot          ${id}`);
+  if (webhook === null) say('webhook      none: it polls');
+  else {
+    say(`webhook      ${new URL(webhook.url).origin}, set as ${webhook.address ?? 'no address'}`);
+    say(`connections  at most ${webhook.maxConnections}`);
+    say(`trust        ${webhook.certificate === null ? 'public authorities' : 'its own certificate'}`);
+    say(`secret token ${webhook.secretToken === null ? 'none' : 'set'}`);
+  }
+  say(`waiting      ${info.pending}`);
+  if (info.error) say(`last error   ${shownTime(info.error.date)} ${info.error.message}`);
+  say(`attempts     ${counts.delivered} delivered, ${counts.failed} failed, ${counts.dead} given up`);
+  say(`dead letters ${dead}`);
+  for (const { at, update_id, status, error, latency_ms, tries, next_try_at } of items) {
+    const next = next_try_at === null ? '' : `, next ${shownTime(next_try_at)}`;
+    say(
+      `${shownTime(at)}  ${update_id}  try ${tries}  ${error ?? `delivered with ${status}`}  ${latency_ms} ms${next}`,
+    );
+  }
+}
+
+export interface ReplayOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly deadLetters?: boolean;
+}
+
+function askOf({ from, to, deadLetters = false }: ReplayOptions): ReplayAsk {
+  if (from === undefined && to === undefined && deadLetters) return allDead;
+  if (from === undefined || to === undefined)
+    throw new StartError('say which updates: --from and --to, or --dead-letters');
+  if (![from, to].every((text) => /^\d{1,13}$/.test(text)) || Number(to) < Number(from))
+    throw new StartError('--from and --to are update ids, the second no less than the first');
+  return { from: Number(from), to: Number(to), delivered: !deadLetters, ofOwner: false };
+}
+
+export async function replay(backends: Backends, name: string, options: ReplayOptions): Promise<void> {
+  const ask = askOf(options);
+  const bot = await botOf(backends, name);
+  const { queued } = await backends.store.replays.replay(bot, ask, { type: 'operator' });
+  say(`${queued} queued`);
+}
+
+export async function discard(backends: Backends, name: string): Promise<void> {
+  say(`${await backends.store.replays.discard(await botOf(backends, name))} discarded`);
+}

@@ -1,0 +1,125 @@
+/** Statements on the tokens of administrators and on the log of their calls. */
+import { type Database, isDuplicate, one, type Sql } from '../sql.js';
+
+export interface AdminTokenRow {
+  readonly id: number;
+  readonly name: string;
+  /** s */
+  readonly created_at: number;
+  /** s; null for one that does not expire */
+  readonly expires_at: number | null;
+}
+
+const tokenColumns = `id, name, extract(epoch from created_at)::bigint as created_at,
+  extract(epoch from expires_at)::bigint as expires_at`;
+
+/** The token that is valid now under a fingerprint. */
+export async function findAdminToken(sql: Sql, fingerprint: Buffer): Promise<AdminTokenRow | null> {
+  const [row] = await sql.query<AdminTokenRow>(
+    `select ${tokenColumns} from admin_tokens
+      where fingerprint = $1 and (expires_at is null or expires_at > now())`,
+    [fingerprint],
+  );
+  return row ?? null;
+}
+
+export interface NewAdminToken {
+  readonly name: string;
+  /** Null for one that does not expire. */
+  readonly days: number | null;
+  /** The fingerprint of the token with an id. */
+  readonly fingerprintOf: (id: number) => Buffer;
+}
+
+/** Adds a token and returns its id; `taken` where another has the name, `full` where there are `max`. */
+export function addAdminToken(
+  db: Database,
+  { name, days, fingerprintOf }: NewAdminToken,
+  max: number,
+): Promise<number | 'taken' | 'full'> {
+  return db
+    .transaction(async (sql) => {
+      await sql.query('lock table admin_tokens in share row exclusive mode');
+      const { count } = await one<{ count: number }>(sql, 'select count(*) as count from admin_tokens');
+      if (Number(count) >= max) return 'full' as const;
+      const { id } = await one<{ id: number }>(
+        sql,
+        "select nextval(pg_get_serial_sequence('admin_tokens', 'id')) as id",
+      );
+      await sql.query(
+        `insert into admin_tokens (id, name, fingerprint, expires_at) overriding system value
+         values ($1, $2, $3, now() + $4::integer * interval '1 day')`,
+        [id, name, fingerprintOf(Number(id)), days],
+      );
+      return Number(id);
+    })
+    .catch((error) => {
+      if (isDuplicate(error)) return 'taken' as const;
+      throw error;
+    });
+}
+
+export const listAdminTokens = (sql: Sql): Promise<AdminTokenRow[]> =>
+  sql.query(`select ${tokenColumns} from admin_tokens order by name`);
+
+/** False when there is no such token. */
+export function removeAdminToken(db: Database, name: string): Promise<boolean> {
+  // In a transaction, so that Redis learns of it.
+  return db.transaction(async (sql) => {
+    const rows = await sql.query('delete from admin_tokens where name = $1 returning 1', [name]);
+    return rows.length > 0;
+  });
+}
+
+/** Who called what, from where. None of the texts holds a token. */
+export interface AdminCall {
+  /** Name of the token. */
+  readonly token: string;
+  readonly action: string;
+  readonly target: string;
+  readonly address: string;
+}
+
+export interface AdminCallRow extends AdminCall {
+  readonly id: number;
+  /** s; of the first of calls that are alike */
+  readonly at: number;
+  /** Status of the answer; null for a change whose end is not known. */
+  readonly status: number | null;
+  readonly times: number;
+}
+
+const texts = ({ token, action, target, address }: AdminCall) => [token, action, target, address];
+
+/** Notes a change that is about to be made; returns the id of the entry. */
+export async function beginAdminCall(sql: Sql, call: AdminCall): Promise<number> {
+  const { id } = await one<{ id: number }>(
+    sql,
+    'insert into admin_calls (token, action, target, address) values ($1, $2, $3, $4) returning id',
+    texts(call),
+  );
+  return Number(id);
+}
+
+export async function endAdminCall(sql: Sql, id: number, status: number): Promise<void> {
+  await sql.query('update admin_calls set status = $2 where id = $1', [id, status]);
+}
+
+/** Notes a call that changed nothing. Those alike of one hour are one entry. */
+export async function countAdminCall(sql: Sql, call: AdminCall, status: number): Promise<void> {
+  await sql.query(
+    `insert into admin_calls (token, action, target, address, status, hour)
+     values ($1, $2, $3, $4, $5, date_trunc('hour', now()))
+     on conflict (hour, token, action, target, address, status) where hour is not null
+     do update set times = admin_calls.times + 1`,
+    [...texts(call), status],
+  );
+}
+
+/** Entries below an id, newest first. */
+export const listAdminCalls = (sql: Sql, before: number, limit: number): Promise<AdminCallRow[]> =>
+  sql.query(
+    `select id, extract(epoch from at)::bigint as at, token, action, target, address, status, times
+       from admin_calls where id < $1 order by id desc limit $2`,
+    [before, limit],
+  );

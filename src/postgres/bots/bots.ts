@@ -1,0 +1,284 @@
+/** Statements on bots, their tokens and their commands. */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { lockPerson, takeName } from '../accounts/users.js';
+import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { type AuditActor, noteAudit } from './audit.js';
+import type { BotPictures } from './pictures.js';
+
+export interface BotRow {
+  readonly id: number;
+  /** null for a deleted bot, and for the management bot, which nobody owns */
+  readonly owner_id: number | null;
+  readonly username: string;
+  /** the default name, or where none was set the name at creation */
+  readonly name: string;
+  /** lookup value of the live token, base64; '' while it is blocked; null for a deleted bot and for the
+   * management bot */
+  readonly token: string | null;
+  readonly suspended: boolean;
+  readonly deleted: boolean;
+  /** names by language, '' for the default */
+  readonly names: TextsColumn;
+  readonly version: number;
+}
+
+type TextsColumn = Readonly<Record<string, string>>;
+
+export interface StoredToken {
+  readonly lookup: Buffer;
+  readonly box: Buffer;
+}
+
+export const botColumns = `id, owner_id, username, coalesce(names->>'', name) as name, case when token_hmac = blocked_hmac then '' else encode(token_hmac, 'base64') end as token,
+  suspended_at is not null as suspended, deleted_at is not null as deleted, names, version`;
+
+/** Refuses another bot to one who has `max`, and holds off others until the transaction ends. Error: `too_many_bots`. */
+export async function roomForBot(
+  sql: Sql,
+  owner: number,
+  max: number = limits.bots_per_owner_max,
+): Promise<void> {
+  await lockPerson(sql, owner);
+  if ((await countBotsOf(sql, owner)) >= max) fail('too_many_bots');
+}
+
+/** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
+export function createBot(
+  db: Database,
+  bot: {
+    readonly owner: number;
+    readonly username: string;
+    readonly name: string;
+    /** how many an owner may have */
+    readonly max?: number | undefined;
+  },
+  tokenFor: (id: number) => StoredToken,
+): Promise<number> {
+  return db.transaction(async (sql) => {
+    await roomForBot(sql, bot.owner, bot.max);
+    const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
+    await takeName(sql, bot.username, id);
+    const token = tokenFor(id);
+    await sql.query(
+      'insert into bots (id, owner_id, username, name, token_hmac, token_box) values ($1, $2, $3, $4, $5, $6)',
+      [id, bot.owner, bot.username, bot.name, token.lookup, token.box],
+    );
+    await noteAudit(sql, id, { type: 'user', id: bot.owner }, 'created');
+    await noteStale(sql, [['bot', id]]);
+    return id;
+  });
+}
+
+/** Replaces a bot's token, if `owner` owns the bot now. Null when not. */
+export function replaceBotToken(
+  db: Database,
+  id: number,
+  owner: number,
+  token: StoredToken,
+): Promise<BotRow | null> {
+  return db.transaction(async (sql) => {
+    const [row] = await sql.query<BotRow>(
+      `update bots set token_hmac = $3, token_box = $4, version = nextval('control_versions')
+        where id = $1 and owner_id = $2 returning ${botColumns}`,
+      [id, owner, token.lookup, token.box],
+    );
+    if (row) {
+      await noteAudit(sql, id, { type: 'user', id: owner }, 'token_issued');
+      await noteStale(sql, [['bot', id]]);
+    }
+    return row ?? null;
+  });
+}
+
+export async function loadBot(sql: Sql, id: number): Promise<BotRow | null> {
+  const [row] = await sql.query<BotRow>(`select ${botColumns} from bots where id = $1`, [id]);
+  return row ?? null;
+}
+
+/** Those of these bots that exist. */
+export function loadBots(sql: Sql, ids: readonly number[]): Promise<BotRow[]> {
+  return sql.query<BotRow>(`select ${botColumns} from bots where id = any($1::bigint[])`, [ids]);
+}
+
+/** Bots of a person behind an id, in the order of ids; `skip` of them are left out. */
+export function loadBotsOf(
+  sql: Sql,
+  owner: number,
+  after: number,
+  limit: number,
+  skip = 0,
+): Promise<BotRow[]> {
+  return sql.query<BotRow>(
+    `select ${botColumns} from bots where owner_id = $1 and id > $2 order by id limit $3 offset $4`,
+    [owner, after, limit, skip],
+  );
+}
+
+export async function countBotsOf(sql: Sql, owner: number): Promise<number> {
+  const { count } = await one<{ count: number }>(
+    sql,
+    'select count(*) as count from bots where owner_id = $1',
+    [owner],
+  );
+  return Number(count);
+}
+
+/** What is kept of a token for its owner. */
+export interface TokenBox {
+  readonly box: Buffer;
+  /** It leaked: it is shown to nobody. */
+  readonly blocked: boolean;
+}
+
+const boxColumns = 'token_box as box, coalesce(token_hmac = blocked_hmac, false) as blocked';
+
+/** What is kept of the token of a bot that `owner` owns now. Null when not. */
+export async function loadTokenBox(sql: Sql, id: number, owner: number): Promise<TokenBox | null> {
+  const [row] = await sql.query<TokenBox>(`select ${boxColumns} from bots where id = $1 and owner_id = $2`, [
+    id,
+    owner,
+  ]);
+  return row ?? null;
+}
+
+/** The same of those of these bots that `owner` owns. */
+export function loadTokenBoxes(
+  sql: Sql,
+  owner: number,
+  ids: readonly number[],
+): Promise<Array<TokenBox & { readonly id: number }>> {
+  return sql.query(`select id, ${boxColumns} from bots where owner_id = $1 and id = any($2)`, [owner, ids]);
+}
+
+/** The same to be shown to its owner, which is noted unless it is blocked. */
+export function showTokenBox(db: Database, id: number, owner: number): Promise<TokenBox | null> {
+  return db.transaction(async (sql) => {
+    const [row] = await sql.query<TokenBox>(
+      `select ${boxColumns} from bots where id = $1 and owner_id = $2 for share`,
+      [id, owner],
+    );
+    if (row && !row.blocked) await noteAudit(sql, id, { type: 'user', id: owner }, 'token_shown');
+    return row ?? null;
+  });
+}
+
+export interface BotCommand {
+  readonly command: string;
+  readonly description: string;
+}
+
+export interface CommandsRow {
+  readonly commands: Readonly<Record<string, readonly BotCommand[]>>;
+  readonly version: number;
+}
+
+/**
+ * Sets the commands of one scope and language; an empty list removes them, and is never refused. Errors:
+ * `too_many_command_scopes`, `commands_too_long`.
+ */
+export function setCommands(
+  db: Database,
+  id: number,
+  key: string,
+  commands: readonly BotCommand[],
+): Promise<void> {
+  return db.transaction(async (sql) => {
+    const [kept] = await sql.query<{ scopes: number; bytes: number }>(
+      `update bots set commands = case when $3::jsonb = '[]' then commands - $2::text
+                                       else jsonb_set(commands, array[$2::text], $3::jsonb) end,
+              version = nextval('control_versions')
+        where id = $1
+       returning (select count(*)::int from jsonb_object_keys(commands)) as scopes,
+                 octet_length(commands::text) as bytes`,
+      [id, key, JSON.stringify(commands)],
+    );
+    if (kept && commands.length > 0) {
+      if (kept.scopes > limits.command_scopes_max) fail('too_many_command_scopes');
+      if (kept.bytes > limits.commands_bytes_max) fail('commands_too_long');
+    }
+    await noteStale(sql, [['commands', id]]);
+  });
+}
+
+export async function loadCommands(sql: Sql, id: number): Promise<CommandsRow | null> {
+  const [row] = await sql.query<CommandsRow>('select commands, version from bots where id = $1', [id]);
+  return row ?? null;
+}
+
+/** Texts to set by language, '' for the default; null removes. */
+export type TextsChange = Readonly<Record<string, string | null>>;
+
+const isEmpty = (change: TextsChange) => Object.keys(change).length === 0;
+
+/** Sets and removes texts of a bot, if `owner` owns it now; any bot with a null `owner`. Null when there is no such bot. */
+export function setTexts(
+  db: Database,
+  id: number,
+  owner: number | null,
+  change: {
+    readonly names: TextsChange;
+    readonly descriptions: TextsChange;
+    readonly shortDescriptions: TextsChange;
+  },
+): Promise<BotRow | null> {
+  const { names, descriptions, shortDescriptions } = change;
+  const named = !isEmpty(names);
+  const described = !isEmpty(descriptions) || !isEmpty(shortDescriptions);
+  return db.transaction(async (sql) => {
+    const [row] = await sql.query<BotRow>(
+      `update bots set names = jsonb_strip_nulls(names || $3::jsonb),
+              descriptions = jsonb_strip_nulls(descriptions || $4::jsonb),
+              short_descriptions = jsonb_strip_nulls(short_descriptions || $5::jsonb),
+              version = case when $6 then nextval('control_versions') else version end,
+              descriptions_version = case when $7 then nextval('control_versions') else descriptions_version end
+        where id = $1 and owner_id = coalesce($2, owner_id) returning ${botColumns}`,
+      [
+        id,
+        owner,
+        JSON.stringify(names),
+        JSON.stringify(descriptions),
+        JSON.stringify(shortDescriptions),
+        named,
+        described,
+      ],
+    );
+    if (row) {
+      const actor: AuditActor = owner === null ? { type: 'bot' } : { type: 'user', id: owner };
+      const changed = Object.entries({
+        name: names,
+        description: descriptions,
+        short_description: shortDescriptions,
+      });
+      await noteAudit(sql, id, actor, 'texts_changed', {
+        texts: changed.filter(([, change]) => !isEmpty(change)).map(([what]) => what),
+      });
+      await noteStale(sql, [
+        ...(named ? ([['bot', id]] as const) : []),
+        ...(described ? ([['descriptions', id]] as const) : []),
+      ]);
+    }
+    return row ?? null;
+  });
+}
+
+export interface DescriptionsRow {
+  readonly descriptions: TextsColumn;
+  readonly short_descriptions: TextsColumn;
+  readonly pictures: BotPictures;
+  readonly version: number;
+}
+
+export async function loadDescriptions(sql: Sql, id: number): Promise<DescriptionsRow | null> {
+  const [row] = await sql.query<DescriptionsRow>(
+    'select descriptions, short_descriptions, pictures, descriptions_version as version from bots where id = $1',
+    [id],
+  );
+  return row ?? null;
+}
+
+/** When its present owner got a bot. Of an unknown one nothing is shown: the end of time. */
+export async function loadOwnedSince(sql: Sql, bot: number): Promise<Date> {
+  const [row] = await sql.query<{ owned_since: Date }>('select owned_since from bots where id = $1', [bot]);
+  return row?.owned_since ?? new Date(8.64e15);
+}

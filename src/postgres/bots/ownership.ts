@@ -1,0 +1,210 @@
+/** Statements that hand a bot to another person or end it. */
+import { fail } from '../../errors.js';
+import { findName } from '../accounts/users.js';
+import { type Database, noteStale, one, type Sql } from '../sql.js';
+import { noteAudit } from './audit.js';
+import { roomForBot, type StoredToken } from './bots.js';
+import { tellPerson } from './notices.js';
+
+/** What a transfer makes anew. */
+export interface Anew {
+  readonly token: StoredToken;
+  /** sealed signing secret of the webhook; the former one signs until `overlapMs` later */
+  readonly signing: Buffer;
+  readonly overlapMs: number;
+  /** how many bots an owner may have */
+  readonly botsMax?: number | undefined;
+}
+
+function checkOwner(row: { readonly owner_id: number | null } | undefined, owner: number): void {
+  if (row === undefined || row.owner_id === null) fail('bot_not_found');
+  if (row.owner_id !== owner) fail('not_bot_owner');
+}
+
+/** Errors: `bot_not_found`, `not_bot_owner`. Until the transaction ends nobody else changes the bot. */
+export async function lockOwned(sql: Sql, bot: number, owner: number): Promise<void> {
+  const [row] = await sql.query<{ owner_id: number | null }>(
+    'select owner_id from bots where id = $1 for no key update',
+    [bot],
+  );
+  checkOwner(row, owner);
+}
+
+/** The person who has a username and could get a bot of `owner`. Errors: `username_unknown`, `username_not_person`,
+ * `transfer_to_self`, `recipient_suspended`. */
+async function findRecipient(sql: Sql, owner: number, username: string): Promise<number> {
+  const id = await findName(sql, username);
+  if (id === null) return fail('username_unknown', { name: username });
+  if (id === owner) return fail('transfer_to_self');
+  const [person] = await sql.query<{ suspended: boolean }>(
+    'select suspended_at is not null as suspended from users where id = $1',
+    [id],
+  );
+  if (person === undefined) return fail('username_not_person', { name: username });
+  if (person.suspended) fail('recipient_suspended');
+  return id;
+}
+
+/**
+ * The change itself. People are locked before bots, as where a bot is created. What was shown to the former owner dies: the
+ * token at once, the signing secret as after a rotation.
+ */
+async function handOver(sql: Sql, bot: number, from: number, to: number, anew: Anew): Promise<void> {
+  await roomForBot(sql, to, anew.botsMax);
+  await lockOwned(sql, bot, from);
+  await sql.query(
+    `update bots set owner_id = $2, owned_since = now(), token_hmac = $3, token_box = $4,
+            version = nextval('control_versions'), write_version = nextval('control_versions')
+      where id = $1`,
+    [bot, to, anew.token.lookup, anew.token.box],
+  );
+  await sql.query(
+    `update webhooks set former_signing_box = signing_box, signing_box = $2,
+            former_until = now() + $3::bigint * interval '1 millisecond', version = nextval('control_versions')
+      where bot_id = $1`,
+    [bot, anew.signing, anew.overlapMs],
+  );
+  await sql.query('delete from bot_transfers where bot_id = $1', [bot]);
+  await noteAudit(sql, bot, { type: 'user', id: from }, 'transferred', { from, to });
+  await noteStale(sql, [
+    ['bot', bot],
+    ['write_access', bot],
+    ['webhook', bot],
+  ]);
+}
+
+/** How a bot and a person are called, as notices name them; '' for a person without a username. */
+const namesOf = (sql: Sql, bot: number, person: number) =>
+  one<{ username: string; person: string }>(
+    sql,
+    `select b.username, coalesce(u.username, '') as person from bots b, users u where b.id = $1 and u.id = $2`,
+    [bot, person],
+  );
+
+/** The management bot tells who gets a bot, or could have it. */
+async function tellRecipient(
+  sql: Sql,
+  kind: 'transferred_to_you' | 'transfer_offered',
+  bot: number,
+  owner: number,
+  to: number,
+): Promise<void> {
+  const { username, person: from } = await namesOf(sql, bot, owner);
+  await tellPerson(sql, to, { kind, bot, username, from });
+}
+
+/** And who offered a bot what became of it. */
+async function tellOfferer(
+  sql: Sql,
+  kind: 'transfer_accepted' | 'transfer_declined',
+  bot: number,
+  owner: number,
+  recipient: number,
+): Promise<void> {
+  const { username, person: to } = await namesOf(sql, bot, recipient);
+  await tellPerson(sql, owner, { kind, bot, username, to });
+}
+
+const ownCountAsRecipients = (error: unknown): never => {
+  if ((error as { kind?: string }).kind === 'too_many_bots') fail('recipient_too_many_bots');
+  throw error;
+};
+
+/**
+ * Hands a bot of `owner` to the person who has this username. Errors: `bot_not_found`, `not_bot_owner`, those of
+ * `findRecipient`, `recipient_too_many_bots`.
+ */
+export function transferBot(
+  db: Database,
+  bot: number,
+  owner: number,
+  username: string,
+  anew: Anew,
+): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    // Who is no owner learns nothing of the username. People are locked first: the bot is looked at again behind them.
+    const [row] = await sql.query<{ owner_id: number | null }>('select owner_id from bots where id = $1', [
+      bot,
+    ]);
+    checkOwner(row, owner);
+    const to = await findRecipient(sql, owner, username);
+    await handOver(sql, bot, owner, to, anew).catch(ownCountAsRecipients);
+    await tellRecipient(sql, 'transferred_to_you', bot, owner, to);
+    return true;
+  });
+}
+
+/** Offers a bot to the person who has this username, in place of a former offer. Errors: those of `transferBot` but the last. */
+export function offerBot(
+  db: Database,
+  bot: number,
+  owner: number,
+  username: string,
+  ageMs: number,
+): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    await lockOwned(sql, bot, owner);
+    const to = await findRecipient(sql, owner, username);
+    await sql.query(
+      `insert into bot_transfers (bot_id, from_id, to_id, expires_at)
+       values ($1, $2, $3, now() + $4::bigint * interval '1 millisecond')
+       on conflict (bot_id) do update set from_id = $2, to_id = $3, created_at = now(), expires_at = excluded.expires_at`,
+      [bot, owner, to, ageMs],
+    );
+    await noteAudit(sql, bot, { type: 'user', id: owner }, 'transfer_offered', { to });
+    await tellRecipient(sql, 'transfer_offered', bot, owner, to);
+    return true;
+  });
+}
+
+const offered = 'bot_id = $1 and to_id = $2 and expires_at > now()';
+
+/** Gives a bot to the person to whom it was offered. Errors: `transfer_not_found`, `too_many_bots`. */
+export function acceptBot(db: Database, bot: number, user: number, anew: Anew): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    const [offer] = await sql.query<{ from_id: number }>(
+      // Another answer to it waits, and then finds it gone.
+      `select from_id from bot_transfers where ${offered} for update`,
+      [bot, user],
+    );
+    if (offer === undefined) return fail('transfer_not_found');
+    await handOver(sql, bot, offer.from_id, user, anew);
+    await tellOfferer(sql, 'transfer_accepted', bot, offer.from_id, user);
+    return true;
+  });
+}
+
+/** Strikes off an offer, by who made it or who was to get the bot. Error: `transfer_not_found`. */
+export function withdrawOffer(db: Database, bot: number, user: number): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    const [offer] = await sql.query<{ to_id: number; from_id: number }>(
+      'delete from bot_transfers where bot_id = $1 and (to_id = $2 or from_id = $2) and expires_at > now() returning to_id, from_id',
+      [bot, user],
+    );
+    if (offer === undefined) return fail('transfer_not_found');
+    const event = offer.to_id === user ? 'transfer_declined' : 'transfer_withdrawn';
+    await noteAudit(sql, bot, { type: 'user', id: user }, event);
+    if (offer.to_id === user) await tellOfferer(sql, 'transfer_declined', bot, offer.from_id, user);
+    return true;
+  });
+}
+
+export interface OfferRow {
+  readonly bot_id: number;
+  readonly bot_username: string;
+  readonly from_id: number;
+  readonly to_id: number;
+  /** s */
+  readonly expires_at: number;
+}
+
+/** Offers that a person made or got, of bots behind an id, in the order of the bots' ids. */
+export function loadOffers(sql: Sql, user: number, after: number, limit: number): Promise<OfferRow[]> {
+  return sql.query<OfferRow>(
+    `select t.bot_id, b.username as bot_username, t.from_id, t.to_id, extract(epoch from t.expires_at)::bigint as expires_at
+       from bot_transfers t join bots b on b.id = t.bot_id and b.owner_id = t.from_id
+      where (t.to_id = $1 or t.from_id = $1) and t.expires_at > now() and t.bot_id > $2
+      order by t.bot_id limit $3`,
+    [user, after, limit],
+  );
+}

@@ -1,0 +1,309 @@
+/** Statements on chats, their members and the read-back of messages. */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import { lockPerson, takeName } from '../accounts/users.js';
+import { loadWriteAccess } from '../bots/write_access.js';
+import { type Database, noteStale, one, type Sql } from '../sql.js';
+
+export type MemberStatus = 'creator' | 'administrator' | 'member' | 'left' | 'kicked';
+
+export interface ChatRow {
+  readonly id: number;
+  readonly type: 'group' | 'channel';
+  readonly title: string;
+  readonly username: string | null;
+  readonly private: boolean;
+  readonly member_count: number;
+  readonly incarnation: number;
+  readonly version: number;
+  readonly bots: readonly number[];
+}
+
+export interface MemberRow {
+  readonly member_id: number;
+  readonly is_bot: boolean;
+  readonly status: MemberStatus;
+  readonly rights: Readonly<Record<string, boolean>>;
+  readonly version: number;
+}
+
+export interface SequenceRow {
+  readonly last_message_id: number;
+  readonly version: number;
+  /** under which the last message id was given out */
+  readonly incarnation: number;
+}
+
+const present = "status in ('creator', 'administrator', 'member')";
+
+/** The incarnation of a partition. A chat keeps that of its partition when it is made: ids below are nobody's. One that was raised
+ * since it was read makes the chat skip ids, and nothing else. */
+export async function loadIncarnation(sql: Sql, partition: number): Promise<number> {
+  const [row] = await sql.query<{ incarnation: number }>(
+    'select incarnation from partitions where partition = $1',
+    [partition],
+  );
+  return row?.incarnation ?? 0;
+}
+
+/** Lists a chat with those of a person, or no longer. Error: `too_many_chats`. */
+export async function joinList(sql: Sql, user: number): Promise<void> {
+  const { count } = await one<{ count: number }>(
+    sql,
+    `select (select count(*) from direct_chats where user_id = $1) +
+            (select count(*) from chat_members where member_id = $1 and ${present}) as count`,
+    [user],
+  );
+  if (Number(count) > limits.chats_per_user_max) fail('too_many_chats');
+  await sql.query("update users set chats_version = nextval('control_versions') where id = $1", [user]);
+}
+
+/** Opens the direct chat of a bot and a user; true if it was not open before. Errors: `bot_not_found`, `cant_write_to_bot`,
+ * `too_many_chats`. */
+export function openDirectChat(
+  db: Database,
+  bot: number,
+  user: number,
+  incarnation: number,
+): Promise<boolean> {
+  return db.transaction(async (sql) => {
+    const access = await loadWriteAccess(sql, bot, user);
+    if (access === null) fail('bot_not_found');
+    if (!access.may) fail('cant_write_to_bot');
+    await lockPerson(sql, user);
+    const rows = await sql.query(
+      `insert into direct_chats (incarnation, bot_id, user_id) values ($1, $2, $3)
+       on conflict do nothing returning bot_id`,
+      [incarnation, bot, user],
+    );
+    if (rows.length === 0) return false;
+    await joinList(sql, user);
+    await noteStale(sql, [
+      ['chat', bot, user],
+      ['chats', user],
+    ]);
+    return true;
+  });
+}
+
+export interface DirectChatRow {
+  readonly incarnation: number;
+  /** by its user */
+  readonly blocked: boolean;
+  readonly version: number;
+}
+
+export async function loadDirectChat(sql: Sql, bot: number, user: number): Promise<DirectChatRow | null> {
+  const [row] = await sql.query<DirectChatRow>(
+    'select incarnation, blocked, version from direct_chats where bot_id = $1 and user_id = $2',
+    [bot, user],
+  );
+  return row ?? null;
+}
+
+export interface NewChat {
+  readonly type: 'group' | 'channel';
+  readonly title: string;
+  readonly creator: number;
+  /** of a public chat */
+  readonly username?: string | undefined;
+  readonly private: boolean;
+}
+
+/**
+ * Creates a group or channel of which `creator` is the first member. `incarnationOf` tells the incarnation of the partition of
+ * the new id. Errors: `username_taken`, `too_many_chats`.
+ */
+export async function createChat(
+  db: Database,
+  chat: NewChat,
+  incarnationOf: (id: number) => Promise<number>,
+): Promise<number> {
+  const { id } = await one<{ id: number }>(db, "select -nextval('ids') as id");
+  const incarnation = await incarnationOf(id);
+  return db.transaction(async (sql) => {
+    await lockPerson(sql, chat.creator);
+    if (chat.username !== undefined) await takeName(sql, chat.username, id);
+    await sql.query(
+      `insert into chats (incarnation, id, type, title, creator_id, username, private)
+       values ($1, $2, $3, $4, $5, $6, $7)`,
+      [incarnation, id, chat.type, chat.title, chat.creator, chat.username ?? null, chat.private],
+    );
+    await sql.query(
+      "insert into chat_members (chat_id, member_id, is_bot, status) values ($1, $2, false, 'creator')",
+      [id, chat.creator],
+    );
+    await joinList(sql, chat.creator);
+    await noteStale(sql, [
+      ['chat', id],
+      ['member', id, chat.creator],
+      ['chats', chat.creator],
+      ...(chat.username === undefined ? [] : ([['name', id]] as const)),
+    ]);
+    return id;
+  });
+}
+
+export async function loadChat(sql: Sql, id: number): Promise<ChatRow | null> {
+  const [row] = await sql.query<ChatRow>(
+    `select c.id, c.type, c.title, c.username, c.private, c.member_count, c.incarnation, c.version,
+            coalesce((select array_agg(m.member_id order by m.member_id) from chat_members m
+                       where m.chat_id = c.id and m.is_bot and m.${present}), '{}') as bots
+       from chats c where c.id = $1`,
+    [id],
+  );
+  return row ?? null;
+}
+
+export async function loadMember(sql: Sql, chat: number, member: number): Promise<MemberRow | null> {
+  const [row] = await sql.query<MemberRow>(
+    'select member_id, is_bot, status, rights, version from chat_members where chat_id = $1 and member_id = $2',
+    [chat, member],
+  );
+  return row ?? null;
+}
+
+export function loadMembers(sql: Sql, chat: number, after: number, limit: number): Promise<MemberRow[]> {
+  return sql.query<MemberRow>(
+    `select member_id, is_bot, status, rights, version from chat_members
+      where chat_id = $1 and member_id > $2 and ${present} order by member_id limit $3`,
+    [chat, after, limit],
+  );
+}
+
+export interface UserChatsRow {
+  /** bots of direct chats */
+  readonly direct: readonly number[];
+  /** ids of groups and channels */
+  readonly shared: readonly number[];
+  readonly version: number;
+}
+
+export async function loadUserChats(sql: Sql, user: number): Promise<UserChatsRow | null> {
+  const [row] = await sql.query<UserChatsRow>(
+    `select coalesce((select array_agg(bot_id order by created_at) from direct_chats where user_id = u.id), '{}') as direct,
+            coalesce((select array_agg(chat_id) from chat_members where member_id = u.id and ${present}), '{}') as shared,
+            u.chats_version as version
+       from users u where u.id = $1 and u.deleted_at is null`,
+    [user],
+  );
+  return row ?? null;
+}
+
+/** Since when a person is in these of their chats, Unix time in seconds. */
+export async function loadJoined(
+  sql: Sql,
+  user: number,
+  chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await sql.query<{ chat_id: number; date: number }>(
+    `select chat_id, extract(epoch from joined_at)::bigint as date from (
+       select m.chat_id, coalesce(m.joined_at, c.created_at) as joined_at
+         from chat_members m join chats c on c.id = m.chat_id where m.member_id = $1 and m.chat_id = any($2)
+       union all
+       select bot_id, created_at from direct_chats where user_id = $1 and bot_id = any($2)) j`,
+    [user, chats.map(({ id }) => id)],
+  );
+  return new Map(rows.map(({ chat_id, date }) => [chat_id, date]));
+}
+
+export async function loadSequence(sql: Sql, chat: number, user: number): Promise<SequenceRow | null> {
+  const [row] = await sql.query<SequenceRow>(
+    'select last_message_id, version, incarnation from chat_sequences where chat_id = $1 and user_id = $2',
+    [chat, user],
+  );
+  return row ?? null;
+}
+
+/** The pin of a chat; the record is null where none is pinned any more. */
+export async function loadPin(
+  sql: Sql,
+  chat: number,
+  user: number,
+): Promise<{ readonly version: number; readonly record: Buffer | null } | null> {
+  const [row] = await sql.query<{ version: number; record: Buffer | null }>(
+    'select version, record from chat_pins where chat_id = $1 and user_id = $2',
+    [chat, user],
+  );
+  return row ?? null;
+}
+
+export interface MessageRow {
+  readonly message_id: number;
+  readonly version: number;
+  /** null for a deleted message */
+  readonly record: Buffer | null;
+}
+
+export function loadMessages(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+): Promise<MessageRow[]> {
+  return sql.query<MessageRow>(
+    'select message_id, version, record from messages where chat_id = $1 and user_id = $2 and message_id = any($3)',
+    [chat, user, ids],
+  );
+}
+
+/** Of these messages the newest that have `bytes` together, the last one beyond. */
+export function loadNewestMessages(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+  bytes: number,
+): Promise<MessageRow[]> {
+  return sql.query<MessageRow>(
+    `select message_id, version, record from (
+       select message_id, version, record, octet_length(record) as size,
+              sum(octet_length(record)) over (order by message_id desc) as total
+         from messages where chat_id = $1 and user_id = $2 and message_id = any($3)) m
+      where total is null or total - coalesce(size, 0) < $4`,
+    [chat, user, ids, bytes],
+  );
+}
+
+/** The greatest id below `before` of a message that is not deleted; 0 when there is none. */
+export async function newestMessage(sql: Sql, chat: number, user: number, before: number): Promise<number> {
+  const [row] = await sql.query<{ message_id: number }>(
+    `select message_id from messages
+      where chat_id = $1 and user_id = $2 and message_id < $3 and record is not null
+      order by message_id desc limit 1`,
+    [chat, user, before],
+  );
+  return row?.message_id ?? 0;
+}
+
+const head = `substring(record from 1 for ${limits.message_head_bytes_max})`;
+
+/** The first bytes of these messages' records; deleted ones are left out. */
+export async function loadHeads(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+): Promise<Buffer[]> {
+  const rows = await sql.query<{ head: Buffer }>(
+    `select ${head} as head from messages
+      where chat_id = $1 and user_id = $2 and message_id = any($3) and record is not null`,
+    [chat, user, ids],
+  );
+  return rows.map((row) => row.head);
+}
+
+/** The first bytes of the newest message of each of these chats; those without one are left out. */
+export function loadNewestHeads(
+  sql: Sql,
+  chats: ReadonlyArray<{ readonly id: number; readonly user: number }>,
+): Promise<Array<{ readonly chat_id: number; readonly user_id: number; readonly head: Buffer }>> {
+  return sql.query(
+    `select c.chat_id, c.user_id, m.head
+       from unnest($1::bigint[], $2::bigint[]) as c (chat_id, user_id),
+            lateral (select ${head} as head from messages m
+                      where m.chat_id = c.chat_id and m.user_id = c.user_id and m.record is not null
+                      order by m.message_id desc limit 1) m`,
+    [chats.map(({ id }) => id), chats.map(({ user }) => user)],
+  );
+}

@@ -1,0 +1,110 @@
+/** Statements on what is past its age: whose turn it is to remove it, and what is the oldest of each chat. */
+import type { Database, Sql } from '../sql.js';
+
+/** Where a piece of work stands, and whether that is its end. */
+export interface Step<P> {
+  readonly place: P;
+  readonly over: boolean;
+}
+
+/**
+ * Does the next piece of a pass over some kind of data, from where the last piece ended or else from `begin`. One process at a
+ * time has a kind in hand; one that dies leaves its place as it was, so a piece may be done again. A piece must end within
+ * limits.retention_piece_ms. A new pass begins `restMs` after the last one ended. Returns null when there was nothing to do now.
+ */
+export function takePiece<P>(
+  db: Database,
+  what: string,
+  restMs: number,
+  begin: P,
+  work: (sql: Sql, place: P) => Promise<Step<P>>,
+): Promise<Step<P> | null> {
+  return db.transaction(async (sql) => {
+    await sql.query('insert into retention (what) values ($1) on conflict do nothing', [what]);
+    const [row] = await sql.query<{ place: P | null }>(
+      `select place from retention
+        where what = $1 and (place is not null or ended_at is null or ended_at <= now() - $2::bigint * interval '1 millisecond')
+        for update skip locked`,
+      [what, restMs],
+    );
+    if (row === undefined) return null;
+    const done = await work(sql, row.place ?? begin);
+    await sql.query(
+      'update retention set place = $2, ended_at = case when $3 then clock_timestamp() else ended_at end where what = $1',
+      [what, done.over ? null : JSON.stringify(done.place), done.over],
+    );
+    return done;
+  });
+}
+
+export interface OldestRow {
+  readonly chat_id: number;
+  readonly user_id: number;
+  /** the first bytes of the oldest message, its header among them; null where no message is left */
+  readonly head: Buffer | null;
+}
+
+/** Longer than the header of a record can be. */
+const headBytes = 96;
+
+/** Chats behind one of them, in the order of their keys, each with its oldest message. */
+export function loadOldest(sql: Sql, chat: number, user: number, limit: number): Promise<OldestRow[]> {
+  return sql.query<OldestRow>(
+    `select s.chat_id, s.user_id, m.head
+       from (select chat_id, user_id from chat_sequences where (chat_id, user_id) > ($1::bigint, $2::bigint)
+              order by chat_id, user_id limit $3) s
+       left join lateral (
+         select substring(record from 1 for ${headBytes}) as head from messages
+          where chat_id = s.chat_id and user_id = s.user_id and record is not null
+          order by message_id limit 1) m on true
+      order by 1, 2`,
+    [chat, user, limit],
+  );
+}
+
+export interface RecordRow {
+  readonly message_id: number;
+  readonly record: Buffer;
+}
+
+/** Messages of a chat above `after` that are not deleted, the oldest first. */
+export function loadFrom(
+  sql: Sql,
+  chat: number,
+  user: number,
+  after: number,
+  limit: number,
+): Promise<RecordRow[]> {
+  return sql.query<RecordRow>(
+    `select message_id, record from messages
+      where chat_id = $1 and user_id = $2 and message_id > $3 and record is not null
+      order by message_id limit $4`,
+    [chat, user, after, limit],
+  );
+}
+
+/** Deletes messages of a chat that is no more: nothing can bring them back to anybody. */
+export async function deleteMessages(
+  sql: Sql,
+  chat: number,
+  user: number,
+  ids: readonly number[],
+): Promise<void> {
+  await sql.query('delete from messages where chat_id = $1 and user_id = $2 and message_id = any($3)', [
+    chat,
+    user,
+    ids,
+  ]);
+}
+
+/** Which of these stored files are pictures of bots. */
+export async function picturesAmong(sql: Sql, keys: readonly string[]): Promise<Set<string>> {
+  const rows = await sql.query<{ key: string }>(
+    `select k.key from unnest($1::text[]) k (key) where exists (
+       select from bots b
+        where b.pictures @> jsonb_build_object('avatar', jsonb_build_array(jsonb_build_object('key', k.key)))
+           or b.pictures @> jsonb_build_object('start_picture', jsonb_build_array(jsonb_build_object('key', k.key))))`,
+    [keys],
+  );
+  return new Set(rows.map(({ key }) => key));
+}

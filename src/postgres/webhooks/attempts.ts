@@ -1,0 +1,235 @@
+/** Statements on attempts to deliver to webhooks. */
+import { limits } from '../../limits.js';
+import { isDataError } from '../pool.js';
+import { type Database, one, type Sql } from '../sql.js';
+import type { Failure } from './failing.js';
+
+/** An attempt to keep. */
+export interface NewAttempt {
+  readonly bot: number;
+  readonly updateId: number;
+  /** ms */
+  readonly at: number;
+  readonly delivered: boolean;
+  /** of HTTP; null without an answer */
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly latencyMs: number;
+  /** its first 1 KiB, redacted */
+  readonly answer: string;
+  readonly tries: number;
+  /** ms; null when there is no next one */
+  readonly nextTryAt: number | null;
+  /** why it was the last */
+  readonly dead: string | null;
+  /** the update, of deliveries that can be repeated */
+  readonly record: Buffer | null;
+}
+
+export interface AttemptCounts {
+  readonly delivered: number;
+  readonly failed: number;
+  readonly dead: number;
+  /** failures that are only counted */
+  readonly unkept: number;
+}
+
+const seconds = (column: string) => `extract(epoch from ${column})::bigint`;
+const time = (ms: number | null) => ms && new Date(ms);
+
+/** An attempt that Postgres does not take. */
+export interface RefusedAttempt {
+  readonly bot: number;
+  readonly updateId: number;
+  readonly reason: string;
+}
+
+const insertAttempts = (sql: Sql, attempts: readonly NewAttempt[]) => {
+  const column = <T>(read: (attempt: NewAttempt) => T) => attempts.map(read);
+  return sql.query(
+    // Both tables have ids of one sequence, in the order given.
+    `with given as materialized (
+       select nextval('delivery_attempts_id_seq') as id, a.* from unnest($1::bigint[], $2::bigint[],
+         $3::timestamptz[], $4::boolean[], $5::int[], $6::text[], $7::int[], $8::text[], $9::int[],
+         $10::timestamptz[], $11::text[], $12::bytea[])
+         as a (bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+     ), successes as (
+       insert into delivery_attempts
+         (id, bot_id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead, record)
+         overriding system value select * from given where delivered
+     ) insert into delivery_failures
+         (id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead)
+       select id, bot_id, update_id, at, status, error, latency_ms, answer, tries, next_try_at, dead
+         from given where not delivered`,
+    [
+      ...[column((a) => a.bot), column((a) => a.updateId), column((a) => time(a.at))],
+      ...[column((a) => a.delivered), column((a) => a.status), column((a) => a.error)],
+      ...[column((a) => a.latencyMs), column((a) => a.answer), column((a) => a.tries)],
+      ...[column((a) => time(a.nextTryAt)), column((a) => a.dead), column((a) => a.record)],
+    ],
+  );
+};
+
+/** Inserts what Postgres takes, halving what it refuses until each refused attempt stands alone. Returns the refused ones and why. */
+async function insertApart(
+  sql: Sql,
+  attempts: readonly NewAttempt[],
+): Promise<ReadonlyMap<NewAttempt, string>> {
+  await sql.query('savepoint attempts');
+  try {
+    await insertAttempts(sql, attempts);
+    await sql.query('release savepoint attempts');
+    return new Map();
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    await sql.query('rollback to savepoint attempts');
+    await sql.query('release savepoint attempts');
+    if (attempts.length === 1) return new Map([[attempts[0] as NewAttempt, (error as Error).message]]);
+    const middle = attempts.length >> 1;
+    const first = await insertApart(sql, attempts.slice(0, middle));
+    return new Map([...first, ...(await insertApart(sql, attempts.slice(middle)))]);
+  }
+}
+
+/** A refused attempt is kept nowhere, so its failure counts as one that is only counted. */
+function countRefused(
+  counts: ReadonlyMap<number, AttemptCounts>,
+  refused: Iterable<NewAttempt>,
+): ReadonlyMap<number, AttemptCounts> {
+  const counted = new Map(counts);
+  for (const { bot, delivered } of refused) {
+    const own = counted.get(bot);
+    if (own && !delivered) counted.set(bot, { ...own, unkept: own.unkept + 1 });
+  }
+  return counted;
+}
+
+/**
+ * Keeps attempts of one shard and adds to the counts of their bots in one transaction. Of each bot the last
+ * limits.delivery_successes_kept successes stay. Returns the attempts that Postgres refuses for their data: they are only
+ * counted, and hold up nothing.
+ */
+export async function appendAttempts(
+  db: Database,
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyMap<number, AttemptCounts>,
+): Promise<readonly RefusedAttempt[]> {
+  try {
+    await db.transaction(async (sql) => {
+      await insertAttempts(sql, attempts);
+      await countAttempts(sql, attempts, counts);
+    });
+    return [];
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+  }
+  const refused = await db.transaction(async (sql) => {
+    const found = await insertApart(sql, attempts);
+    const kept = attempts.filter((attempt) => !found.has(attempt));
+    await countAttempts(sql, kept, countRefused(counts, found.keys()));
+    return found;
+  });
+  return [...refused].map(([{ bot, updateId }, reason]) => ({ bot, updateId, reason }));
+}
+
+async function countAttempts(
+  sql: Sql,
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyMap<number, AttemptCounts>,
+): Promise<void> {
+  // Sorted, so that two workers cannot deadlock.
+  const rows = [...counts].sort(([a], [b]) => a - b);
+  await sql.query(
+    `insert into delivery_counts as c (bot_id, delivered, failed, dead, unkept)
+     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+     on conflict (bot_id) do update set delivered = c.delivered + excluded.delivered,
+       failed = c.failed + excluded.failed, dead = c.dead + excluded.dead, unkept = c.unkept + excluded.unkept`,
+    [
+      rows.map(([bot]) => bot),
+      ...(['delivered', 'failed', 'dead', 'unkept'] as const).map((name) => rows.map(([, c]) => c[name])),
+    ],
+  );
+  const succeeded = [...new Set(attempts.filter((a) => a.delivered).map((a) => a.bot))];
+  await sql.query(
+    `delete from delivery_attempts a using unnest($1::bigint[]) as bots (id)
+      where a.bot_id = bots.id and a.delivered and a.id <= (
+        select b.id from delivery_attempts b where b.bot_id = bots.id and b.delivered
+         order by b.id desc offset ${limits.delivery_successes_kept} limit 1)`,
+    [succeeded],
+  );
+}
+
+/** Of bots that took nothing: when the first failed, and why the last. */
+export function failuresOf(
+  attempts: readonly NewAttempt[],
+  counts: ReadonlyMap<number, AttemptCounts>,
+): Failure[] {
+  const failed = new Set(
+    [...counts].filter(([, { delivered, failed }]) => failed > 0 && delivered === 0).map(([bot]) => bot),
+  );
+  const found = new Map<number, Failure>();
+  for (const { bot, at, error } of attempts) {
+    if (failed.has(bot) && error !== null)
+      found.set(bot, { bot, at: Math.min(at, found.get(bot)?.at ?? at), error });
+  }
+  return [...found.values()];
+}
+
+export interface AttemptRow {
+  readonly id: number;
+  readonly update_id: number;
+  /** s */
+  readonly at: number;
+  readonly delivered: boolean;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly latency_ms: number;
+  readonly answer: string;
+  readonly tries: number;
+  /** s */
+  readonly next_try_at: number | null;
+  readonly dead: string | null;
+}
+
+export interface AttemptFilter {
+  /** Only what was tried since the present owner got the bot, as far as the clocks of the machines agree. */
+  readonly ofOwner: boolean;
+  readonly updateId: number | null;
+  readonly delivered: boolean | null;
+  readonly status: number | null;
+}
+
+/** Attempts of a bot below an id and since a time, newest first. */
+export function loadAttempts(
+  sql: Sql,
+  bot: number,
+  { updateId, delivered, status }: AttemptFilter,
+  before: number,
+  limit: number,
+  since: Date | null = null,
+): Promise<AttemptRow[]> {
+  return sql.query<AttemptRow>(
+    `select id, update_id, ${seconds('at')} as at, delivered, status, error, latency_ms, answer, tries,
+            ${seconds('next_try_at')} as next_try_at, dead
+       from (select bot_id, id, update_id, at, delivered, status, error, latency_ms, answer, tries, next_try_at, dead
+               from delivery_attempts
+             union all
+             select bot_id, id, update_id, at, false, status, error, latency_ms, answer, tries, next_try_at, dead
+               from delivery_failures) a
+      where bot_id = $1 and id < $2 and ($3::bigint is null or update_id = $3)
+        and ($4::boolean is null or delivered = $4) and ($5::int is null or status = $5)
+        and ($7::timestamptz is null or at >= $7)
+      order by id desc limit $6`,
+    [bot, before, updateId, delivered, status, limit, since],
+  );
+}
+
+export function loadCounts(sql: Sql, bot: number): Promise<AttemptCounts> {
+  return one<AttemptCounts>(
+    sql,
+    `select coalesce(sum(delivered), 0)::bigint as delivered, coalesce(sum(failed), 0)::bigint as failed,
+            coalesce(sum(dead), 0)::bigint as dead, coalesce(sum(unkept), 0)::bigint as unkept
+       from delivery_counts where bot_id = $1`,
+    [bot],
+  );
+}

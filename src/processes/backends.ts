@@ -1,0 +1,378 @@
+/** What every role works on: Redis, Postgres and the store over them, opened in order and checked to belong together. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Config, providerOf, redisOf, requireAll } from '../config/config.js';
+import { version } from '../config/version.js';
+import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
+import { ApiError } from '../errors.js';
+import { createFiles, type Files } from '../files/files.js';
+import { createMeasurer } from '../files/measurer.js';
+import { filesProblem, openBlobStore } from '../files/storage.js';
+import { type Adoption, createIdentity, type Identity, IdentityError } from '../journal/identity.js';
+import { createRecovery, type Recovery } from '../journal/recovery.js';
+import { limits } from '../limits.js';
+import { managementIdentity } from '../manage/identity.js';
+import type { Logger } from '../obs/log.js';
+import type { Figure } from '../obs/metrics.js';
+import type { Traces } from '../obs/traces.js';
+import { createTroubles, type Troubles } from '../obs/troubles.js';
+import { type Pool, RefusedServer } from '../postgres/pool.js';
+import { createReplicas, noReplicas } from '../postgres/replicas.js';
+import type { Shards } from '../postgres/shards.js';
+import { asDatabase } from '../postgres/sql.js';
+import { checkRedis, RedisCheckError } from '../redis/check.js';
+import { connectCluster } from '../redis/cluster.js';
+import { connectRedis, type RedisServers, reconnectDelay } from '../redis/connection.js';
+import { createHints, type Hints } from '../redis/hints.js';
+import { createMemoryWatch } from '../redis/memory.js';
+import { createPauses } from '../redis/pauses.js';
+import { connectQueueClient } from '../redis/queue_client.js';
+import { createRunner, type ScriptRunner } from '../redis/scripts/scripts.js';
+import { shownUrl } from '../redis/slots.js';
+import { isCluster, type RedisTarget } from '../redis/target.js';
+import { type Keys, makeKeys } from '../store/core/keys.js';
+import type { Secrets } from '../store/core/secrets.js';
+import { createStore, type Store } from '../store/store.js';
+import { checkPartitions, checkSettings, noteSecrets, openSecrets, StartError } from './installation.js';
+import { type OwnNode, ownNode } from './own_node.js';
+import { postgresFigures, tellPostgres } from './postgres_events.js';
+import { redisFigures, tellHistories } from './redis_events.js';
+import { createRing, type Ring } from './ring.js';
+import { checkSchemas, openShards, shardUrls } from './shards.js';
+
+export { StartError };
+
+export interface Backends {
+  readonly config: Config;
+  readonly log: Logger;
+  /** Of the control database. */
+  readonly pool: Pool;
+  /** Databases of the written-behind tables. */
+  readonly shards: Shards;
+  readonly connection: RedisServers;
+  readonly runner: ScriptRunner;
+  readonly recovery: Recovery;
+  readonly keys: Keys;
+  readonly hints: Hints;
+  readonly secrets: Secrets;
+  readonly ring: Ring;
+  readonly store: Store;
+  readonly files: Files;
+  /** Why uploaded files cannot be written at the moment; null when they can. */
+  readonly filesProblem: () => Promise<string | null>;
+  /** Whether nothing may be sent to webhooks and browsers: this is a drill. */
+  readonly held: () => boolean;
+  readonly doorbell: Doorbell;
+  /** What roles of this process tell of themselves, for its metrics. */
+  readonly figures: Figure[];
+  readonly troubles: Troubles;
+  /** What this process tells the others of itself, once it serves. */
+  readonly node: OwnNode;
+  /** Absent where no traces are asked for. */
+  readonly traces: Traces | undefined;
+  /** Id of the management bot. */
+  readonly managementBot: number;
+  close(): Promise<void>;
+}
+
+/** What it costs when these fail for lack of Redis, of Postgres or of time. */
+const meaning = {
+  doorbell:
+    'a ring came late, twice or not at all: nothing is lost, a sweep looks within a second for updates that wait',
+  background:
+    'background work is late: nothing is lost, it is done again within seconds by this process or another',
+};
+
+/** Redis or Postgres was away, slow or full: what was asked may be asked again. */
+export const isLate = (error: unknown): boolean =>
+  error instanceof ApiError && (error.kind === 'unavailable' || error.kind === 'too_many_requests');
+
+/** A wrong setting or version does not mend itself; what is away may come back. */
+const isFinal = (error: unknown) =>
+  error instanceof StartError ||
+  (error instanceof RedisCheckError && !error.away) ||
+  (error instanceof IdentityError && !error.passing);
+
+/** The reason why a Postgres server was refused, if that caused the error. */
+function refusalIn(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof RefusedServer) return at.message;
+  return undefined;
+}
+
+type Patience = <T>(what: string, attempt: () => Promise<T>) => Promise<T>;
+
+/** Tries again what is away, with a growing and jittered rest, until `msMax` after this was made. Error: StartError with the last reason. */
+function createPatience(log: Logger, msMax: number): Patience {
+  const deadline = performance.now() + msMax;
+  return async (what, attempt) => {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (isFinal(error)) throw error;
+        const reason = refusalIn(error) ?? ((error as Error).message || (error as { code?: string }).code);
+        if (performance.now() > deadline)
+          throw new StartError(`${what} did not come within ${msMax / 1_000} s (START_MS): ${reason}`);
+        if (tries === 0) log.warn({ reason }, `waiting for ${what}`);
+        const rest = reconnectDelay(tries);
+        await sleep(Math.min(rest, Math.max(0, deadline - performance.now()) + 1));
+      }
+    }
+  };
+}
+
+/** The servers of a target, and the channels on them. */
+export function openRedis(
+  target: RedisTarget,
+  keys: Keys,
+  name: string,
+  onError: (error: Error) => void,
+  admit?: Identity['admit'],
+): { connection: RedisServers; hints: Hints } {
+  if (!isCluster(target)) {
+    return {
+      connection: connectRedis({ url: target, name, onError, admit: admit && ((self) => admit(self, 0)) }),
+      hints: createHints(target, name, onError),
+    };
+  }
+  const cluster = connectCluster({
+    ...{ seeds: target, name, slots: keys.partitions.slots, onError },
+    ...(admit ? { admit } : {}),
+  });
+  return { connection: cluster, hints: createHints(cluster, name, onError) };
+}
+
+/** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
+function openDoorbell(
+  target: RedisTarget,
+  keys: Keys,
+  name: string,
+  onError: (error: unknown) => void,
+): Doorbell {
+  const { count, tag, of } = keys.partitions;
+  const shards = !isCluster(target) ? 1 : Math.min(limits.doorbell_shards, count);
+  return createDoorbell({
+    connect: () => connectQueueClient(target, name, onError),
+    tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
+    shardOf: (bot) => Math.floor((of(bot) * shards) / count),
+    onError,
+  });
+}
+
+/** Opens every partition under the history of the server that carries it. */
+async function openPartitions(connection: RedisServers, recovery: Recovery, count: number): Promise<void> {
+  const byRun = new Map<string, number[]>();
+  for (let partition = 0; partition < count; partition++) {
+    const run = connection.at(partition)?.runId();
+    if (run) byRun.set(run, [...(byRun.get(run) ?? []), partition]);
+  }
+  await Promise.all([...byRun].map(([run, partitions]) => recovery.openAll(partitions, run)));
+}
+
+/** Waits until Redis is usable. Errors: IdentityError where it is that of another installation, or `unavailable`. */
+async function reachRedis(connection: RedisServers, identity: Identity): Promise<void> {
+  await connection.ready(1_000).catch((error: Error) => {
+    throw identity.refusal() ?? error;
+  });
+}
+
+const adopted =
+  'the installation uses an empty Redis from now on: what the former one had and Postgres has not is lost';
+
+function tellMemory(log: Logger, full: boolean, server: string): void {
+  if (full)
+    log.warn({ server }, 'Redis is nearly out of memory: sends and uploads answer 429, all else goes on');
+  else log.info({ server }, 'Redis has room again: sends and uploads are accepted');
+}
+
+/** The built-in bot is there before anybody can look for it. */
+async function openManagementBot(store: Store, username: string): Promise<number> {
+  try {
+    return await store.management.ensure(managementIdentity(username));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== 'username_taken') throw error;
+    throw new StartError(`the username @${username} is taken: choose another one with MANAGEMENT_BOT`);
+  }
+}
+
+/**
+ * Opens everything a role needs; `adoption` says what is done about an empty Redis. Errors: ConfigError, StartError, IdentityError,
+ * or what Redis or Postgres said last.
+ */
+export async function openBackends(
+  given: Config,
+  role: string,
+  log: Logger,
+  adoption: Adoption,
+): Promise<Backends> {
+  const config = requireAll(given);
+  const target = redisOf(given);
+  const keys = makeKeys(config.PARTITIONS);
+  const patiently = createPatience(log, config.START_MS);
+  const check = await patiently('Redis', () => checkRedis(target));
+  for (const warning of check.warnings) log.warn(warning);
+  await patiently('the schema of Postgres', () =>
+    checkSchemas(shardUrls(config), adoption === 'unless_used'),
+  );
+
+  const troubles = createTroubles(log);
+  const { onError, onDelay } = troubles;
+  const node = ownNode();
+  const identity = createIdentity({
+    ...{ url: config.DATABASE_URL, keys, node: node.id, adoption },
+    onRefused: (reason) =>
+      log.error({ reason }, 'Redis and Postgres do not belong together: neither is used'),
+    onAdopted: (generation) => log.warn({ generation }, adopted),
+    onError: onDelay('the comparison of Redis with Postgres', 'it is made again within seconds'),
+  });
+  await patiently('Postgres', () => identity.open((pool) => checkSettings(asDatabase(pool), config)));
+  const { connection, hints } = openRedis(target, keys, role, onError('redis'), identity.admit);
+  const went = tellPostgres(log);
+  const databases = openShards({
+    ...{ config, keys, role, connection, runner: () => runner, events: went, identity },
+    onError: onError('postgres'),
+    onLate: onDelay('marks and the shard map of Postgres', 'both are learned later'),
+  });
+  const { pool, db } = databases.all[0];
+  const traces = config.OTLP_TRACES_URL
+    ? (await import('../obs/traces.js')).createTraces({
+        ...{ url: config.OTLP_TRACES_URL, ratio: config.OTLP_TRACES_RATIO, role, version },
+        onError: onDelay('traces', 'traces are lost, and nothing else'),
+      })
+    : undefined;
+  const histories = tellHistories(log);
+  const pauses = createPauses((pause) =>
+    log.warn(
+      { ...pause },
+      'calls on a partition waited, or were refused, while its slot moved: nothing is lost',
+    ),
+  );
+  const recovery = createRecovery({
+    shards: () => shards,
+    keys,
+    connection,
+    highWater: config.JOURNAL_HIGH_WATER,
+    bytesMax: config.JOURNAL_BYTES_MAX,
+    runner: () => runner,
+    trustSeals: config.PRIVATE_REDIS === 'kept',
+    installation: identity.id,
+    onRaised: histories.raised,
+  });
+  const memory = createMemoryWatch({
+    connection,
+    bytesMax: config.REDIS_MEMORY_MAX,
+    onChange: (full, { url }) => tellMemory(log, full, shownUrl(url)),
+  });
+  const runner: ScriptRunner = createRunner({
+    connection,
+    recover: recovery.recover,
+    pauses,
+    memory,
+    reconnectMsMax: role === 'front' ? limits.redis_wait_ms_max : limits.redis_wait_background_ms_max,
+    onCall: traces && ((script, ms) => traces.script(script, ms)),
+  });
+  await patiently('Redis', () => reachRedis(connection, identity));
+  const shards: Shards = await patiently('Postgres', databases.follow);
+  const secrets = await patiently('Postgres', () => openSecrets(db, config));
+  const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
+  const urls = config.DATABASE_REPLICA_URLS;
+  const replicas =
+    /^(front|all)$/.test(role) && urls.length > 0
+      ? createReplicas({
+          ...{ urls, max: config.POSTGRES_POOL, name: role },
+          onError: onDelay('replica of Postgres', 'the primary is read from'),
+        })
+      : noReplicas;
+  const store = createStore({
+    db,
+    replicas,
+    shards,
+    scripts: runner,
+    hints,
+    keys,
+    secrets,
+    hotTtlMs: config.HOT_TTL_MS,
+    ring: doorbell.ring,
+    reactorsListed: config.REACTORS_LISTED,
+    issuer: providerOf(config)?.issuer,
+    botsPerOwner: config.BOTS_PER_OWNER,
+    rates: {
+      bot: config.RATE_PER_BOT,
+      person: config.RATE_PER_PERSON,
+      owner: config.RATE_PER_OWNER,
+      chat: config.RATE_PER_CHAT,
+      address: config.RATE_PER_ADDRESS,
+    },
+    uploadBytesPerDay: config.UPLOAD_BYTES_PER_DAY,
+    guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
+    transferConsent: config.TRANSFER_CONSENT,
+    notingWindows: config.VAPID_PRIVATE_KEY !== undefined,
+    onError: onDelay('background work', meaning.background, isLate),
+  });
+
+  const blobs = await openBlobStore(config);
+  const files = createFiles({
+    blobs,
+    measurer: createMeasurer(),
+    pepper: secrets.root,
+    expiring: config.MEDIA_DAYS !== undefined,
+    refusing: memory.anyFull,
+    onError: onError('files'),
+  });
+
+  await patiently('Redis', async () => {
+    const first = connection.at(0);
+    if (first) await checkPartitions(first.client, keys);
+    await openPartitions(connection, recovery, config.PARTITIONS);
+  });
+  await memory.look();
+  memory.start();
+  const ring = createRing({ connection, runner, keys, secrets, onError: onError('redis') });
+  await ring.join(log);
+  await noteSecrets(db, secrets);
+  const unwatchIdentity = adoption === 'unless_used' ? identity.watch(pool, connection) : null;
+  const managementBot = await patiently('the management bot', () =>
+    openManagementBot(store, config.MANAGEMENT_BOT),
+  );
+  return {
+    config,
+    log,
+    ring,
+    managementBot,
+    pool,
+    shards,
+    connection,
+    runner,
+    recovery,
+    keys,
+    hints,
+    secrets,
+    store,
+    files,
+    filesProblem: () => filesProblem(blobs, config),
+    held: identity.held,
+    doorbell,
+    figures: [
+      ...redisFigures(histories, pauses, identity),
+      ...postgresFigures(
+        went,
+        databases.all.map(({ history }) => history),
+        replicas,
+      ),
+    ],
+    troubles,
+    node,
+    traces,
+    async close() {
+      await unwatchIdentity?.();
+      memory.stop();
+      await traces?.stop();
+      await ring.leave();
+      await files.close();
+      await doorbell.close();
+      hints.close();
+      await connection.close();
+      await replicas.close();
+      await databases.close();
+    },
+  };
+}

@@ -1,0 +1,114 @@
+/** What a process tells of itself over HTTP: alive, ready, metrics. Fronts on their own port, other roles on METRICS_PORT. */
+
+import { version } from '../config/version.js';
+import { fail } from '../errors.js';
+import { type Engine, loadEngine } from '../http/engine.js';
+import { listen } from '../http/server.js';
+import { createMetrics, type Metrics } from '../obs/metrics.js';
+import type { ApiRequest, RequestHandler } from '../server/request.js';
+import type { Backends } from './backends.js';
+import type { Role } from './role.js';
+
+export const metricsOf = ({ name, version: engineVersion }: Engine): Metrics =>
+  createMetrics({ version, engine: name, engineVersion });
+
+/** Pages by their paths. `problem` is told beside readiness and does not end it: what needs no files goes on. */
+export const statusPages = (
+  metrics: Metrics,
+  isReady: () => boolean,
+  problem: () => string | null = () => null,
+): Readonly<Record<string, RequestHandler>> => ({
+  '/healthz': (request: ApiRequest) => request.reply(200, '{"ok":true,"result":true}'),
+  '/readyz': (request: ApiRequest) => {
+    const ready = isReady();
+    const told = problem() === null ? {} : { files: 'uploaded files cannot be written' };
+    request.reply(ready ? 200 : 503, JSON.stringify({ ok: ready, result: ready, ...told }));
+  },
+  '/metrics': async (request: ApiRequest) =>
+    request.replyWith(200, metrics.contentType, await metrics.text()),
+});
+
+/** What every process has to tell, and what its roles have. */
+export function tellFigures(
+  metrics: Metrics,
+  { config, connection, keys, pool, runner, doorbell, figures }: Backends,
+): void {
+  const gauge = (name: string, help: string, read: () => number) =>
+    metrics.tell({ kind: 'gauge', name, help, read });
+  const counter = (name: string, help: string, read: () => number) =>
+    metrics.tell({ kind: 'counter', name, help, read });
+  metrics.tell({
+    name: 'petrel_script_seconds',
+    help: 'Time from a call of a script in Redis to its answer.',
+    kind: 'histogram',
+    labels: ['script'],
+    *read() {
+      for (const [script, times] of runner.times.byName) if (times.sumMs > 0) yield [[script], times];
+    },
+  });
+  metrics.tell({
+    name: 'petrel_script_troubles_total',
+    help: 'Calls of scripts that Redis did not answer at once as they asked, by why.',
+    kind: 'counter',
+    labels: ['script', 'why'],
+    read: () => runner.troubles.rows(),
+  });
+  counter(
+    'petrel_doorbell_rings_total',
+    'Rings for webhooks that this process sent.',
+    () => doorbell.stats.rung,
+  );
+  counter(
+    'petrel_doorbell_rings_dropped_total',
+    'Rings that were not sent, since too many waited: a sweep makes good for them.',
+    () => doorbell.stats.dropped,
+  );
+  gauge('petrel_redis_reachable', '1 while a server of Redis is usable.', () =>
+    connection.reachable() ? 1 : 0,
+  );
+  counter('petrel_postgres_retries_total', 'Transactions that Postgres made run again.', () =>
+    pool.retries(),
+  );
+  metrics.tell({
+    name: 'petrel_postgres_connections',
+    help: 'Connections to Postgres by what they do, and calls that wait for one.',
+    kind: 'gauge',
+    labels: ['state'],
+    read: () => Object.entries(pool.stats()).map(([state, count]) => [[state], count] as const),
+  });
+  gauge('petrel_partitions', 'Partitions of the installation.', () => keys.partitions.count);
+  gauge(
+    'petrel_journal_high_water',
+    'Journal entries of a partition above which changes are refused.',
+    () => config.JOURNAL_HIGH_WATER,
+  );
+  gauge(
+    'petrel_journal_bytes_max',
+    'Bytes of a partition’s journal above which changes are refused.',
+    () => config.JOURNAL_BYTES_MAX,
+  );
+  for (const figure of figures) metrics.tell(figure);
+}
+
+/** Answers on METRICS_PORT, where one is set, until the roles that were started before it have stopped. */
+export async function startMetrics(backends: Backends, stopping: AbortSignal): Promise<Role> {
+  const { config, log, connection } = backends;
+  if (config.METRICS_PORT === undefined) return { stop: async () => undefined };
+  const engine = loadEngine();
+  const metrics = metricsOf(engine);
+  tellFigures(metrics, backends);
+  const pages = statusPages(metrics, () => !stopping.aborted && connection.reachable());
+  const server = await listen({
+    engine,
+    host: config.HOST,
+    port: config.METRICS_PORT,
+    shared: false,
+    handler(request) {
+      const page = Object.hasOwn(pages, request.path) ? pages[request.path] : undefined;
+      return page ? page(request) : fail('not_found');
+    },
+    onFault: (error) => log.error({ err: error }, 'a page of status failed unexpectedly'),
+  });
+  log.info({ port: server.port }, 'metrics');
+  return { stop: () => server.close() };
+}

@@ -1,0 +1,218 @@
+/**
+ * What a front tells operators of the whole installation. It asks while somebody looks, at most once in a while however many do, and what
+ * is away leaves a gap and does not hold up the rest.
+ */
+
+import { nowMs } from '../clock.js';
+import { version } from '../config/version.js';
+import { countQuarantined, journalState } from '../journal/state.js';
+import { limits } from '../limits.js';
+import { durationBounds } from '../obs/distribution.js';
+import type { RedisConnection } from '../redis/connection.js';
+import { shownUrl } from '../redis/slots.js';
+import type { NodeTold, Operations, Overview, RankedBot, Ranking } from '../wire/operations_results.js';
+import type { Backends } from './backends.js';
+import { readBacklog } from './backlog.js';
+import { connectionsOf, gather } from './facts.js';
+import { type Finding, findingsOf } from './findings.js';
+import { readNodes, type SeenNode } from './node.js';
+import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
+
+/** Null when it fails or takes too long. */
+async function inTime<T>(asked: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, limits.operations_wait_ms_max, null);
+  });
+  return Promise.race([asked.catch(() => null), late]).finally(() => clearTimeout(timer));
+}
+
+/** Asks again no sooner than `ms` after it began to ask. */
+function remembered<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+  let last: { readonly at: number; readonly answer: Promise<T> } | undefined;
+  return () => {
+    if (last && performance.now() - last.at < ms) return last.answer;
+    last = { at: performance.now(), answer: ask() };
+    return last.answer;
+  };
+}
+
+async function serverOf({ client, url }: RedisConnection): Promise<NonNullable<Overview['redis']>[number]> {
+  const info = await client.info();
+  const number = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  return {
+    server: shownUrl(url),
+    version: /^redis_version:(\S+)/m.exec(info)?.[1] ?? '?',
+    used_bytes: number('used_memory'),
+    max_bytes: number('maxmemory'),
+    appending: !/^(aof_last_write_status|aof_last_bgrewrite_status):err/m.test(info),
+    replicas: number('connected_slaves'),
+    clients: number('connected_clients'),
+    commands_per_second: number('instantaneous_ops_per_sec'),
+  };
+}
+
+async function postgresOf(backends: Backends): Promise<NonNullable<Overview['postgres']>> {
+  const { pool } = backends;
+  const began = performance.now();
+  const asked = await pool.query<{ server_version: string }>({
+    name: 'server_version',
+    text: 'show server_version',
+  });
+  const ms = Math.round((performance.now() - began) * 10) / 10;
+  const [{ connections, connectionsMax }, totals] = await Promise.all([
+    connectionsOf(pool),
+    loadTotals(backends),
+  ]);
+  return {
+    version: asked.rows[0]?.server_version ?? '?',
+    connections,
+    connections_max: connectionsMax,
+    ms,
+    ...totals,
+  };
+}
+
+/** Partitions' journals, and what is not as it should be. */
+async function journalOf(backends: Backends) {
+  const state = await journalState(backends);
+  const quarantined = await countQuarantined(backends.shards);
+  // Redis was checked when each process started.
+  const facts = await gather(backends, state, quarantined, [], null);
+  return {
+    facts,
+    shown: {
+      waiting: facts.journal.waiting,
+      fullest: Math.max(...state.map(({ length }) => length)),
+      high_water: backends.config.JOURNAL_HIGH_WATER,
+      flushed_ms_ago: facts.journal.flushedAgo === null ? null : Math.max(0, facts.journal.flushedAgo),
+      quarantined,
+    },
+  };
+}
+
+const away = (what: string): Finding => ({
+  bad: true,
+  what: `${what} does not answer`,
+  todo: `look at ${what} and at the way to it; ${what === 'Redis' ? 'without it nobody is served' : 'what it holds alone cannot be had, changes wait in the journals'}`,
+});
+
+/** A process that was killed, or that cannot reach Redis. */
+const silent = (nodes: readonly SeenNode[]): Finding[] =>
+  nodes
+    .filter(({ silent_ms }) => silent_ms > limits.node_silent_ms)
+    .map(({ role, host, pid }) => ({
+      bad: true,
+      what: `${role} ${pid} on ${host} has gone silent`,
+      todo: 'it was killed, hangs, or does not reach Redis: look at its log; others do its work meanwhile',
+    }));
+
+async function look(backends: Backends): Promise<Overview> {
+  const { node, connection } = backends;
+  const [nodes, backlog, redis, postgres, journal] = await Promise.all([
+    inTime(readNodes(backends)),
+    inTime(readBacklog(backends)),
+    inTime(Promise.all(connection.nodes().map(serverOf))),
+    inTime(postgresOf(backends)),
+    inTime(journalOf(backends)),
+  ]);
+  const own = node.told as NodeTold | null;
+  const seen = nodes ?? (own ? [{ ...own, told_ms: nowMs(), silent_ms: 0 }] : []);
+  const facts = journal && { ...journal.facts, nodes: seen.length };
+  const findings = [
+    ...(redis === null || nodes === null ? [away('Redis')] : []),
+    ...(postgres === null ? [away('Postgres')] : []),
+    ...silent(seen),
+    ...(facts ? findingsOf(facts) : []),
+  ];
+  return {
+    at_ms: nowMs(),
+    version,
+    node: node.id,
+    bounds_seconds: [...durationBounds],
+    silent_after_ms: limits.node_silent_ms,
+    findings: findings.sort((a, b) => Number(b.bad) - Number(a.bad)),
+    nodes: [...seen].sort((a, b) => a.role.localeCompare(b.role) || a.since_ms - b.since_ms),
+    journal: journal?.shown ?? null,
+    queues: backlog && {
+      outbox: backlog.outbox,
+      webhooks_due: backlog.webhooksDue,
+      webhooks_overdue: backlog.webhooksOverdue,
+      overdue_ms: Math.max(0, Math.round(backlog.webhookOverdueSeconds * 1_000)),
+    },
+    redis,
+    postgres,
+  };
+}
+
+/** Of the webhooks that are due, those of which most waits. What waits for a bot that polls is found by its name alone. */
+async function mostPending({ connection, keys }: Backends, limit: number): Promise<number[]> {
+  const { count } = keys.partitions;
+  const each = Math.max(1, Math.floor(limits.bots_looked_at_max / count));
+  const found = await Promise.all(
+    Array.from({ length: count }, async (_, partition) => {
+      const client = connection.at(partition)?.client;
+      const due = (await client?.zrange(keys.webhooksDue(partition), '0', String(each - 1))) ?? [];
+      return Promise.all(
+        due.map(async (bot) => ({
+          bot: Number(bot),
+          pending: (await client?.xlen(keys.queue(Number(bot)))) ?? 0,
+        })),
+      );
+    }),
+  );
+  return found
+    .flat()
+    .filter(({ pending }) => pending > 0)
+    .sort((a, b) => b.pending - a.pending || a.bot - b.bot)
+    .slice(0, limit)
+    .map(({ bot }) => bot);
+}
+
+async function describe(backends: Backends, ids: readonly number[]): Promise<RankedBot[]> {
+  const { store } = backends;
+  const known = new Map((await describeBots(backends, ids)).map((row) => [row.id, row]));
+  const bots = ids.flatMap((id) => known.get(id) ?? []);
+  return Promise.all(
+    bots.map(async ({ id, username, hooked, failing_since, ...counts }) => {
+      const [webhook, info] = await Promise.all([
+        hooked ? store.webhooks.find(id) : null,
+        store.queues.info(id),
+      ]);
+      return {
+        id,
+        username,
+        // An address often carries a token: no more than its host is shown.
+        ...(webhook ? { webhook_host: new URL(webhook.url).host } : {}),
+        pending: info.pending,
+        ...(failing_since === null ? {} : { failing_since }),
+        ...(webhook && info.error
+          ? { last_error: info.error.message, last_error_date: info.error.date }
+          : {}),
+        ...counts,
+      };
+    }),
+  );
+}
+
+export function createOperations(backends: Backends): Operations {
+  const most = limits.bots_ranked_max;
+  const find: Readonly<Record<Ranking, () => Promise<number[]>>> = {
+    pending: () => mostPending(backends, most),
+    failures: () => mostFailing(backends, most),
+    dead_letters: () => mostDead(backends, most),
+  };
+  const ranked = Object.fromEntries(
+    Object.entries(find).map(([order, ids]) => [
+      order,
+      remembered(limits.operations_look_ms, async () => describe(backends, await ids())),
+    ]),
+  ) as Readonly<Record<Ranking, () => Promise<RankedBot[]>>>;
+  return {
+    overview: remembered(limits.operations_look_ms, () => look(backends)),
+    async bots({ order, limit, bot }) {
+      if (bot !== undefined) return describe(backends, [bot]);
+      return (await ranked[order]()).slice(0, limit);
+    },
+  };
+}

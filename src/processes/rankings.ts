@@ -1,0 +1,84 @@
+/** Bots that need a look, over the control database and all shards. Each list is bounded; rows of a partition that was moved count once. */
+import { limits } from '../limits.js';
+import * as rows from '../postgres/bots/ranking.js';
+import { byShard, holding, type Shard } from '../postgres/shards.js';
+import type { Backends } from './backends.js';
+
+type Sources = Pick<Backends, 'shards' | 'keys'>;
+
+/** What shards count of bots, each asked for its own bots alone. */
+async function countsOf(
+  { shards, keys }: Sources,
+  ask: (shard: Shard) => Promise<readonly rows.Counted[]>,
+): Promise<rows.Counted[]> {
+  const asked = await Promise.all(
+    holding(shards).map(async (shard) =>
+      (await ask(shard)).filter(({ id }) => shards.of(keys.partitions.of(id)) === shard),
+    ),
+  );
+  return asked.flat();
+}
+
+async function deliveredOf({ shards, keys }: Sources, ids: readonly number[]): Promise<rows.DeliveredRow[]> {
+  const asked = byShard(shards, ids, keys.partitions.of);
+  const found = await Promise.all([...asked].map(([{ db }, own]) => rows.loadDelivered(db, own)));
+  return found.flat();
+}
+
+const mostFirst = (a: rows.Counted, b: rows.Counted) => b.count - a.count || a.id - b.id;
+
+/** Webhooks that fail now first, of limits.bots_looked_at_max that are looked at, and of these and all others those with most failed
+ * attempts. */
+export async function mostFailing(sources: Sources, limit: number): Promise<number[]> {
+  const { db } = sources.shards.control;
+  const failing = await rows.loadFailing(db, limits.bots_looked_at_max);
+  const failed = await countsOf(sources, (shard) => rows.loadMostFailed(shard.db, limits.bots_looked_at_max));
+  const counts = new Map(failed.map(({ id, count }) => [id, count]));
+  for (const { id, failed: count } of await deliveredOf(
+    sources,
+    failing.filter((bot) => !counts.has(bot)),
+  ))
+    counts.set(id, count);
+  const first = failing.map((id) => ({ id, count: counts.get(id) ?? 0 })).sort(mostFirst);
+  const isFailing = new Set(failing);
+  const others = failed.filter(({ id }) => !isFailing.has(id));
+  const hooked = await rows.hookedAmong(
+    db,
+    others.map(({ id }) => id),
+  );
+  const rest = others.filter(({ id }) => hooked.has(id)).sort(mostFirst);
+  return [...first, ...rest].slice(0, limit).map(({ id }) => id);
+}
+
+/** Bots with most dead letters. */
+export async function mostDead(sources: Sources, limit: number): Promise<number[]> {
+  const letters = await countsOf(sources, (shard) => rows.loadDeadCounts(shard.db));
+  return letters
+    .sort(mostFirst)
+    .slice(0, limit)
+    .map(({ id }) => id);
+}
+
+/** What Postgres knows of bots, in no order. */
+export async function describeBots(
+  sources: Sources,
+  ids: readonly number[],
+): Promise<Array<rows.RankedRow & Omit<rows.DeliveredRow, 'id'>>> {
+  const [known, delivered] = await Promise.all([
+    rows.loadRanked(sources.shards.control.db, ids),
+    deliveredOf(sources, ids),
+  ]);
+  const counts = new Map(delivered.map((row) => [row.id, row]));
+  const none = { delivered: 0, failed: 0, dead_letters: 0 };
+  return known.map((row) => ({ ...row, ...(counts.get(row.id) ?? none), id: row.id }));
+}
+
+/** Webhooks that are set, those that fail, and dead letters, of which limits.dead_updates_counted_max are counted at most. */
+export async function loadTotals(sources: Sources) {
+  const [totals, letters] = await Promise.all([
+    rows.loadTotals(sources.shards.control.db),
+    countsOf(sources, (shard) => rows.loadDeadCounts(shard.db)),
+  ]);
+  const dead = letters.reduce((sum, { count }) => sum + count, 0);
+  return { ...totals, dead_letters: Math.min(dead, limits.dead_updates_counted_max) };
+}

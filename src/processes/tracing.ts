@@ -1,0 +1,56 @@
+/** Where traces touch the roles: requests of a front, and deliveries. Nothing of it runs where no traces are asked for. */
+
+import type { DrainContext } from '../delivery/context.js';
+import { isDelivered } from '../delivery/outcome.js';
+import type { RequestListener } from '../http/exchange_context.js';
+import { changeName, type Traces } from '../obs/traces.js';
+import type { ApiRequest, RequestHandler } from '../server/request.js';
+import { chatText, directChat, sharedChat } from '../store/core/keys.js';
+
+/** The change that a call made, if its result is a message: as the queue of updates will name it. */
+export function changeOf(request: Pick<ApiRequest, 'path' | 'calledBy'>, result: unknown): string | null {
+  const { message_id, chat, edit_date } = (result ?? {}) as {
+    readonly message_id?: unknown;
+    readonly chat?: { readonly id?: unknown };
+    readonly edit_date?: unknown;
+  };
+  const id = chat?.id;
+  if (typeof message_id !== 'number' || typeof id !== 'number') return null;
+  // A direct chat has the other side's id.
+  const [bot, user] = request.path.startsWith('/bot') ? [request.calledBy, id] : [id, request.calledBy];
+  const ref = id < 0 ? sharedChat(id) : directChat(bot, user);
+  return changeName(chatText(ref), message_id, typeof edit_date === 'number' ? edit_date : 0);
+}
+
+/** What a front does with each request while traces are made. */
+export function tracedRequests(traces: Traces, handler: RequestHandler, meter: RequestListener) {
+  return {
+    handler: ((request) => traces.within(() => handler(request))) satisfies RequestHandler,
+    meter: {
+      weight: () => meter.weight(),
+      over(call: string, status: number, ms: number, weight: number) {
+        meter.over(call, status, ms, weight);
+        traces.over(call, status);
+      },
+    },
+  };
+}
+
+export const traceResults = (traces: Traces) => (request: ApiRequest, result: unknown) => {
+  const change = changeOf(request, result);
+  if (change !== null) traces.changed(change);
+};
+
+export const traceDeliveries =
+  (traces: Traces): NonNullable<DrainContext['onOutcome']> =>
+  (bot, { entry, made }, outcome, _, { tries }) => {
+    if (outcome === null) return;
+    const { chat, id, record } = entry.message;
+    const editedS = entry.kind.startsWith('edited') ? Math.floor(record.editedAt / 1_000) : 0;
+    traces.delivery({
+      ...{ bot, kind: entry.kind, change: changeName(chatText(chat), id, editedS), madeMs: made, tries },
+      latencyMs: outcome.latencyMs,
+      outcome: outcome.kind === 'answered' ? String(outcome.status) : outcome.reason,
+      delivered: isDelivered(outcome),
+    });
+  };

@@ -1,0 +1,73 @@
+/** Parses JSON text within bounds of depth and of values. */
+import { fail } from '../errors.js';
+import { limits } from '../limits.js';
+import { checkText } from './text.js';
+
+const json_depth_max = 64;
+const [quote, comma, bracket, backslash, brace] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
+
+/** Goes through a parsed value: `bad_json` below 64 levels, `bad_unicode` for a name or text that cannot be stored. */
+function checkValue(value: unknown, depth: number): void {
+  if (typeof value === 'string') checkText(value);
+  if (typeof value !== 'object' || value === null) return;
+  if (depth > json_depth_max) fail('bad_json');
+  if (Array.isArray(value)) {
+    for (const item of value) checkValue(item, depth + 1);
+    return;
+  }
+  for (const [name, item] of Object.entries(value)) {
+    checkText(name);
+    checkValue(item, depth + 1);
+  }
+}
+
+/** Looks from bracket to bracket, of which most texts have few. */
+function opensMoreThan(text: string, max: number): boolean {
+  let opened = 0;
+  for (const bracket of ['[', '{']) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1))
+      if (++opened > max) return true;
+  }
+  return false;
+}
+
+/**
+ * Whether JSON text holds more values than `max`. Each value but the first of an object or array follows a comma, and each
+ * of those first ones follows a bracket, so both are counted outside of strings. A value takes two characters at least, so
+ * most texts are too short to be looked at.
+ */
+function holdsMoreValuesThan(text: string, max: number): boolean {
+  if (text.length <= 2 * max) return false;
+  let values = 1;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === quote) {
+      i++;
+      for (
+        let inside = text.charCodeAt(i);
+        inside !== quote && i < text.length;
+        inside = text.charCodeAt(++i)
+      )
+        if (inside === backslash) i++;
+    } else if ((code === comma || code === bracket || code === brace) && ++values > max) return true;
+  }
+  return false;
+}
+
+/**
+ * Parses JSON text that came as UTF-8, also such that came inside a parameter. Throws `bad_json` when it is malformed, deeper than
+ * 64 levels or holds more than `limits.json_text_values_max` values, `bad_unicode` when a text or name in it holds U+0000 or half
+ * a surrogate pair.
+ */
+export function parseJson(text: string): unknown {
+  if (holdsMoreValuesThan(text, limits.json_text_values_max)) fail('bad_json');
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return fail('bad_json');
+  }
+  // Inside JSON only an escape can bring in U+0000 or half a pair, given that the text around it is sound.
+  if (text.includes('\\u') || opensMoreThan(text, json_depth_max)) checkValue(value, 1);
+  return value;
+}

@@ -1,0 +1,470 @@
+/**
+ * From a request to its reply: who calls, what is called, with which parameters. A bot call runs down here once and its
+ * result comes up once; nothing on the way asks Postgres unless something is cold.
+ */
+
+import { chatOfUser } from '../actions/compose.js';
+import { ApiError, errorEnvelope, fail } from '../errors.js';
+import { fileAtPath } from '../files/file_path.js';
+import type { Files } from '../files/files.js';
+import { limits } from '../limits.js';
+import { maskTokens } from '../rules/token.js';
+import type { User } from '../store/core/control.js';
+import type { Store } from '../store/store.js';
+import type { Operations } from '../wire/operations_results.js';
+import { fairly, messagesIn, methodNamed, runMethod } from './bot_calls.js';
+import { createCallers, type TokenProvider } from './callers.js';
+import { createAdminClients, createClientAddress } from './client_address.js';
+import { createDownloads } from './downloads.js';
+import { type Endpoint, Flat, kindForPeople, type LeakKeys, type PushService, replied } from './endpoint.js';
+import { answerOnce, holdReply, type Outcome } from './idempotency.js';
+import {
+  changesState,
+  Described,
+  growsState,
+  type Method,
+  Prepared,
+  parseWith,
+  type Receivers,
+} from './method.js';
+import { noFiles, parseParams, parseQuery, type UploadedFile } from './params.js';
+import { endpoints } from './registry.js';
+import type { ApiRequest, RequestHandler } from './request.js';
+import { createRouter, type Match } from './router.js';
+
+export interface DispatchOptions {
+  readonly store: Store;
+  readonly files: Files;
+  readonly receivers: Receivers;
+  /** Setting ADMIN_TOKEN: a token of administrators besides those that were added by name. */
+  readonly adminToken: string | undefined;
+  /** Ranges from which administrators may call, setting ADMIN_ALLOW_CIDRS; any if empty. */
+  readonly adminCidrs?: readonly string[];
+  /** Whose tokens are taken beside our own; by setting. */
+  readonly provider?: TokenProvider | undefined;
+  /** Null or absent where reports of leaked tokens are not taken. */
+  readonly leakKeys?: LeakKeys | null;
+  /** Null where nobody is notified. */
+  readonly push?: PushService | null;
+  /** Null or absent where nobody tells operators of the installation. */
+  readonly operations?: Operations | null;
+  /** Ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[];
+  /** Hears of each result of a call by a bot or a person, where somebody asks for that. */
+  readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
+  /** Answers of the process itself, by path: health, readiness, metrics. */
+  readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
+}
+
+export interface Dispatch {
+  readonly handle: RequestHandler;
+  /**
+   * Decides by the head of a request whether its body is taken: true for a caller with a good token, false for a call that needs none.
+   * Throws or rejects with the answer to everybody else. The token is looked at again when the body is complete, since it may have been
+   * revoked by then.
+   */
+  readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
+}
+
+/** The parameters of a request, or none where they cannot be read: the call itself is refused for that. */
+function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
+  try {
+    return parseParams(request).values;
+  } catch {
+    return {};
+  }
+}
+
+function envelope(result: unknown): string {
+  if (result instanceof Prepared) return result.envelope;
+  if (result instanceof Flat) return JSON.stringify({ ok: true, ...result.fields });
+  if (result instanceof Described) {
+    return JSON.stringify({ ok: true, result: result.result, description: result.description });
+  }
+  return `{"ok":true,"result":${JSON.stringify(result)}}`;
+}
+
+function refuse(request: ApiRequest, error: unknown): void {
+  // Anything else than an answer of the catalogue is for the exchange to log.
+  if (!(error instanceof ApiError)) throw error;
+  request.reply(error.code, errorEnvelope(error), error.retryAfter);
+}
+
+/** A refusal as a reply; throws what is none. */
+function refused(error: unknown): Outcome {
+  if (!(error instanceof ApiError)) throw error;
+  return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };
+}
+
+/** Of a bot's call. Error: `method_not_allowed`. */
+function checkVerb({ method }: ApiRequest): void {
+  if (method !== 'GET' && method !== 'POST') fail('method_not_allowed');
+}
+
+/** Splits `/bot<token>/<method>`. Clients may write the colon of the token as %3A. */
+function splitBotPath(path: string): { readonly token: string; readonly name: string } {
+  const slash = path.indexOf('/', 4);
+  const raw = slash < 0 ? path.slice(4) : path.slice(4, slash);
+  const token = raw.includes('%') ? raw.replace(/%3a/i, ':') : raw;
+  return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
+}
+
+/** Counts a person's call, and where it changes something in a chat, there too (behaviour §14). Error: `too_many_requests`. */
+function countPerson(
+  { fairUse }: Store,
+  { verb, uncounted }: Endpoint,
+  user: User | null,
+  params: unknown,
+): Promise<void> | undefined {
+  if (fairUse === undefined || user === null) return undefined;
+  const chat = (params as { readonly chat_id?: unknown }).chat_id;
+  const changed = verb !== 'GET' && !uncounted && typeof chat === 'number';
+  return fairUse.person(
+    user.id,
+    changed ? chatOfUser(user.id, chat) : null,
+    changed ? messagesIn(params) : 1,
+  );
+}
+
+/** Records the account of the call. */
+function isOf(request: ApiRequest, account: number): true {
+  request.account = account;
+  return true;
+}
+
+const bytesOf = (uploads: ReadonlyMap<string, UploadedFile>): number =>
+  [...uploads.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
+
+/** Stands for a reply that went out in another form than JSON: the key is given back. */
+const notKept: Outcome = { status: 500, body: '' };
+
+interface EndpointCall {
+  readonly endpoint: Endpoint;
+  readonly segments: Readonly<Record<string, string>>;
+  /** Null for administrators and partners. */
+  readonly user: User | null;
+  /** Of an administrator's call: whose keys are told apart from those of others. */
+  readonly administrator?: number;
+}
+
+type KnownBot = NonNullable<Awaited<ReturnType<Store['auth']['bot']>>>;
+
+export function createDispatch({
+  store,
+  files,
+  receivers,
+  adminToken,
+  adminCidrs = [],
+  provider,
+  leakKeys = null,
+  push = null,
+  operations = null,
+  trustedProxies = [],
+  onResult,
+  own,
+}: DispatchOptions): Dispatch {
+  const clientAddress = createClientAddress(trustedProxies);
+  const find = createRouter(endpoints);
+  const downloads = createDownloads(files);
+
+  /** 401, or 429 for an address that has tried many tokens which never existed. */
+  async function refuseToken(request: ApiRequest, token: string): Promise<never> {
+    const wait = await store.guesses.note(clientAddress(request), token);
+    return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
+  }
+
+  /** Refuses an address that is slowed before anything is looked up for it, but not a token that this node knows. */
+  function checkGuesser(request: ApiRequest, token: string): void {
+    if (!store.guesses.slowing || store.auth.remembers(token)) return;
+    const wait = store.guesses.refused(clientAddress(request), token);
+    if (wait > 0) fail('too_many_requests', { retry_after: wait });
+  }
+
+  const { admins } = store;
+  const callers = createCallers({
+    auth: store.auth,
+    adminToken,
+    admins,
+    provider,
+    refuse: refuseToken,
+    check: checkGuesser,
+  });
+
+  /** The bot of a token. Errors: `unauthorized`, `too_many_requests`. */
+  function botOf(request: ApiRequest, token: string): KnownBot | Promise<KnownBot> {
+    checkGuesser(request, token);
+    const bot = store.auth.bot(token);
+    if (bot instanceof Promise) return bot.then((found) => found ?? refuseToken(request, token));
+    return bot ?? refuseToken(request, token);
+  }
+  const adminClients = createAdminClients(trustedProxies, adminCidrs);
+
+  function run(request: ApiRequest, method: Method, bot: KnownBot, on: Store): unknown {
+    const onGone = (listener: () => void) => request.onAbort(listener);
+    if (method.params === null) {
+      const context = { bot, store: on, files, receivers, uploads: noFiles, onGone };
+      return fairly(method, context, null, () => method.handler(context, null as never));
+    }
+    const { values, files: uploads } = parseParams(request);
+    const context = { bot, store: on, files, receivers, uploads, onGone };
+    const called = () => runMethod(method as Parameters<typeof runMethod>[0], context, values);
+    return uploads.size === 0 ? called() : on.uploads.take(bot.owner, bytesOf(uploads)).then(called);
+  }
+
+  function finish(request: ApiRequest, result: unknown): void {
+    onResult?.(request, result);
+    request.reply(200, envelope(result));
+  }
+
+  /** A call with an `Idempotency-Key`. */
+  async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
+    const caller = { kind: 'bot', id: bot.id } as const;
+    const count = () => store.fairUse?.call(bot, null, 1);
+    const keyed = { store, request, caller, method: method.name, grows: growsState(method), count };
+    const { status, body, retryAfter } = await answerOnce(keyed, async (on) => {
+      try {
+        return { status: 200, body: envelope(await run(request, method, bot, on)) };
+      } catch (error) {
+        return refused(error);
+      }
+    }).catch(refused);
+    request.reply(status, body, retryAfter);
+  }
+
+  /** What is in memory is answered in the same turn: no promise is made for it. */
+  function callBot(request: ApiRequest): void | Promise<void> {
+    checkVerb(request);
+    const { token, name } = splitBotPath(request.path);
+    const bot = botOf(request, token);
+    return bot instanceof Promise
+      ? bot.then((found) => callKnown(request, found, name))
+      : callKnown(request, bot, name);
+  }
+
+  function callKnown(request: ApiRequest, bot: KnownBot, name: string): void | Promise<void> {
+    request.calledBy = bot.id;
+    const method = methodNamed(name);
+    if (method === undefined) return fail(name.includes('/') ? 'not_found' : 'method_not_found');
+    request.called = method.name;
+    if (request.idempotencyKey !== '' && changesState(method)) return runOnce(request, method, bot);
+    try {
+      const result = run(request, method, bot, store);
+      if (!(result instanceof Promise)) return finish(request, result);
+      return result.then(
+        (value) => finish(request, value),
+        (error) => refuse(request, error),
+      );
+    } catch (error) {
+      refuse(request, error);
+    }
+  }
+
+  function forPeople(error: unknown): unknown {
+    if (!(error instanceof ApiError)) return error;
+    const kind = kindForPeople(error.kind);
+    return kind === error.kind ? error : new ApiError(kind);
+  }
+
+  /** What the log of administrators names of a call; nothing that looks like a token. */
+  function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
+    const named = Object.values(segments);
+    if (endpoint.target !== undefined) {
+      const given = givenIn(request)[endpoint.target];
+      if (typeof given === 'string') named.push(given);
+    }
+    const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
+    // A cut may leave half a character.
+    return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
+  }
+
+  /** Notes the call in the log of administrators: a change before it is made, and its end before it is answered. */
+  async function callAsAdministrator(request: ApiRequest, match: Match): Promise<void> {
+    const { endpoint } = match;
+    const operator = await callers.operator(request);
+    const action = `${endpoint.verb} ${endpoint.path}`;
+    const address = adminClients.address(request);
+    const call = { token: operator.name, action, target: targetOf(request, match), address };
+    if (!adminClients.allows(request)) {
+      admins.note(call, 403);
+      return fail('address_not_allowed');
+    }
+    const end =
+      endpoint.verb === 'GET' ? (status: number) => admins.note(call, status) : await admins.begin(call);
+    const own = holdReply(request);
+    let outcome: Outcome;
+    try {
+      await callAs(own.request, { ...match, user: null, administrator: operator.id });
+      outcome = own.held() ?? notKept;
+    } catch (error) {
+      await end(error instanceof ApiError ? error.code : 500);
+      throw error;
+    }
+    await end(outcome.status);
+    request.reply(outcome.status, outcome.body, outcome.retryAfter);
+  }
+
+  /** As with bots: no promise is made but for what is waited for. */
+  function callEndpoint(request: ApiRequest, match: Match): void | Promise<void> {
+    const { endpoint, segments } = match;
+    request.called = endpoint.path;
+    if (endpoint.caller === 'admin') return callAsAdministrator(request, match);
+    // A partner is nobody: the body tells who it is.
+    const user = endpoint.caller === 'user' ? callers.person(request) : null;
+    return user instanceof Promise
+      ? user.then((found) => callAs(request, { endpoint, segments, user: found }))
+      : callAs(request, { endpoint, segments, user });
+  }
+
+  function callAs(request: ApiRequest, call: EndpointCall): void | Promise<void> {
+    const { endpoint, user } = call;
+    request.calledBy = user?.id ?? 0;
+    if (endpoint.caller !== 'partner' && request.idempotencyKey !== '' && endpoint.verb !== 'GET')
+      return callEndpointOnce(request, call);
+    try {
+      const result = runEndpoint(request, call, store);
+      if (!(result instanceof Promise)) return finishEndpoint(request, result);
+      return result.then(
+        (value) => finishEndpoint(request, value),
+        (error) => {
+          throw forPeople(error);
+        },
+      );
+    } catch (error) {
+      throw forPeople(error);
+    }
+  }
+
+  function finishEndpoint(request: ApiRequest, result: unknown): void {
+    if (result === replied) onResult?.(request, result);
+    else finish(request, result);
+  }
+
+  function runEndpoint(request: ApiRequest, call: EndpointCall, on: Store): unknown {
+    const { endpoint, segments, user } = call;
+    const { values, files: uploads } = endpoint.given
+      ? { values: {}, files: noFiles }
+      : endpoint.rawBody
+        ? parseQuery(request)
+        : parseParams(request);
+    const params = parseWith(endpoint.params, Object.assign(values, segments));
+    const onRevoked = (listener: () => void) =>
+      user === null ? () => {} : callers.onRevoked(request, user, listener);
+    const context = {
+      user,
+      store: on,
+      files,
+      uploads,
+      downloads,
+      request,
+      onRevoked,
+      leakKeys,
+      push,
+      operations,
+    };
+    const run = () => endpoint.handler(context as never, params as never);
+    const counted = countPerson(on, endpoint, user, params);
+    const bytes = endpoint.rawBody ? request.body.length : bytesOf(uploads);
+    const kept = user === null || bytes === 0 ? run : () => on.uploads.take(user.id, bytes).then(run);
+    return counted === undefined ? kept() : counted.then(kept);
+  }
+
+  /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */
+  async function callEndpointOnce(request: ApiRequest, call: EndpointCall): Promise<void> {
+    const { endpoint, segments, user, administrator = 0 } = call;
+    const caller =
+      user === null
+        ? ({ kind: 'admin', id: administrator } as const)
+        : ({ kind: 'user', id: user.id } as const);
+    const method = `${endpoint.verb} ${endpoint.path}`;
+    const grows = endpoint.verb !== 'DELETE' && !endpoint.path.includes('token');
+    const count = () => (user === null ? undefined : store.fairUse?.person(user.id, null, 1));
+    const own = holdReply(request);
+    let sent = false;
+    const outcome = await answerOnce(
+      { store, request, caller, method, segments, raw: endpoint.rawBody, grows, count },
+      async (on) => {
+        try {
+          const result = await runEndpoint(own.request, call, on);
+          if (result !== replied) return { status: 200, body: envelope(result) };
+        } catch (error) {
+          return refused(forPeople(error));
+        }
+        const held = own.held();
+        sent = held === undefined;
+        return held ?? notKept;
+      },
+    );
+    if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
+  }
+
+  /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
+  async function callFile(request: ApiRequest): Promise<void> {
+    const { token, name } = splitBotPath(request.path.slice('/file'.length));
+    request.called = 'file';
+    const bot = await botOf(request, token);
+    request.calledBy = bot.id;
+    if (request.method !== 'GET' && request.method !== 'HEAD') fail('method_not_allowed');
+    await store.fairUse?.call(bot, null, 1);
+    await downloads.send(request, fileAtPath(files, name), bot.id);
+  }
+
+  function matchOf(request: ApiRequest): Match {
+    const match = find(request.method === 'HEAD' ? 'GET' : request.method, request.path);
+    if (match === null) return fail('not_found');
+    return match === 'other_verb' ? fail('method_not_allowed') : match;
+  }
+
+  const callApplication: RequestHandler = (request) => callEndpoint(request, matchOf(request));
+
+  const count = store.fairUse?.request;
+
+  function handlerOf(path: string): RequestHandler | undefined {
+    if (path.startsWith('/bot')) return callBot;
+    if (path.startsWith('/file/bot')) return callFile;
+    return path.startsWith('/api/') ? callApplication : undefined;
+  }
+
+  function handle(request: ApiRequest): void | Promise<void> {
+    const { path } = request;
+    const handler = handlerOf(path);
+    if (handler !== undefined) {
+      // What has a body was counted when it was admitted.
+      const counted = request.body.length > 0 ? undefined : count?.(clientAddress(request));
+      return counted === undefined ? handler(request) : counted.then(() => handler(request));
+    }
+    const answer = Object.hasOwn(own, path) ? own[path] : undefined;
+    if (answer === undefined) return fail('not_found');
+    request.called = path;
+    return answer(request);
+  }
+
+  function admitKnown(request: ApiRequest): boolean | Promise<boolean> {
+    const { path } = request;
+    if (path.startsWith('/api/')) {
+      const { endpoint } = matchOf(request);
+      request.called = endpoint.path;
+      if (endpoint.caller === 'partner') return leakKeys === null ? fail('not_found') : false;
+      if (endpoint.caller === 'admin') {
+        const operator = callers.operator(request);
+        return operator instanceof Promise ? operator.then(() => true) : true;
+      }
+      const user = callers.person(request);
+      return user instanceof Promise ? user.then((found) => isOf(request, found.id)) : isOf(request, user.id);
+    }
+    if (path.startsWith('/bot')) checkVerb(request);
+    const bot = botOf(
+      request,
+      splitBotPath(path.startsWith('/file') ? path.slice('/file'.length) : path).token,
+    );
+    return bot instanceof Promise ? bot.then(({ owner }) => isOf(request, owner)) : isOf(request, bot.owner);
+  }
+
+  function admit(request: ApiRequest): boolean | Promise<boolean> {
+    const { path } = request;
+    if (handlerOf(path) === undefined) return Object.hasOwn(own, path) ? false : fail('not_found');
+    const counted = count?.(clientAddress(request));
+    return counted === undefined ? admitKnown(request) : counted.then(() => admitKnown(request));
+  }
+
+  return { handle, admit };
+}

@@ -1,0 +1,51 @@
+/** What owners are shown of their bots, as the OpenAPI document shows it. */
+import { z } from 'zod';
+import { auditEvents } from '../store/access/audit.js';
+import { ownedBot, pageOf, pictureFields } from './results.js';
+
+const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
+
+const writeAccess = z
+  .strictObject({
+    policy: z.enum(['all', 'selected', 'owner']),
+    usernames: z
+      .array(z.string())
+      .optional()
+      .describe('Of the policy `selected`: who may write besides the owner'),
+  })
+  .meta({ id: 'WriteAccess', description: 'Who may write to a bot in direct chats.' });
+
+export const ownedBotSettings = ownedBot
+  .extend({
+    ...pictureFields,
+    texts: z.strictObject({ name: byLanguage, description: byLanguage, short_description: byLanguage }),
+    write_access: writeAccess,
+  })
+  .meta({ id: 'OwnedBotSettings', description: 'A bot with its settings.' });
+
+export const transferPage = pageOf(
+  z
+    .strictObject({
+      bot_id: z.int().positive(),
+      bot_username: z.string(),
+      from_id: z.int().positive().describe('Who offers it'),
+      to_id: z.int().positive().describe('Who may take it'),
+      expires_at: z.int().min(0).describe('Unix time in seconds'),
+    })
+    .meta({ id: 'Transfer', description: 'A bot that is offered to somebody.' }),
+);
+
+export const auditPage = pageOf(
+  z
+    .strictObject({
+      id: z.int().positive(),
+      event: z.enum(auditEvents),
+      actor: z.strictObject({
+        type: z.enum(['user', 'bot', 'operator', 'service']),
+        id: z.int().positive().optional().describe('Of a person'),
+      }),
+      details: z.record(z.string(), z.unknown()),
+      at: z.int().min(0).describe('Unix time in seconds'),
+    })
+    .meta({ id: 'AuditEvent', description: 'Something that was done with a bot.' }),
+);

@@ -1,0 +1,151 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startPostgres } from '../../src/dev/postgres.js';
+import { postgresUser } from '../../src/dev/postgres_binaries.js';
+import { commandOf, type LocalServer } from '../../src/dev/processes.js';
+import { temporaryFolder } from '../support/servers.js';
+
+let top: string;
+let dir: string;
+let servers: LocalServer[];
+
+beforeEach(() => {
+  top = temporaryFolder();
+  dir = join(top, 'postgres');
+  servers = [];
+});
+
+afterEach(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+  await rm(top, { recursive: true, force: true });
+});
+
+async function start(port?: number): Promise<LocalServer> {
+  const server = await startPostgres({ dir, ...(port === undefined ? {} : { port }) });
+  servers.push(server);
+  return server;
+}
+
+async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url);
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+test('it keeps its data over a stop, and a crash, on a port that stays', async () => {
+  const first = await start();
+  await query(first.url, 'create table kept as select 7 as value');
+  await first.stop();
+  expect(await first.exited).toBe('exit code 0');
+
+  const second = await start();
+  expect(await query(second.url, 'select value from kept')).toEqual([{ value: 7 }]);
+  await query(second.url, 'insert into kept values (8)');
+  process.kill(second.pid, 'SIGKILL');
+  expect(await second.exited).toBe('signal SIGKILL');
+  const third = await start(second.port);
+  expect(third.url).toBe(second.url);
+  expect(await query(third.url, 'select value from kept order by 1')).toEqual([{ value: 7 }, { value: 8 }]);
+});
+
+test('it is durable, listens on the loopback address only, and orders text by code point', async () => {
+  const { url } = await start();
+  const [row] = await query(
+    url,
+    `select current_setting('fsync') fsync, current_setting('synchronous_commit') commit,
+      current_setting('listen_addresses') addresses, current_setting('unix_socket_directories') sockets,
+      current_setting('server_encoding') encoding, 'a' < 'B' as collated, upper('é') as upper`,
+  );
+  expect(row).toEqual({
+    fsync: 'on',
+    commit: 'on',
+    addresses: '127.0.0.1',
+    sockets: '',
+    encoding: 'UTF8',
+    collated: false,
+    upper: 'É',
+  });
+});
+
+test('the password is kept in a file of mode 0600, is asked for, and is shown in no command line', async () => {
+  const { url, pid } = await start();
+  const { password } = new URL(url);
+  expect(password).toMatch(/^[0-9a-f]{64}$/);
+  expect(statSync(join(dir, 'password')).mode & 0o777).toBe(0o600);
+  expect(statSync(join(dir, 'data')).mode & 0o777).toBe(0o700);
+  expect(commandOf(pid)).toContain(join(dir, 'data'));
+  expect(commandOf(pid)).not.toContain(password);
+  const wrong = new URL(url);
+  wrong.password = 'wrong';
+  await expect(query(wrong.href, 'select 1')).rejects.toThrow(/password authentication failed/);
+});
+
+test('a server that a killed run left behind is stopped before another takes its data', async () => {
+  const left = await start();
+  await query(left.url, 'create table kept as select 7 as value');
+  const next = await start();
+  expect(await left.exited).toBe('exit code 0');
+  expect(await query(next.url, 'select value from kept')).toEqual([{ value: 7 }]);
+});
+
+test('a stale pid file does not keep it from starting, even when the pid now belongs to someone else', async () => {
+  const first = await start();
+  const pidFile = join(dir, 'data', 'postmaster.pid');
+  const lines = readFileSync(pidFile, 'utf8').split('\n');
+  await first.stop();
+  // Of the same user as the server, since PostgreSQL itself sees through a pid of another user.
+  const stranger = spawn('sleep', ['60'], { ...postgresUser(), stdio: 'ignore' });
+  try {
+    for (const pid of ['4194000', String(stranger.pid)]) {
+      writeFileSync(pidFile, [pid, ...lines.slice(1)].join('\n'));
+      const server = await start();
+      expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+      await server.stop();
+    }
+    expect(commandOf(stranger.pid ?? 0)).toBe('sleep 60');
+  } finally {
+    stranger.kill();
+  }
+});
+
+test('data of another major version is refused and left as it is', async () => {
+  await (await start()).stop();
+  const path = join(dir, 'data', 'PG_VERSION');
+  const ours = readFileSync(path, 'utf8');
+  writeFileSync(path, '15\n');
+  await expect(start()).rejects.toThrow(/is of PostgreSQL 15, this installation brings \d+/);
+  expect(readFileSync(path, 'utf8')).toBe('15\n');
+  writeFileSync(path, ours);
+  await start();
+});
+
+test('what an interrupted first start left is made anew', async () => {
+  mkdirSync(join(dir, 'data.new', 'base'), { recursive: true });
+  writeFileSync(join(dir, 'data.new', 'PG_VERSION'), '18\n');
+  const { url } = await start();
+  expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+});
+
+test('below a folder that only root may enter it runs as another user and leaves the folder as it is', async () => {
+  chmodSync(top, 0o700);
+  const { url, pid, stop } = await start();
+  expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  expect(statSync(top).mode & 0o777).toBe(0o700);
+  const user = postgresUser();
+  if (!user) return;
+  const ps = spawnSync('ps', ['-o', 'uid=', '-p', String(pid)], { encoding: 'utf8' });
+  expect(Number(ps.stdout)).toBe(user.uid);
+  expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^CapEff:\s+0+$/m);
+  process.kill(pid, 'SIGKILL');
+  await stop();
+  expect(await query((await start()).url, 'select 1 as one')).toEqual([{ one: 1 }]);
+});

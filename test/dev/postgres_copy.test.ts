@@ -1,0 +1,119 @@
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Binaries, binariesAt, findBinaries, postgresUser } from '../../src/dev/postgres_binaries.js';
+import { readableBinaries } from '../../src/dev/postgres_copy.js';
+import { limits } from '../../src/limits.js';
+import { temporaryFolder } from '../support/servers.js';
+
+const user = postgresUser();
+
+let top: string;
+let place: string;
+let hidden: Binaries;
+let lines: string[];
+
+beforeEach(() => {
+  top = temporaryFolder();
+  place = join(top, 'place');
+  lines = [];
+  const { root, key } = findBinaries();
+  const closed = join(top, 'closed');
+  mkdirSync(closed, { mode: 0o700 });
+  cpSync(root, join(closed, 'native'), { recursive: true, verbatimSymlinks: true });
+  hidden = binariesAt(join(closed, 'native'), key);
+});
+
+afterEach(() => rm(top, { recursive: true, force: true }));
+
+const find = (...places: string[]) =>
+  readableBinaries(hidden, user as NonNullable<typeof user>, { log: (line) => lines.push(line), places });
+
+/** Only root lends PostgreSQL another user. */
+describe.runIf(user)('a copy of the programs for another user', () => {
+  test('programs that the user can read are not copied', () => {
+    chmodSync(join(top, 'closed'), 0o755);
+    expect(find(place)).toBe(hidden);
+    expect(existsSync(place)).toBe(false);
+  });
+
+  test('one copy is made, announced, readable under any umask, and used again', () => {
+    const umask = process.umask(0o077);
+    try {
+      const { root } = find(place);
+      expect(root).toBe(join(place, hidden.key));
+      expect(lines).toEqual([expect.stringContaining(`copied PostgreSQL to ${root}`)]);
+      const { ino } = statSync(root);
+      expect(find(place).root).toBe(root);
+      expect(statSync(root).ino).toBe(ino);
+      expect(lines).toHaveLength(1);
+    } finally {
+      process.umask(umask);
+    }
+  });
+
+  test('a copy that was cut short is replaced', () => {
+    const { postgres } = find(place);
+    truncateSync(postgres, 1_000);
+    expect(find(place).postgres).toBe(postgres);
+    expect(statSync(postgres).size).toBe(statSync(hidden.postgres).size);
+  });
+
+  test('a place that another user owns, may write, or has linked elsewhere is never used', () => {
+    const owned = join(top, 'owned');
+    const open = join(top, 'open');
+    const linked = join(top, 'linked');
+    const below = join(open, 'below');
+    for (const folder of [owned, open, below]) mkdirSync(folder);
+    chownSync(owned, user?.uid ?? 0, user?.gid ?? 0);
+    chmodSync(open, 0o777);
+    symlinkSync(owned, linked);
+    for (const folder of [owned, open, below]) {
+      mkdirSync(join(folder, hidden.key, 'bin'), { recursive: true });
+      writeFileSync(join(folder, hidden.key, 'bin', 'postgres'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+    }
+    expect(() => find(owned, open, linked, below)).toThrow(
+      /belongs to another user.*others may write.*is not a folder.*others may write/,
+    );
+    expect(find(owned, open, linked, below, place).root).toBe(join(place, hidden.key));
+    expect(readFileSync(join(owned, hidden.key, 'bin', 'postgres'), 'utf8')).toContain('exit 0');
+  });
+
+  test('it keeps a bounded number of other versions, those used last, and removes drafts of interrupted starts', () => {
+    mkdirSync(place);
+    const old = new Date(Date.now() - limits.postgres_copy_age_ms_max - 60_000);
+    for (let version = 1; version <= 5; version++) {
+      mkdirSync(join(place, `1.${version}`));
+      utimesSync(join(place, `1.${version}`), old, new Date(old.getTime() + version * 1_000));
+    }
+    const drafts = [`${hidden.key}.123.0123abcd`, `${hidden.key}.124.0123abcd`];
+    for (const draft of drafts) mkdirSync(join(place, draft));
+    utimesSync(join(place, drafts[0] as string), old, old);
+    find(place);
+    expect(readdirSync(place).sort()).toEqual(['1.4', '1.5', hidden.key, drafts[1]].sort());
+    expect(limits.postgres_copies_max).toBe(3);
+  });
+
+  test('nothing that can run anywhere is a refusal that says what to do', () => {
+    rmSync(hidden.initdb);
+    rmSync(hidden.postgres);
+    expect(() => find(place)).toThrow(
+      /move the project out of folders that only root may enter, or set DATABASE_URL/,
+    );
+  });
+});

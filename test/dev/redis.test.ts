@@ -1,0 +1,112 @@
+import { statSync, writeFileSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { commandOf, type LocalServer } from '../../src/dev/processes.js';
+import { startRedis } from '../../src/dev/redis.js';
+import { temporaryFolder } from '../support/servers.js';
+
+let dir: string;
+let servers: LocalServer[];
+
+beforeEach(() => {
+  dir = join(temporaryFolder(), 'a folder with "quotes"');
+  servers = [];
+});
+
+afterEach(async () => {
+  await Promise.all(servers.map((server) => server.stop()));
+  await rm(join(dir, '..'), { recursive: true, force: true });
+});
+
+async function start(port?: number): Promise<LocalServer> {
+  const server = await startRedis({ dir, ...(port === undefined ? {} : { port }) });
+  servers.push(server);
+  return server;
+}
+
+async function use<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis(url, { maxRetriesPerRequest: 0 });
+  redis.on('error', () => {});
+  try {
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+test('it keeps its data over a stop, and its settings are those the durability law asks for', async () => {
+  const first = await start();
+  const settings = await use(first.url, async (redis) => {
+    await redis.set('kept', 'yes');
+    return redis.config('GET', 'append*', 'maxmemory-policy', 'save', 'bind');
+  });
+  const pairs = Object.fromEntries(
+    (settings as string[]).flatMap((v, i, all) => (i % 2 ? [] : [[v, all[i + 1]]])),
+  );
+  expect(pairs).toMatchObject({
+    appendonly: 'yes',
+    appendfsync: 'always',
+    'maxmemory-policy': 'noeviction',
+    save: '',
+    bind: '127.0.0.1',
+  });
+  await first.stop();
+  expect(await first.exited).toBe('exit code 0');
+  expect(commandOf(first.pid)).toBeUndefined();
+  const second = await start();
+  expect(await use(second.url, (redis) => redis.get('kept'))).toBe('yes');
+});
+
+test('after kill -9 everything that was acknowledged is there again, on the same port', async () => {
+  const first = await start();
+  let acknowledged = 0;
+  const writer = use(first.url, async (redis) => {
+    for (;;) acknowledged = await redis.incr('count');
+  }).catch(() => {});
+  while (acknowledged < 50) await new Promise((resolve) => setTimeout(resolve, 5));
+  process.kill(first.pid, 'SIGKILL');
+  expect(await first.exited).toBe('signal SIGKILL');
+  await writer;
+  const second = await start(first.port);
+  expect(second.url).toBe(first.url);
+  const found = Number(await use(second.url, (redis) => redis.get('count')));
+  expect(found).toBeGreaterThanOrEqual(acknowledged);
+  expect(found).toBeLessThanOrEqual(acknowledged + 1);
+});
+
+test('the password is kept in files of mode 0600 and shown in no command line', async () => {
+  const { url, pid } = await start();
+  const { password } = new URL(url);
+  expect(password).toMatch(/^[0-9a-f]{64}$/);
+  for (const name of ['password', 'redis.conf']) {
+    expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600);
+  }
+  expect(await readFile(join(dir, 'redis.conf'), 'utf8')).toContain(password);
+  expect(commandOf(pid)).toContain('redis.conf');
+  expect(commandOf(pid)).not.toContain(password);
+  await expect(use(`redis://${new URL(url).host}`, (redis) => redis.get('x'))).rejects.toThrow(/NOAUTH/);
+});
+
+test('a server that a killed run left behind is stopped before another takes its data', async () => {
+  const left = await start();
+  await use(left.url, (redis) => redis.set('kept', 'yes'));
+  const next = await start();
+  expect(await left.exited).toBe('exit code 0');
+  expect(await use(next.url, (redis) => redis.get('kept'))).toBe('yes');
+});
+
+test('a pid file that names a process of someone else harms nobody', async () => {
+  await (await start()).stop();
+  writeFileSync(join(dir, 'redis.pid'), `${process.pid}\n`);
+  await start();
+  expect(commandOf(process.pid)).toBeDefined();
+});
+
+test('a port in use is an error that quotes the log, and a start can be given up', async () => {
+  const first = await start();
+  await expect(startRedis({ dir: join(dir, 'other'), port: first.port })).rejects.toThrow(/already in use/i);
+  const giveUp = startRedis({ dir: join(dir, 'third'), signal: AbortSignal.abort() });
+  await expect(giveUp).rejects.toThrow(/given up/);
+});

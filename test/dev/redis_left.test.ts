@@ -1,0 +1,55 @@
+import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { isAsLeft, noteLeft } from '../../src/dev/redis_left.js';
+import { temporaryFolder } from '../support/servers.js';
+
+let top: string;
+let dir: string;
+let file: string;
+
+beforeEach(() => {
+  top = temporaryFolder();
+  dir = join(top, 'redis');
+  mkdirSync(join(dir, 'appendonlydir'), { recursive: true });
+  file = join(dir, 'appendonlydir', 'appendonly.aof.1.incr.aof');
+  writeFileSync(file, 'data');
+});
+
+afterEach(() => rmSync(top, { recursive: true, force: true }));
+
+test('accepts untouched files of Redis once', () => {
+  noteLeft(dir);
+  expect(isAsLeft(dir)).toBe(true);
+  expect(isAsLeft(dir)).toBe(false);
+});
+
+test('rejects a folder without a note', () => {
+  expect(isAsLeft(dir)).toBe(false);
+  expect(isAsLeft(join(top, 'absent'))).toBe(false);
+});
+
+test('accepts a folder that was moved', () => {
+  noteLeft(dir);
+  renameSync(dir, join(top, 'moved'));
+  expect(isAsLeft(join(top, 'moved'))).toBe(true);
+});
+
+test('a file that grew, went, or was replaced by the same bytes with the same times is told apart', () => {
+  const at = new Date(1_700_000_000_000);
+  utimesSync(file, at, at);
+  noteLeft(dir);
+  appendFileSync(file, '');
+  appendFileSync(file, 'x');
+  expect(isAsLeft(dir)).toBe(false);
+  noteLeft(dir);
+  rmSync(file);
+  expect(isAsLeft(dir)).toBe(false);
+  writeFileSync(file, 'data');
+  utimesSync(file, at, at);
+  noteLeft(dir);
+  cpSync(dir, join(top, 'copy'), { recursive: true, preserveTimestamps: true });
+  rmSync(dir, { recursive: true });
+  cpSync(join(top, 'copy'), dir, { recursive: true, preserveTimestamps: true });
+  expect(isAsLeft(dir)).toBe(false);
+});

@@ -1,0 +1,178 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { commandOf } from '../../src/dev/processes.js';
+import { runRole, startRole } from '../../src/dev/role.js';
+import { RoleLog, summarise } from '../../src/dev/role_log.js';
+import { type Running, type Supervised, supervise } from '../../src/dev/supervisor.js';
+import { limits } from '../../src/limits.js';
+import { temporaryFolder } from '../support/servers.js';
+
+const main = fileURLToPath(new URL('./fake_main.mjs', import.meta.url));
+const never = new AbortController().signal;
+
+let dir: string;
+let lines: string[];
+let supervised: Supervised[];
+
+beforeEach(() => {
+  dir = temporaryFolder();
+  lines = [];
+  supervised = [];
+});
+
+afterEach(async () => {
+  await Promise.all(supervised.map((one) => one.stop(AbortSignal.abort())));
+  await rm(dir, { recursive: true, force: true });
+});
+
+const say = (line: string) => void lines.push(line);
+
+function role(name = 'flush', env: Record<string, string> = {}) {
+  const log = new RoleLog(name, join(dir, `${name}.log`), say);
+  return (signal: AbortSignal = never) =>
+    startRole({ main, role: name, env: { ...process.env, ...env }, log, signal });
+}
+
+function keep<T extends Running>(first: T, start: (signal: AbortSignal) => Promise<T>): Supervised {
+  const one = supervise(first, { name: 'flush', start, log: say, onChange: () => lines.push('changed') });
+  supervised.push(one);
+  return one;
+}
+
+test('a role that is killed is started again, and its pid is told', async () => {
+  const start = role();
+  const first = await start();
+  const kept = keep(first, start);
+  expect(kept.pid).toBe(first.pid);
+  process.kill(first.pid, 'SIGKILL');
+  await vi.waitFor(() => expect(kept.pid).toBeUndefined());
+  await vi.waitFor(() => expect(kept.pid).toBeGreaterThan(0), 5_000);
+  expect(kept.pid).not.toBe(first.pid);
+  expect(lines).toEqual([
+    'changed',
+    'flush ended (signal SIGKILL); it is started again in 0.1 s',
+    `flush serves again (pid ${kept.pid})`,
+    'changed',
+  ]);
+});
+
+test('the pause doubles from 0.1 s while starting fails', async () => {
+  const first = await role()();
+  const tried: number[] = [];
+  const ended = performance.now();
+  keep(first, async () => {
+    tried.push(performance.now() - ended);
+    throw new Error('no disk');
+  });
+  process.kill(first.pid, 'SIGKILL');
+  await vi.waitFor(() => expect(tried).toHaveLength(4), 5_000);
+  const gaps = tried.slice(1).map((at, index) => at - (tried[index] ?? 0));
+  for (const [index, pause] of [200, 400, 800].entries()) {
+    expect(gaps[index]).toBeGreaterThan(pause - 20);
+    expect(gaps[index]).toBeLessThan(pause + 190);
+  }
+  expect(lines).toContain('flush could not be started: no disk; next try in 0.2 s');
+});
+
+test('stopping ends the process and starts no other, also in the pause and during a start', async () => {
+  const start = role();
+  const running = keep(await start(), start);
+  const pid = running.pid ?? 0;
+  await running.stop();
+  expect(commandOf(pid)).toBeUndefined();
+
+  const inPause = keep(await start(), start);
+  process.kill(inPause.pid ?? 0, 'SIGKILL');
+  await vi.waitFor(() => expect(inPause.pid).toBeUndefined());
+  await inPause.stop();
+
+  const first = await start();
+  let child: Running | undefined;
+  const inStart = keep(first, async (signal) => {
+    child = await start();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    return child;
+  });
+  process.kill(first.pid, 'SIGKILL');
+  await vi.waitFor(() => expect(child).toBeDefined(), 5_000);
+  await inStart.stop();
+  expect(commandOf(child?.pid ?? 0)).toBeUndefined();
+
+  lines.length = 0;
+  await sleep(500);
+  expect(lines).toEqual([]);
+});
+
+test('a role that does not end on SIGTERM is killed soon when someone hurries', async () => {
+  const stubborn = join(dir, 'stubborn.mjs');
+  const { writeFileSync } = await import('node:fs');
+  writeFileSync(
+    stubborn,
+    "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); process.send({ type: 'ready' });",
+  );
+  const log = new RoleLog('flush', join(dir, 'flush.log'), say);
+  const running = await startRole({ main: stubborn, role: 'flush', env: process.env, log, signal: never });
+  const hurry = new AbortController();
+  const since = performance.now();
+  const stopped = running.stop(hurry.signal);
+  setTimeout(() => hurry.abort(), 300);
+  await stopped;
+  expect(await running.exited).toBe('signal SIGKILL');
+  expect(performance.now() - since).toBeGreaterThan(1_200);
+  expect(performance.now() - since).toBeLessThan(4_000);
+});
+
+test('a role that ends before it is ready is a refusal with its own last error and its log', async () => {
+  const log = new RoleLog('migrate', join(dir, 'migrate.log'), say);
+  const env = { ...process.env, FAKE_MIGRATE_FAILS: '1' };
+  const started = startRole({ main, role: 'migrate', env, log, signal: never });
+  await expect(started).rejects.toThrow(
+    `migrate did not start (exit code 1): migration 7 does not apply (log: ${log.path})`,
+  );
+  await expect(runRole({ main, role: 'migrate', env, log, signal: never })).rejects.toThrow(/migration 7/);
+  await runRole({ main, role: 'migrate', env: process.env, log, signal: never });
+});
+
+test('the log file has every line, the terminal only warnings and worse, shortened and bounded', async () => {
+  const start = role('deliver');
+  const running = await start();
+  await running.stop();
+  await vi.waitFor(() => expect(readFileSync(join(dir, 'deliver.log'), 'utf8')).toContain('deliver serves'));
+  expect(lines).toEqual([]);
+
+  expect(summarise('{"level":30,"msg":"fine"}')).toBeUndefined();
+  expect(summarise('{"level":40,"msg":"slow"}')).toEqual({ severe: false, text: 'slow' });
+  expect(summarise('{"level":50,"msg":"broke","err":{"message":"why","stack":"at x"}}')).toEqual({
+    severe: true,
+    text: 'broke: why',
+  });
+  expect(summarise('    at Object.<anonymous> (file.js:1:1)')).toBeUndefined();
+  expect(summarise('x'.repeat(10_000))?.text).toHaveLength(300);
+
+  const { Readable } = await import('node:stream');
+  const log = new RoleLog('front', join(dir, 'front.log'), say);
+  log.follow(Readable.from(Array.from({ length: 50 }, (_, index) => `{"level":40,"msg":"w${index}"}\n`)));
+  await vi.waitFor(() => expect(readFileSync(log.path, 'utf8').split('\n')).toHaveLength(51));
+  expect(lines).toHaveLength(11);
+  expect(lines[0]).toBe('front: w0');
+  expect(lines[10]).toBe(`front: more in ${log.path}`);
+});
+
+test('a role that drains for longer than others take to end is not killed', async () => {
+  const log = new RoleLog('front', join(dir, 'front.log'), say);
+  const draining = join(dir, 'draining.mjs');
+  writeFileSync(
+    draining,
+    `process.send({ type: 'ready' });
+     process.once('SIGTERM', () => setTimeout(() => process.exit(0), ${limits.shutdown_ms_max + 1_000}));
+     setInterval(() => {}, 1_000);`,
+  );
+  const env = { ...process.env, DRAIN_MS: '3000' };
+  const running = await startRole({ main: draining, role: 'front', env, log, signal: never });
+  await running.stop();
+  expect(await running.exited).toBe('exit code 0');
+}, 30_000);

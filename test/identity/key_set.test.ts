@@ -1,0 +1,95 @@
+/** When the keys of a provider are read, by a clock that the test winds. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exportJWK, generateKeyPair, type JWTVerifyGetKey, SignJWT } from 'jose';
+import { afterAll, beforeEach, expect, test } from 'vitest';
+import { createKeySet } from '../../src/identity/key_set.js';
+import { createVerifier } from '../../src/identity/verify.js';
+import { limits } from '../../src/limits.js';
+
+const folder = await mkdtemp(join(tmpdir(), 'petrel-keys-'));
+afterAll(() => rm(folder, { recursive: true, force: true }));
+const file = join(folder, 'keys.json');
+
+const makeKey = async (kid: string) => {
+  const { privateKey, publicKey } = await generateKeyPair('ES256');
+  return { kid, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: 'ES256' } };
+};
+type Key = Awaited<ReturnType<typeof makeKey>>;
+const [first, second, third] = [await makeKey('first'), await makeKey('second'), await makeKey('third')];
+const publish = (...keys: readonly Key[]) =>
+  writeFile(file, JSON.stringify({ keys: keys.map(({ jwk }) => jwk) }));
+
+const [issuer, audience] = ['https://id.example', 'petrel'];
+const tokenOf = ({ kid, privateKey }: Key) =>
+  new SignJWT({})
+    .setProtectedHeader({ alg: 'ES256', kid })
+    .setSubject('ann')
+    .setIssuer(issuer)
+    .setAudience(audience)
+    .setExpirationTime('1h')
+    .sign(privateKey);
+
+let now: number;
+let failures: unknown[];
+let keys: JWTVerifyGetKey;
+
+beforeEach(async () => {
+  [now, failures] = [1_000_000, []];
+  keys = createKeySet({ source: { file }, now: () => now, onError: (error) => failures.push(error) });
+  await publish(first);
+});
+
+const valid = async (key: Key) =>
+  (await createVerifier({ keys, issuer, audience, subjectClaim: 'sub' })(await tokenOf(key))) !== null;
+const answer = (key: Key) => valid(key).catch((error: Error) => error.message);
+const away = `Service Unavailable: retry after ${limits.jwks_cooldown_ms / 1_000}`;
+
+test('a key that is not known yet has the keys read again, then not before the cooldown is over', async () => {
+  expect(await valid(first)).toBe(true);
+  await publish(second);
+  expect(await valid(second)).toBe(true);
+  expect(await valid(first)).toBe(false);
+  await publish(third);
+  now += limits.jwks_cooldown_ms - 1;
+  expect(await valid(third)).toBe(false);
+  expect(await valid(second)).toBe(true);
+  now += 1;
+  expect(await valid(third)).toBe(true);
+  expect(failures).toEqual([]);
+});
+
+test('a key that was taken away goes when the keys are read in time', async () => {
+  expect(await valid(first)).toBe(true);
+  await publish(second);
+  now += limits.jwks_refresh_ms;
+  expect(await valid(first)).toBe(true);
+  now += 1;
+  // The call that finds them old does not wait.
+  await expect.poll(() => valid(first)).toBe(false);
+  expect(await valid(second)).toBe(true);
+});
+
+test('what cannot be read leaves the keys that are there, for a day', async () => {
+  expect(await valid(first)).toBe(true);
+  await writeFile(file, 'no keys');
+  now += limits.jwks_age_ms_max;
+  expect(await answer(first)).toBe(true);
+  await expect.poll(() => failures.length).toBe(1);
+  now += 1;
+  expect(await answer(first)).toBe(away);
+  await publish(first);
+  expect(await answer(first)).toBe(away);
+  now += limits.jwks_cooldown_ms;
+  expect(await answer(first)).toBe(true);
+});
+
+test('without any keys nobody is refused for good, and the source is not asked at each call', async () => {
+  await rm(file);
+  for (const _ of [1, 2, 3]) expect(await answer(first)).toBe(away);
+  expect(failures).toHaveLength(1);
+  await publish(first);
+  now += limits.jwks_cooldown_ms;
+  expect(await answer(first)).toBe(true);
+});

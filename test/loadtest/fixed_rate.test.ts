@@ -1,0 +1,63 @@
+/** Load at a fixed rate: who stops is charged for all that was due meanwhile. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadAtRate } from '../../src/loadtest/fixed_rate.js';
+
+let seen: string[] = [];
+/** Nothing is answered until then. */
+let silentUntil = 0;
+const server = createServer(async (request, response) => {
+  seen.push(request.url ?? '');
+  const left = silentUntil - performance.now();
+  if (left > 0) await sleep(left);
+  response.statusCode = request.url === '/refused' ? 429 : 200;
+  response.end('{}');
+});
+let origin: string;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => server.close());
+
+const get = (path: string, rows: readonly (readonly string[])[] = [[]]) => ({
+  origin,
+  calls: [{ verb: 'GET' as const, path }],
+  rows,
+});
+
+test('a pause is charged to every request that was due in it, though one connection was open', async () => {
+  seen = [];
+  silentUntil = performance.now() + 800;
+  const load = { rate: 100, seconds: 1, connections: 1, salt: '' };
+  const { sent, answered, spread } = await loadAtRate(get('/'), load);
+  expect([sent, answered]).toEqual([100, 100]);
+  // Due evenly over the pause, so half of those in it waited for more than half of it. A closed loop would have seen one slow
+  // request among fast ones.
+  expect(spread.p50).toBeGreaterThan(200);
+  expect(spread.max).toBeGreaterThan(700);
+});
+
+test('goes through rows, and counts what failed by status', async () => {
+  seen = [];
+  silentUntil = 0;
+  const rows = [['a'], ['b'], ['c']];
+  const load = { rate: 200, seconds: 0.03, connections: 4, salt: 's' };
+  await loadAtRate(get('/{1}/{pass}', rows), load);
+  expect([...seen].sort()).toEqual(['/a/0', '/a/1', '/b/0', '/b/1', '/c/0', '/c/1']);
+  const refused = await loadAtRate(get('/refused'), load);
+  expect(refused).toMatchObject({ sent: 6, answered: 0, failed: { 429: 6 } });
+});
+
+test('stops when too much fails, and does not note the warm-up', async () => {
+  const load = { rate: 2_000, seconds: 1, connections: 4, salt: '' };
+  const stopped = await loadAtRate(get('/refused'), { ...load, failedShareMax: 0.01 });
+  expect(stopped.sent).toBeLessThan(2_000);
+  silentUntil = performance.now() + 150;
+  const warmed = await loadAtRate(get('/'), { ...load, rate: 100, seconds: 0.5, warmup_s: 0.5 });
+  expect(warmed.sent).toBe(100);
+  expect(warmed.spread.max).toBeLessThan(500);
+});

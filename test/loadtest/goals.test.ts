@@ -1,0 +1,47 @@
+/** What a run says of each goal. */
+import { expect, test } from 'vitest';
+import { goalsOf } from '../../src/loadtest/goals.js';
+import type { Results } from '../../src/loadtest/results.js';
+
+const side = (role: 'base' | 'subject', rate: number, busy: number, redis: number) => ({
+  ...{ role, label: role, rate, busy },
+  cpu: { server: 10, redis },
+});
+
+const scenario = (ratio: number, cpu_ratio: number, redis: number) => ({
+  ...{ name: 'sendMessage', title: 'sendMessage', proof: 'P2', ratio, cpu_ratio, ratios: [ratio] },
+  goal: { share: 0.8, redis_us: 25 },
+  sides: [side('base', 1_000, 1, 20), side('subject', 900, 0.5, redis)],
+});
+
+const latency = (role: 'base' | 'subject', p99: number, answered: number) => ({
+  ...{ scenario: 'sendMessage', role, offered: 100, answered, rounds: 5, lag_s: 0.5 },
+  ms: { p99 },
+});
+
+const goals = (scenarios: object[], latencies: object[]) =>
+  goalsOf({ scenarios, latencies, findings: [] } as unknown as Results).map(({ proof, met, figure }) => ({
+    row: [proof, met],
+    figure,
+  }));
+
+test('a share is the worse of rate and CPU time, and Redis has a goal of its own', () => {
+  expect(goals([scenario(0.9, 0.79, 25)], []).map(({ row }) => row)).toEqual([
+    ['P2', false],
+    ['P2', true],
+  ]);
+  const [share, redis] = goals([scenario(0.8, 0.85, 25.1)], []);
+  expect(share?.row).toEqual(['P2', true]);
+  expect(share?.figure).toMatch(/^0\.800 .*its core was used to 50 %/);
+  expect(redis?.row).toEqual(['P2', false]);
+});
+
+test('a p99 is judged beside the floor, unless not even the floor kept the rate', () => {
+  const p6 = (...latencies: object[]) => goals([], latencies).find(({ row }) => row[0] === 'P6')?.row[1];
+  expect(p6(latency('base', 2, 100), latency('subject', 6, 100))).toBe(true);
+  expect(p6(latency('base', 2, 100), latency('subject', 6.1, 100))).toBe(false);
+  expect(p6(latency('base', 2, 90), latency('subject', 9, 90))).toBeNull();
+  // What a clock of milliseconds does not tell apart is alike.
+  expect(p6(latency('base', 0.2, 100), latency('subject', 2.9, 100))).toBe(true);
+  expect(goals([], [latency('subject', 1, 100)]).map(({ row }) => row)).toEqual([['P4', true]]);
+});

@@ -1,0 +1,122 @@
+/** The capacity model adds up what a traffic costs, and two commits are judged by their budgets. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { changesOf } from '../../bench/changes.js';
+import { capacityText } from '../../src/loadtest/capacity.js';
+import {
+  type Costs,
+  costsSchema,
+  type Demand,
+  highestRate,
+  plan,
+} from '../../src/loadtest/capacity_model.js';
+import { withFigures } from '../../src/loadtest/growing.js';
+import { measuredCosts } from '../../src/loadtest/measured_costs.js';
+import type { Results } from '../../src/loadtest/results.js';
+
+const costs: Costs = {
+  schema: 'petrel-costs',
+  version: 1,
+  made_at: '2026-01-01T00:00:00.000Z',
+  petrel: '0.1.0',
+  machine: {},
+  measured: '',
+  calls: {
+    sendMessage: { server: 50, redis: 20, flush: 5, postgres: 10, rows: 1, messages: 1, reactions: 0 },
+    reactions: { server: 40, redis: 30, flush: 5, postgres: 10, rows: 2, messages: 0, reactions: 1 },
+  },
+  delivery: { server: 100, redis: 10 },
+  bytes: { message: 500, update: 600, reaction: 60, chat: 1_000, bot: 400, request: 100 },
+  message_text_bytes: 300,
+};
+const demand: Demand = {
+  calls: { sendMessage: 30_000, reactions: 10_000 },
+  ...{ bots: 1_000, chats: 10_000, deliveries: 6_000, hot_s: 3_600, waiting_s: 5 },
+  ...{ use: 0.5, shard_bytes: 64 * 2 ** 30, database_cores: 8, spare_fronts: 1 },
+};
+
+test('what a traffic needs is the sum of what its calls cost', () => {
+  const need = plan(costs, demand);
+  // 30,000 × 50 µs and 10,000 × 40 µs are 1.9 cores, at half a core each.
+  expect(need.front_cores).toBeCloseTo(1.9);
+  expect(need.fronts).toBe(4 + 1);
+  expect(need.redis_cores).toBeCloseTo(0.6 + 0.3 + 0.06);
+  expect(need.parts.messages).toBe(30_000 * 3_600 * 500);
+  expect(need.parts.requests).toBe(40_000 * 60 * 100);
+  // 50 GiB of messages need two servers at half of 64 GiB; so does the CPU time.
+  expect([need.shards, need.shards_for]).toEqual([2, 'CPU time']);
+  expect(need.postgres_rows).toBe(50_000);
+  expect(need.workers).toBe(2);
+  // 0.4 cores of Postgres fit one server.
+  expect(need.databases).toBe(1);
+  expect(plan(costs, { ...demand, database_cores: 0.25 }).databases).toBe(4);
+  const small = plan(costs, { ...demand, shard_bytes: 8 * 2 ** 30 });
+  expect(small.shards_for).toBe('memory');
+  expect(() => plan(costs, { ...demand, calls: { getMe: 1 } })).toThrow('no cost was measured for getMe');
+});
+
+test('the highest rate is what the scarcest part allows', () => {
+  const cost = { server: 50, redis: 20, flush: 5, postgres: 10, load: 15 };
+  expect(highestRate(cost, 1, 2)).toBe(20_000);
+  expect(highestRate({ ...cost, load: 0 }, 2, 2)).toBeCloseTo(2e6 / 85);
+  expect(highestRate({ ...cost, redis: 60 }, 3, 64)).toBeCloseTo(1e6 / 60);
+});
+
+test('the committed costs are of the form that the model takes', () => {
+  const committed = costsSchema.parse(measuredCosts);
+  expect(plan(committed, { ...demand, calls: { mix: 1_000, reactions: 100 } }).fronts).toBeGreaterThan(0);
+});
+
+test('the page about growth shows the measured costs and what they come to', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../infra/docs/growing.md', import.meta.url)), 'utf8');
+  expect(page).toBe(withFigures(page));
+  const { calls } = measuredCosts;
+  const dearer = {
+    ...measuredCosts,
+    calls: { ...calls, mix: { ...(calls.mix as Costs['calls'][string]), server: 500 } },
+  };
+  expect(withFigures(page, dearer)).not.toBe(page);
+});
+
+test('`petrel capacity` plans with the costs that are shipped', () => {
+  const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+  const args = [main, 'capacity', '--rps', '20000', '--json'];
+  const { demand, need } = JSON.parse(spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout);
+  expect(demand.calls).toEqual({ mix: 20_000 });
+  expect(need).toEqual(plan(measuredCosts, demand));
+  expect(capacityText(measuredCosts, demand, need)).toContain(`Redis servers       ${need.shards}`);
+});
+
+function run(server: number, p99: number, trips: number): Results {
+  const latency = (role: 'base' | 'subject', ms: number) => ({
+    scenario: 'getMe',
+    role,
+    offered: 9,
+    ms: { p99: ms },
+  });
+  return {
+    scenarios: [
+      {
+        name: 'getMe',
+        ratio: 0.5,
+        cpu_ratio: 0.8,
+        sides: [{ role: 'subject', rate: 100, scripts: 1, cpu: { server, redis: 0 } }],
+      },
+    ],
+    latencies: [latency('base', 1), latency('subject', p99)],
+    findings: [{ key: 'trips of getMe', value: trips }],
+  } as unknown as Results;
+}
+
+test('a budget is broken by what costs more than it may, and only shown figures break none', () => {
+  const broken = (after: Results) =>
+    changesOf([run(10, 2, 1), run(12, 2, 1)], [after], 0.1)
+      .filter((change) => change.broken)
+      .map(({ what }) => what);
+  expect(broken(run(12, 2.5, 1))).toEqual([]);
+  expect(broken(run(12.2, 2.5, 1))).toEqual(['getMe: CPU time of the server a call']);
+  expect(broken(run(11, 2.7, 1))).toEqual(["getMe: p99 at half of the rate, by the floor's"]);
+  expect(broken(run(11, 2, 1.03))).toEqual(['trips of getMe']);
+});

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { type Facts, findingsOf } from '../../src/processes/findings.js';
+
+const server = { server: 'Redis at a', usedBytes: 10, maxBytes: 100, replicas: 1, appending: true };
+const well: Facts = {
+  engine: { note: undefined },
+  warnings: [],
+  servers: [server],
+  journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
+  ...{ quarantined: 0, failureDaysAhead: 3, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
+  ...{ postgresLost: null, rewriting: 0, files: null, held: false },
+  postgres: { connections: 10, connectionsMax: 100 },
+};
+
+test('nothing is found where all is well', () => {
+  expect(findingsOf(well)).toEqual([]);
+});
+
+test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
+  ['the older engine', { engine: { note: 'GLIBC_2.38' } }, false, /older one/, /image/],
+  [
+    'a warning',
+    { warnings: ['the file is off (set appendonly yes)'] },
+    false,
+    /^the file is off$/,
+    /^set appendonly yes$/,
+  ],
+  ['files', { files: 'FILES_DIR /x cannot be written: EACCES' }, true, /^FILES_DIR \/x/, /no front starts/],
+  ['a drill', { held: true }, false, /nothing is sent/, /petrel resume/],
+  ['memory', { servers: [{ ...server, usedBytes: 85 }] }, false, /Redis at a has used 85 %/, /HOT_TTL_MS/],
+  ['nearly no memory', { servers: [{ ...server, usedBytes: 96 }] }, true, /96 %/, /HOT_TTL_MS/],
+  ['no bound', { servers: [{ ...server, maxBytes: 0 }] }, false, /no bound/, /maxmemory/],
+  ['no replica', { servers: [{ ...server, replicas: 0 }] }, false, /no replica/, /restore/],
+  ['no disk', { servers: [{ ...server, appending: false }] }, true, /append-only/, /disk/],
+  ['no flusher', { flushers: 0 }, true, /no flusher/, /petrel flush/],
+  [
+    'nothing flushed',
+    { journal: { ...well.journal, flushedAgo: 31_000 } },
+    true,
+    /nothing was written/,
+    /Postgres/,
+  ],
+  ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
+  ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
+  ['quarantine', { quarantined: 3 }, true, /3 entries/, /table quarantine/],
+  ['no days', { failureDaysAhead: 0 }, true, /no partition for tomorrow/, /delivery_failures_default/],
+  ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
+  ['webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],
+  ['connections', { postgres: { connections: 95, connectionsMax: 100 } }, true, /95 of 100/, /POSTGRES_POOL/],
+  [
+    'a Postgres that went back',
+    { postgresLost: { ago: 1_000, transactions: 121 } },
+    false,
+    /went back in time within a week and lost 121 transactions$/,
+    /PetrelPostgresWentBack/,
+  ],
+  [
+    'entities that are written again',
+    { postgresLost: { ago: 1_000, transactions: 121 }, rewriting: 16 },
+    true,
+    /16 partitions are still being written again/,
+    /PetrelPostgresWentBack/,
+  ],
+  ['a loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
+])('%s is told with what to do', (_, change, bad, what, todo) => {
+  const [found, ...others] = findingsOf({ ...well, ...change });
+  expect(others).toEqual([]);
+  expect(found).toEqual({ bad, what: expect.stringMatching(what), todo: expect.stringMatching(todo) });
+});
+
+test('what is at rest is no trouble, and what is wrong comes first', () => {
+  expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
+  // Whoever has restored it starts a flusher next.
+  expect(findingsOf({ ...well, failureDaysAhead: 0, flushers: 0 }).map(({ bad }) => bad)).toEqual([
+    true,
+    false,
+  ]);
+  const found = findingsOf({ ...well, warnings: ['w'], lostAgo: 8 * 86_400_000, quarantined: 1 });
+  expect(found.map(({ bad }) => bad)).toEqual([true, false]);
+});

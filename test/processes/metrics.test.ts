@@ -1,0 +1,87 @@
+/** What processes that only deliver or flush tell of themselves, where METRICS_PORT is set. */
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../src/dev/processes.js';
+import { keepBooks } from '../delivery/world.js';
+import { createRole, type RoleProcess } from '../support/role_process.js';
+import { resultOf, type Service, startService } from '../support/service.js';
+
+let service: Service;
+let deliver: RoleProcess;
+let flush: RoleProcess;
+const ports = { deliver: 0, flush: 0 };
+
+beforeAll(async () => {
+  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.1/32' } });
+  await Promise.all([service.deliver.stop(), service.flush.stop()]);
+  const start = async (role: 'deliver' | 'flush') => {
+    ports[role] = await freePort();
+    const made = createRole(role, async () => ({ ...service.env, METRICS_PORT: `${ports[role]}` }));
+    await made.start();
+    return made;
+  };
+  [deliver, flush] = await Promise.all([start('deliver'), start('flush')]);
+});
+afterAll(async () => {
+  await Promise.all([deliver?.stop(), flush?.stop()]);
+  await service?.stop();
+});
+
+async function get(role: 'deliver' | 'flush', path: string) {
+  const { statusCode, body } = await request(`http://127.0.0.1:${ports[role]}${path}`);
+  return { status: statusCode, text: await body.text() };
+}
+const figure = async (role: 'deliver' | 'flush', name: string) =>
+  Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await get(role, '/metrics')).text)?.[1]);
+
+test('each answers on its port, and on nothing else', async () => {
+  for (const role of ['deliver', 'flush'] as const) {
+    expect(await get(role, '/healthz')).toEqual({ status: 200, text: '{"ok":true,"result":true}' });
+    expect(await get(role, '/readyz')).toEqual({ status: 200, text: '{"ok":true,"result":true}' });
+    expect(await get(role, '/docs')).toMatchObject({ status: 404 });
+    expect(await get(role, '/bot1:A/getMe')).toMatchObject({ status: 404 });
+  }
+  expect((await get('deliver', '/metrics')).text).toMatch(/^petrel_build_info\{version="/m);
+});
+
+test('deliveries are told by the process that makes them, and what was written by the one that flushes', async () => {
+  const books = await keepBooks(({ text }) => (text === 'no' ? 500 : 200));
+  const owner = await service.newUser('owner');
+  const bot = await service.newBot(owner, 'hooked');
+  const { url, certificate } = books;
+  await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
+  await service.openChat(owner, bot);
+  await expect.poll(() => figure('deliver', 'petrel_deliveries_total\\{outcome="delivered"\\}')).toBe(1);
+  expect(await figure('deliver', 'petrel_update_age_seconds_bucket\\{le="60"\\}')).toBe(1);
+  expect(await figure('deliver', 'petrel_delivery_retries_total')).toBe(0);
+  await resultOf(service.app(owner, 'POST', `/api/chats/${bot.id}/messages`, { text: 'no' }));
+  await expect.poll(() => figure('deliver', 'petrel_deliveries_total\\{outcome="5xx"\\}')).toBeGreaterThan(0);
+  await expect.poll(() => figure('deliver', 'petrel_delivery_retries_total')).toBeGreaterThan(0);
+  await expect.poll(() => figure('flush', 'petrel_flush_entries_total')).toBeGreaterThan(0);
+  await books.close();
+});
+
+test('a port that is taken ends the start with a reason', async () => {
+  const late = createRole('flush', async () => ({ ...service.env, METRICS_PORT: `${ports.deliver}` }));
+  await expect(late.start()).rejects.toThrow(/cannot listen on .* port \d+: it is taken/);
+});
+
+test('a process that is leaving is alive and not ready', async () => {
+  let letGo = () => {};
+  const held = new Promise<number>((resolve) => {
+    letGo = () => resolve(200);
+  });
+  const books = await keepBooks(() => held);
+  const owner = await service.newUser('slow');
+  const bot = await service.newBot(owner, 'slow');
+  const { url, certificate } = books;
+  await resultOf(service.bot(bot, 'setWebhook', { url, certificate }));
+  await service.openChat(owner, bot);
+  await expect.poll(() => books.open).toBe(1);
+  const stopping = deliver.stop();
+  await expect.poll(async () => (await get('deliver', '/readyz')).status).toBe(503);
+  expect((await get('deliver', '/healthz')).status).toBe(200);
+  letGo();
+  expect(await stopping).toBe('exit code 0');
+  await books.close();
+});

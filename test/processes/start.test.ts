@@ -1,0 +1,186 @@
+/** A role waits for what it needs, and ends with a sentence when that does not come. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../src/dev/processes.js';
+import { startRedis } from '../../src/dev/redis.js';
+import { migrate } from '../../src/postgres/migrate.js';
+import { petrel } from '../support/command.js';
+import { environment } from '../support/environment.js';
+import { createRole } from '../support/role_process.js';
+import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+beforeAll(async () => {
+  database = await freshDatabase();
+  await migrate(database.url);
+});
+afterAll(() => database?.drop());
+
+test('Redis comes late: the role is ready soon after', async () => {
+  const options = { dir: temporaryFolder(), appendfsync: 'no', detached: false } as const;
+  const first = await startRedis(options);
+  const redis = { ...first, pid: 0 };
+  await first.stop();
+  const role = createRole('flush', async () => environment(redis, database.url, 'x'.repeat(20)));
+  const starting = role.start();
+  await expect.poll(() => role.log(), { timeout: 30_000 }).toContain('waiting for Redis');
+  const server = await startRedis({ ...options, port: first.port });
+  try {
+    await starting;
+    expect(await role.stop()).toBe('exit code 0');
+  } finally {
+    await role.kill();
+    await server.stop();
+  }
+});
+
+test('what does not come is named with what was heard last, and so is what waiting does not mend', async () => {
+  const redis = await freshRedis();
+  const env = { ...environment(redis, database.url, 'x'.repeat(20)), START_MS: '300' };
+  const none = await freePort();
+  const tries = [
+    [
+      { REDIS_URL: `redis://127.0.0.1:${none}` },
+      /Redis did not come within 0\.3 s \(START_MS\): .*ECONNREFUSED/,
+    ],
+    [
+      { DATABASE_URL: `postgres://nobody@127.0.0.1:${none}/x` },
+      /Postgres did not come within 0\.3 s .*ECONNREFUSED/,
+    ],
+  ] as const;
+  try {
+    await Promise.all(
+      tries.map(async ([wrong, reason]) => {
+        const role = createRole('flush', async () => ({ ...env, ...wrong }));
+        await expect(role.start()).rejects.toThrow(reason);
+      }),
+    );
+  } finally {
+    await redis.stop();
+  }
+});
+
+test('a start says all that is missing at once, whatever LOG_LEVEL is, and names what is misspelt', async () => {
+  const role = createRole('front', async () => ({
+    ...{ PATH: process.env.PATH ?? '', LOG_LEVEL: 'silent', FILES_S3_URL: 'http://127.0.0.1:1' },
+  }));
+  const said = await role.start().then(
+    () => '',
+    (error: Error) => error.message,
+  );
+  for (const name of [
+    'REDIS_URL or REDIS_CLUSTER',
+    'DATABASE_URL',
+    'TOKEN_PEPPER',
+    'TOKEN_KEYS',
+    'FILES_S3_BUCKET',
+    'FILES_S3_SECRET',
+  ])
+    expect(said).toContain(`${name} is required`);
+  const redis = await freshRedis();
+  const own = await freshDatabase();
+  await migrate(own.url);
+  const env = environment(redis, own.url, 'x'.repeat(20));
+  const close = createRole('flush', async () => ({
+    ...env,
+    ...{ RATE_PER_BOTS: '5/1', PETREL_PORT: '1' },
+  }));
+  try {
+    await close.start();
+    expect(close.log()).toContain('RATE_PER_BOTS is no setting: RATE_PER_BOT may be meant');
+    expect(close.log()).toContain('PETREL_PORT is no setting: PORT may be meant');
+  } finally {
+    await close.stop();
+    await redis.stop();
+    await own.drop();
+  }
+}, 60_000);
+
+test('a role waits for the schema, a command does not', async () => {
+  const redis = await freshRedis();
+  const own = await freshDatabase();
+  const env = environment(redis, own.url, 'x'.repeat(20));
+  const role = createRole('flush', async () => env);
+  try {
+    const starting = role.start();
+    await expect.poll(() => role.log(), { timeout: 30_000 }).toContain('waiting for the schema of Postgres');
+    expect((await petrel(env, 'doctor')).log).toMatch(/"msg":"the database has schema 0, .*petrel migrate/);
+    await migrate(own.url);
+    await starting;
+    expect(await role.stop()).toBe('exit code 0');
+  } finally {
+    await role.kill();
+    await redis.stop();
+    await own.drop();
+  }
+}, 60_000);
+
+test('a front refuses to start where uploaded files cannot be written, and doctor says so', async () => {
+  const redis = await freshRedis();
+  const own = await freshDatabase();
+  await migrate(own.url);
+  const env = { ...environment(redis, own.url, 'x'.repeat(20)), PORT: String(await freePort()) };
+  const s3 = {
+    FILES_S3_URL: `http://127.0.0.1:${await freePort()}`,
+    ...{ FILES_S3_BUCKET: 'files', FILES_S3_KEY_ID: 'k', FILES_S3_SECRET: 's' },
+  };
+  try {
+    for (const [wrong, reason] of [
+      [{ FILES_DIR: '/dev/null/files' }, /FILES_DIR \/dev\/null\/files cannot be written: .*ENOTDIR/],
+      [s3, /the bucket files of FILES_S3_URL 127\.0\.0\.1:\d+ cannot be written: .*ECONNREFUSED/],
+    ] as const) {
+      const front = createRole('front', async () => ({ ...env, ...wrong }));
+      await expect(front.start()).rejects.toThrow(reason);
+      const doctor = await petrel({ ...env, ...wrong }, 'doctor');
+      expect(doctor).toMatchObject({ code: 1 });
+      expect(doctor.out).toMatch(reason);
+    }
+  } finally {
+    await redis.stop();
+    await own.drop();
+  }
+}, 60_000);
+
+test('the first person is made by a command, also beside npm start', async () => {
+  const redis = await freshRedis();
+  const own = await freshDatabase();
+  await migrate(own.url);
+  const home = temporaryFolder();
+  mkdirSync(home, { recursive: true });
+  const env = environment(redis, own.url, 'x'.repeat(20));
+  const { REDIS_URL, DATABASE_URL, TOKEN_PEPPER, TOKEN_KEYS, ADMIN_TOKEN, ...rest } = env;
+  writeFileSync(
+    join(home, 'secrets.json'),
+    JSON.stringify({
+      ADMIN_TOKEN,
+      TOKEN_PEPPER,
+      TOKEN_KEYS,
+      VAPID_PRIVATE_KEY: Buffer.alloc(32, 7).toString('base64url'),
+    }),
+  );
+  writeFileSync(
+    join(home, 'dev.json'),
+    JSON.stringify({ redis_url: REDIS_URL, database_url: DATABASE_URL, admin_token: ADMIN_TOKEN }),
+  );
+  try {
+    const first = await petrel(env, 'users', 'add', 'carol', '--first-name', 'Carol');
+    expect(first, first.log).toMatchObject({ code: 0 });
+    expect(first.out).toMatch(/^person \d+ @carol\n\d+:U[\w-]{34}\n$/);
+    const beside = await petrel(
+      { ...rest, PETREL_HOME: home } as Record<string, string>,
+      'users',
+      'add',
+      'dave_2',
+    );
+    expect(beside, beside.log).toMatchObject({ code: 0 });
+    expect(beside.log).toContain(`using the installation of npm start in ${home}`);
+    expect((await petrel(env, 'users', 'add', 'carol')).log).toContain('the username carol is taken');
+    expect((await petrel(env, 'users', 'add', 'a b')).log).toContain('a b cannot be a username');
+    const listed = await petrel({ ...rest, PETREL_HOME: home } as Record<string, string>, 'webhooks', 'list');
+    expect(listed, listed.log).toMatchObject({ code: 0 });
+  } finally {
+    await redis.stop();
+    await own.drop();
+  }
+}, 60_000);
