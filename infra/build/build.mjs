@@ -17,6 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { alone, dist, modules, Refusal, readIfThere, root, say } from './checkout.mjs';
+import { writeHandlerLists } from './handlers.mjs';
 
 const source = join(root, 'src');
 /** The program, and the bench. */
@@ -225,7 +226,10 @@ async function ensureBuilt({ from, to, make, program }) {
 }
 
 /** The program itself. */
-export const ensureBuild = () => ensureBuilt({ from: source, to: dist, make: compile, program: main });
+export function ensureBuild() {
+  writeHandlerLists();
+  return ensureBuilt({ from: source, to: dist, make: compile, program: main });
+}
 
 /** Lies in dist/, so a new build of the program takes it away: it is never older than what it measures. */
 export const ensureBench = () =>

@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { version } from '../config/version.js';
 import { fail } from '../errors.js';
-import { endpoints, methods } from '../server/registry.js';
+import { endpoints } from '../server/endpoints.gen.js';
+import { methods } from '../server/methods.gen.js';
 import type { ApiRequest } from '../server/request.js';
 import { openApiDocument } from './openapi.js';
 

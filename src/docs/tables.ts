@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { rateText, settings } from '../config/config.js';
 import { catalogue } from '../errors.js';
-import { endpoints, methods } from '../server/registry.js';
+import { endpoints } from '../server/endpoints.gen.js';
+import { methods } from '../server/methods.gen.js';
 
 const table = (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string =>
   [head, head.map(() => '---'), ...rows]

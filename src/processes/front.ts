@@ -18,7 +18,7 @@ import { createPushService } from '../push/service.js';
 import { rawBodyBound } from '../server/body_bounds.js';
 import { createClientAddress, createTrust } from '../server/client_address.js';
 import { createDispatch } from '../server/dispatch.js';
-import { leakReportPath } from '../server/registry.js';
+import { leakReportPath } from '../server/endpoint.js';
 import type { RequestHandler } from '../server/request.js';
 import { demoPages } from '../web/demo.js';
 import { applicationPages } from '../web/pages.js';

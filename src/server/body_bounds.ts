@@ -1,6 +1,6 @@
 /** How large the body of a call may be whose endpoint takes bytes. */
 import { limits } from '../limits.js';
-import { endpoints } from './registry.js';
+import { endpoints } from './endpoints.gen.js';
 import { createRouter } from './router.js';
 
 /** In bytes: `usual` for every other call. */

@@ -9,17 +9,9 @@ import { directChat, sharedChat } from '../store/core/keys.js';
 import type { Store } from '../store/store.js';
 import type { Delivery } from '../store/webhooks/deliveries.js';
 import { namesChat, withChatIds } from './chat_names.js';
-import {
-  changesSettings,
-  changesState,
-  growsState,
-  type Method,
-  type MethodContext,
-  parseWith,
-  type Receivers,
-} from './method.js';
+import { changesState, type Method, type MethodContext, parseWith, type Receivers } from './method.js';
+import { methods } from './methods.gen.js';
 import { noFiles, type Params } from './params.js';
-import { methods } from './registry.js';
 import { createTurns } from './turns.js';
 
 const byName = new Map(methods.map((method) => [method.name, method]));
@@ -38,8 +30,8 @@ export function runMethod(
   const params = parseWith(method.params, values);
   const run = (given: unknown) =>
     fairly(method, context, given, () => method.handler(context, given as never));
-  if (!namesChat(params)) return run(params);
-  return withChatIds(context.store, params).then(run);
+  if (!namesChat(method, params)) return run(params);
+  return withChatIds(method, context.store, params).then(run);
 }
 
 /** How many messages a call makes: those that it names, or one. */
@@ -62,8 +54,8 @@ const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings
 
 /** As how many calls one counts: each commit in Postgres costs as much as many messages. */
 function weightOf(method: Method, params: unknown): number {
-  if (changesSettings(method)) return limits.settings_call_weight;
-  return growsState(method) ? messagesIn(params) : 1;
+  if (method.effect === 'configure') return limits.settings_call_weight;
+  return method.effect === 'grow' ? messagesIn(params) : 1;
 }
 
 /** Runs a call that counts, where calls are counted (behaviour §14). Polls count apart, so that a bot which has made too many
@@ -74,22 +66,20 @@ export function fairly(
   params: unknown,
   work: () => unknown,
 ): unknown {
-  const run = changesSettings(method) ? () => settingsTurns.run(bot.owner, work) : work;
+  const run = method.effect === 'configure' ? () => settingsTurns.run(bot.owner, work) : work;
   const { fairUse } = store;
   if (fairUse === undefined) return run();
-  if (method.name === 'getUpdates') {
+  if (method.polls) {
     const counted = fairUse.poll(bot);
     return counted === undefined ? run() : counted.then(run);
   }
-  const chat = (params as { readonly chat_id?: unknown } | null)?.chat_id;
+  const [chatParam] = method.chatParams;
+  const chat = chatParam === undefined ? undefined : (params as Params)[chatParam];
   const changed = typeof chat === 'number' && chat !== 0 && changesState(method) ? chat : 0;
   const ref = changed === 0 ? null : changed > 0 ? directChat(bot.id, changed) : sharedChat(changed);
   const counted = fairUse.call(bot, ref, weightOf(method, params));
   return counted === undefined ? run() : counted.then(run);
 }
-
-/** Nothing hears what these would tell, or they would end the delivery that they answer. */
-const notInAnswers = new Set(['setwebhook', 'deletewebhook', 'close', 'logout']);
 
 const isCall = (value: unknown): value is Params & { readonly method: string } =>
   typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
@@ -132,7 +122,7 @@ export function createAnswerCalls({ store, files, receivers, onError }: AnswerCa
   /** False when there is no such call. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
-    if (!method || !changesState(method) || notInAnswers.has(method.name.toLowerCase())) return false;
+    if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
     // Who has a token that leaked may have set the webhook; what a bot was sent before it was suspended may be answered later.
     if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;

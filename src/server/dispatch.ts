@@ -17,18 +17,10 @@ import { createCallers, type TokenProvider } from './callers.js';
 import { createAdminClients, createClientAddress } from './client_address.js';
 import { createDownloads } from './downloads.js';
 import { type Endpoint, Flat, kindForPeople, type LeakKeys, type PushService, replied } from './endpoint.js';
+import { endpoints } from './endpoints.gen.js';
 import { answerOnce, holdReply, type Outcome } from './idempotency.js';
-import {
-  changesState,
-  Described,
-  growsState,
-  type Method,
-  Prepared,
-  parseWith,
-  type Receivers,
-} from './method.js';
+import { changesState, Described, type Method, Prepared, parseWith, type Receivers } from './method.js';
 import { noFiles, parseParams, parseQuery, type UploadedFile } from './params.js';
-import { endpoints } from './registry.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
 
@@ -220,7 +212,7 @@ export function createDispatch({
   async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
     const caller = { kind: 'bot', id: bot.id } as const;
     const count = () => store.fairUse?.call(bot, null, 1);
-    const keyed = { store, request, caller, method: method.name, grows: growsState(method), count };
+    const keyed = { store, request, caller, method: method.name, grows: method.effect === 'grow', count };
     const { status, body, retryAfter } = await answerOnce(keyed, async (on) => {
       try {
         return { status: 200, body: envelope(await run(request, method, bot, on)) };

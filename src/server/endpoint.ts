@@ -10,6 +10,9 @@ import type { Downloads } from './downloads.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
+/** The one call whose body is signed: the server keeps the headers of its signature and takes larger bodies. */
+export const leakReportPath = '/api/leaks/report';
+
 /** Who may report leaked tokens; `leaks/` implements it. */
 export interface LeakKeys {
   /** Whether these bytes were signed with the key of this id. Error: `unavailable` while no key can be had. */

@@ -1,9 +1,10 @@
 /** A bot method is a value: routing, parsing, and documents read the same object. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
 import type { Bot } from '../store/core/control.js';
 import type { Store } from '../store/store.js';
+import { chatId } from '../wire/schema.js';
 import type { UploadedFile } from './params.js';
 
 /** Where webhooks may lead; `delivery/` implements it. */
@@ -28,8 +29,28 @@ export interface MethodContext {
   readonly onGone: (listener: () => void) => void;
 }
 
-export interface Method {
+/**
+ * What a method does to the state of the service:
+ *
+ * - `read` changes nothing.
+ * - `change` changes or removes what is there.
+ * - `grow` makes messages or makes them larger. Such calls are refused first while Redis is full.
+ * - `configure` commits settings or memberships of the bot in Postgres.
+ */
+export type Effect = 'read' | 'change' | 'grow' | 'configure';
+
+interface Traits {
   readonly name: string;
+  readonly effect: Effect;
+  /** Counts as a poll, apart from other calls: a bot over its rate still gets its updates. */
+  readonly polls?: true;
+  /** false: not run from the answer to a webhook delivery, where its result is lost or would end that delivery. */
+  readonly inAnswers?: false;
+}
+
+export interface Method extends Traits {
+  /** Parameters that name a chat, in the order of the schema. Calls that change something count for the first one. */
+  readonly chatParams: readonly string[];
   readonly summary: string;
   /** null for a method that takes none and answers from memory */
   readonly params: z.ZodType | null;
@@ -40,24 +61,8 @@ export interface Method {
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
 
-/** Whether a call may change anything: by the custom of bot interfaces, what only tells is called get… */
-export const changesState = (method: Method): boolean => !method.name.startsWith('get');
-
-/** Whether a call makes messages or larger ones: these are refused first while Redis is full. */
-export const growsState = (method: Method): boolean =>
-  /^(send|copy|forward|edit|pin|create)/.test(method.name);
-
-const settingsMethods = new WeakMap<Method, boolean>();
-
-/** Whether a call commits a change of the bot's own settings or memberships in Postgres. */
-export function changesSettings(method: Method): boolean {
-  let known = settingsMethods.get(method);
-  if (known === undefined) {
-    known = /^(setMy|deleteMy|setWebhook|deleteWebhook|leave)/.test(method.name);
-    settingsMethods.set(method, known);
-  }
-  return known;
-}
+/** Whether a call may change anything. */
+export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
 /** A result with a text of its own in the envelope, as webhook methods have it. */
 export class Described {
@@ -79,15 +84,22 @@ export class Prepared {
   }
 }
 
-export function defineMethod<P extends z.ZodType | null>(method: {
-  readonly name: string;
+/** Names of the parameters whose schema is `chatId`. */
+const chatParamsOf = (params: z.ZodType | null): string[] =>
+  params instanceof z.ZodObject
+    ? Object.entries(params.shape).flatMap(([name, schema]) => (schema === chatId ? [name] : []))
+    : [];
+
+interface Definition<P extends z.ZodType | null> extends Traits {
   readonly summary: string;
   readonly params: P;
   readonly errors?: readonly ErrorName[];
   readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: P extends z.ZodType ? z.output<P> : null) => unknown;
-}): Method {
-  return { errors: [], ...method } as Method;
+}
+
+export function defineMethod<P extends z.ZodType | null>(method: Definition<P>): Method {
+  return { errors: [], ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
 
 /** The first thing a schema refused, as the answer that clients know (behaviour §1). */

@@ -1,7 +1,8 @@
 /** Every endpoint and every bot method refuses everybody whom it does not serve, and nothing is different afterwards. */
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { endpoints, methods } from '../../src/server/registry.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
+import { methods } from '../../src/server/methods.gen.js';
 import {
   itemsOf,
   resultOf,

@@ -1,7 +1,8 @@
 /** Calls of every method and endpoint with the parameters that a case gives, in every form, and what every answer must be. */
 import { Pool } from 'undici';
 import { expect } from 'vitest';
-import { endpoints, methods } from '../../src/server/registry.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
+import { methods } from '../../src/server/methods.gen.js';
 import { holdEndpoint, holdMethod } from '../support/results.js';
 import type { Answer, Service } from '../support/service.js';
 import { type Given, type Json, type Shape, shapeOf } from './garbage_values.js';

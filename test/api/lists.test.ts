@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { limits } from '../../src/limits.js';
-import { endpoints, methods } from '../../src/server/registry.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
+import { methods } from '../../src/server/methods.gen.js';
 import { type Answer, resultOf, type Service, startService } from '../support/service.js';
 import { makeWorld, message, type Row, rows } from './lists.cases.js';
 

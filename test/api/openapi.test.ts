@@ -5,8 +5,9 @@ import { z } from 'zod';
 import { openApiDocument } from '../../src/docs/openapi.js';
 import { catalogue } from '../../src/errors.js';
 import { kindForPeople } from '../../src/server/endpoint.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
 import { changesState } from '../../src/server/method.js';
-import { endpoints, methods } from '../../src/server/registry.js';
+import { methods } from '../../src/server/methods.gen.js';
 
 interface Operation {
   readonly operationId: string;

@@ -1,7 +1,7 @@
 /** Who owns a bot: transfer, what the former owner can still do, and what the audit log tells (interface §3, §5.7). */
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { endpoints } from '../../src/server/registry.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
 import { keepBooks } from '../delivery/world.js';
 import {
   itemsOf,

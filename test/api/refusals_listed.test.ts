@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { ErrorName } from '../../src/errors.js';
 import type { Method } from '../../src/server/method.js';
-import { methods } from '../../src/server/registry.js';
+import { methods } from '../../src/server/methods.gen.js';
 
 const takes = ({ params }: Method, name: string) => params instanceof z.ZodObject && name in params.shape;
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { parseWith } from '../../src/server/method.js';
-import { methods } from '../../src/server/registry.js';
+import { methods } from '../../src/server/methods.gen.js';
 import {
   allowedUpdates,
   boolean,

@@ -180,7 +180,7 @@ async function deliverTrusting(extra: string, url: string, anchor: string): Prom
     const { status, message } = await sender.send(to, {}, Buffer.from('{}'));
     process.stdout.write(message ?? String(status));
     await sender.close();`;
-  const built = new URL('../../dist/delivery/', import.meta.url).href;
+  const built = new URL('../../dist/delivery/outbound/', import.meta.url).href;
   try {
     const { stdout } = await promisify(execFile)(
       process.execPath,

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { readConfig } from '../../dist/config.js';
+import { readConfig } from '../../dist/config/config.js';
 
 const role = process.argv[2];
 const env = process.env;

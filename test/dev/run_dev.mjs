@@ -1,6 +1,6 @@
 /** Runs `dev` of the build with the stand-in for the roles, as a process of its own that tests can signal. */
 import { fileURLToPath } from 'node:url';
-import { readConfig } from '../../dist/config.js';
-import { runDev } from '../../dist/local/dev.js';
+import { readConfig } from '../../dist/config/config.js';
+import { runDev } from '../../dist/dev/dev.js';
 
 await runDev(readConfig(), { main: fileURLToPath(new URL('./fake_main.mjs', import.meta.url)) });

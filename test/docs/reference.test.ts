@@ -1,7 +1,7 @@
 /** The API reference as a browser gets it: from this host alone. */
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { methods } from '../../src/server/registry.js';
+import { methods } from '../../src/server/methods.gen.js';
 import { type Service, startService } from '../support/service.js';
 
 let service: Service;

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { settings } from '../../src/config/config.js';
 import { catalogue } from '../../src/errors.js';
-import { endpoints, methods } from '../../src/server/registry.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
+import { methods } from '../../src/server/methods.gen.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

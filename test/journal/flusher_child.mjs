@@ -2,7 +2,7 @@
 const [folder, redisUrl, postgresUrl] = process.argv.slice(2);
 const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');
-const { createRunner } = await load('redis/scripts');
+const { createRunner } = await load('redis/scripts/scripts');
 const { createPool } = await load('postgres/pool');
 const { oneShard } = await load('postgres/shards');
 const { asDatabase } = await load('postgres/sql');

@@ -1,6 +1,7 @@
 /** Holds every successful answer that a test gets against the schema that the OpenAPI document shows of it. */
 import type { z } from 'zod';
-import { endpoints, methods } from '../../src/server/registry.js';
+import { endpoints } from '../../src/server/endpoints.gen.js';
+import { methods } from '../../src/server/methods.gen.js';
 import { createRouter } from '../../src/server/router.js';
 
 const find = createRouter(endpoints);

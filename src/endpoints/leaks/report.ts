@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { fail } from '../../errors.js';
-import { definePartnerEndpoint, replied } from '../../server/endpoint.js';
+import { definePartnerEndpoint, leakReportPath, replied } from '../../server/endpoint.js';
 import { leakedTokens, leakLabels } from '../../wire/leak_results.js';
 
 /** The body as it was signed; the bounds are those of the schema. Errors: `bad_json`, `bad_request`. */
@@ -19,7 +19,7 @@ function tokensIn(body: Buffer): z.output<typeof leakedTokens> {
 
 export const reportLeaks = definePartnerEndpoint({
   verb: 'POST',
-  path: '/api/leaks/report',
+  path: leakReportPath,
   summary: 'Blocks leaked tokens. They stop working before this call returns.',
   params: z.object({}),
   given: leakedTokens,

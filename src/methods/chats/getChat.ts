@@ -33,6 +33,7 @@ const accent_colors = 7;
 /** A chat that the bot is in (behaviour §4). */
 export const getChat = defineMethod({
   name: 'getChat',
+  effect: 'read',
   summary: 'Returns a chat.',
   params: z.object({ chat_id: chatId }),
   errors: ['chat_id_empty', 'chat_not_found', 'not_group_member', 'not_channel_member'],

@@ -10,6 +10,7 @@ import { chatId } from '../../wire/schema.js';
 /** The people who manage a chat, and the bot itself if it does: bots are not shown to one another. */
 export const getChatAdministrators = defineMethod({
   name: 'getChatAdministrators',
+  effect: 'read',
   summary: 'Lists the creator and the administrators of a chat.',
   params: z.object({ chat_id: chatId }),
   errors: [

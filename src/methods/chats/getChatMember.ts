@@ -19,6 +19,7 @@ async function outsider(store: Store, bot: number, chat: ChatRef, id: number): P
 /** What someone is in a chat that the bot is in; who never was there counts as one who left. */
 export const getChatMember = defineMethod({
   name: 'getChatMember',
+  effect: 'read',
   summary: 'Returns a chat member with status and rights.',
   params: z.object({ chat_id: chatId, user_id: integer().describe('Id of a person or a bot') }),
   errors: [

@@ -7,6 +7,7 @@ import { chatId } from '../../wire/schema.js';
 /** The two sides of a direct chat count as two. */
 export const getChatMemberCount = defineMethod({
   name: 'getChatMemberCount',
+  effect: 'read',
   summary: 'Returns the number of members of a chat.',
   params: z.object({ chat_id: chatId }),
   errors: ['chat_id_empty', 'chat_not_found', 'not_group_member', 'not_channel_member'],

@@ -9,6 +9,7 @@ import { chatId } from '../../wire/schema.js';
 
 export const leaveChat = defineMethod({
   name: 'leaveChat',
+  effect: 'configure',
   summary: 'Leaves a group or channel.',
   params: z.object({ chat_id: chatId }),
   errors: [

@@ -7,6 +7,7 @@ import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 /** Pins a message in place of the one that was pinned (interface §3, §5.11; behaviour §5). */
 export const pinChatMessage = defineMethod({
   name: 'pinChatMessage',
+  effect: 'grow',
   summary: 'Pins a message of a chat.',
   params: z.object({ chat_id: chatId, message_id: messageId, disable_notification: optional(boolean) }),
   errors: [

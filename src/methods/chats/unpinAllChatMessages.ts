@@ -7,6 +7,7 @@ import { chatId } from '../../wire/schema.js';
 /** Leaves no message of a chat pinned; none was is no error (behaviour §5). */
 export const unpinAllChatMessages = defineMethod({
   name: 'unpinAllChatMessages',
+  effect: 'change',
   summary: 'Unpins every message of a chat.',
   params: z.object({ chat_id: chatId }),
   errors: [

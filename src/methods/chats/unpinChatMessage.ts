@@ -7,6 +7,7 @@ import { chatId, messageId, optional } from '../../wire/schema.js';
 /** Unpins a message; without `message_id` the one that is pinned (interface §4.3.4). */
 export const unpinChatMessage = defineMethod({
   name: 'unpinChatMessage',
+  effect: 'change',
   summary: 'Unpins the pinned message of a chat.',
   params: z.object({ chat_id: chatId, message_id: optional(messageId) }),
   errors: [

@@ -6,6 +6,7 @@ import { done } from '../../wire/results.js';
 /** Removes the commands of a scope and a language (behaviour §4). */
 export const deleteMyCommands = defineMethod({
   name: 'deleteMyCommands',
+  effect: 'configure',
   summary: 'Removes the commands of a scope and language.',
   params: z.object(scopeParams),
   errors: ['language_invalid'],

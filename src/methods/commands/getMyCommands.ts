@@ -6,6 +6,7 @@ import { botCommandList } from '../../wire/results.js';
 /** The commands that were set for a scope and a language; an empty list if none were (behaviour §4). */
 export const getMyCommands = defineMethod({
   name: 'getMyCommands',
+  effect: 'read',
   summary: 'Lists the commands of a scope and language.',
   params: z.object(scopeParams),
   errors: ['language_invalid'],

@@ -9,6 +9,7 @@ import { json, text } from '../../wire/schema.js';
 /** Sets the commands that users are shown, for a scope and a language (behaviour §4). */
 export const setMyCommands = defineMethod({
   name: 'setMyCommands',
+  effect: 'configure',
   summary: `Sets the commands of a scope and language, for up to ${limits.command_scopes_max} of them.`,
   params: z.object({
     commands: json(

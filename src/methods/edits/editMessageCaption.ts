@@ -18,6 +18,7 @@ import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } f
  */
 export const editMessageCaption = defineMethod({
   name: 'editMessageCaption',
+  effect: 'grow',
   summary: 'Replaces the caption of a message with media, and its inline keyboard.',
   params: z.object({
     chat_id: chatId,

@@ -16,6 +16,7 @@ import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 /** Replaces media with their caption entirely, by media of any kind (interface §4.3.5). Without a keyboard it is removed. */
 export const editMessageMedia = defineMethod({
   name: 'editMessageMedia',
+  effect: 'grow',
   summary: 'Replaces the media of a message with their caption, and its inline keyboard.',
   params: z.object({
     chat_id: chatId,

@@ -8,6 +8,7 @@ import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 /** Replaces the inline keyboard of a message; the text stays (interface §4.3). Without a keyboard it is removed. */
 export const editMessageReplyMarkup = defineMethod({
   name: 'editMessageReplyMarkup',
+  effect: 'grow',
   summary: 'Replaces the inline keyboard of a message.',
   params: z.object({ chat_id: chatId, message_id: messageId, reply_markup: replyMarkup }),
   errors: [

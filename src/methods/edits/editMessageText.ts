@@ -15,6 +15,7 @@ import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from
 /** Replaces the text of a message. Bots that stream an answer call this about once a second (interface §4.3). */
 export const editMessageText = defineMethod({
   name: 'editMessageText',
+  effect: 'grow',
   summary: 'Replaces the text of a message, and its inline keyboard.',
   params: z.object({
     chat_id: chatId,

@@ -7,6 +7,7 @@ import { text } from '../../wire/schema.js';
 /** Tells where a file is downloaded from (behaviour §4). One that is kept as a URL has no `file_path`. */
 export const getFile = defineMethod({
   name: 'getFile',
+  effect: 'read',
   summary: 'Returns the path of a file: download it from `/file/bot<token>/<file_path>`.',
   params: z.object({ file_id: text.describe('Of a message that the bot sent or heard') }),
   errors: ['wrong_file_id'],

@@ -8,6 +8,8 @@ import { done } from '../../wire/results.js';
  */
 export const close = defineMethod({
   name: 'close',
+  effect: 'change',
+  inAnswers: false,
   summary: 'Returns true and changes nothing: nodes keep no bot instances.',
   params: z.object({}),
   result: done,

@@ -4,6 +4,7 @@ import { botIdentity } from '../../wire/results.js';
 /** Who the bot is (interface §2, behaviour §2). Answered from memory, without a round trip. */
 export const getMe: Method = defineMethod({
   name: 'getMe',
+  effect: 'read',
   summary: 'Returns the bot’s identity.',
   params: null,
   result: botIdentity,

@@ -7,6 +7,7 @@ import { botDescription } from '../../wire/results.js';
 /** The description in a language, else the default, else the empty text (behaviour §2). */
 export const getMyDescription = defineMethod({
   name: 'getMyDescription',
+  effect: 'read',
   summary: 'Returns the bot’s description in a language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],

@@ -7,6 +7,7 @@ import { botName } from '../../wire/results.js';
 /** The name in a language, else the default, else the name at creation (interface §4.3). Answered from memory. */
 export const getMyName = defineMethod({
   name: 'getMyName',
+  effect: 'read',
   summary: 'Returns the bot’s name in a language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],

@@ -7,6 +7,7 @@ import { botShortDescription } from '../../wire/results.js';
 /** The short description in a language, else the default, else the empty text (behaviour §2). */
 export const getMyShortDescription = defineMethod({
   name: 'getMyShortDescription',
+  effect: 'read',
   summary: 'Returns the bot’s short description in a language.',
   params: z.object({ language_code: languageCode }),
   errors: ['language_invalid'],

@@ -8,6 +8,8 @@ import { done } from '../../wire/results.js';
  */
 export const logOut = defineMethod({
   name: 'logOut',
+  effect: 'change',
+  inAnswers: false,
   summary: 'Returns true and changes nothing. The token stays valid.',
   params: z.object({}),
   result: done,

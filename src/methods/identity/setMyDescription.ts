@@ -6,6 +6,7 @@ import { done } from '../../wire/results.js';
 /** Sets what people see before they start the bot (interface §4.3, §8). */
 export const setMyDescription = defineMethod({
   name: 'setMyDescription',
+  effect: 'configure',
   summary: 'Sets the bot’s description for a language, or the default. An empty text removes it.',
   params: z.object({ description: descriptionText, language_code: languageCode }),
   errors: ['description_too_long', 'language_invalid'],

@@ -6,6 +6,7 @@ import { done } from '../../wire/results.js';
 /** Sets the bot's name. Once this has answered, no node answers a former one (interface §4.3, §8). */
 export const setMyName = defineMethod({
   name: 'setMyName',
+  effect: 'configure',
   summary: 'Sets the bot’s name for a language, or the default. An empty text removes it.',
   params: z.object({ name: nameText, language_code: languageCode }),
   errors: ['name_too_long', 'language_invalid'],

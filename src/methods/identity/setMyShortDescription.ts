@@ -6,6 +6,7 @@ import { done } from '../../wire/results.js';
 /** Sets the small text on the bot's page (interface §4.3, §8). */
 export const setMyShortDescription = defineMethod({
   name: 'setMyShortDescription',
+  effect: 'configure',
   summary: 'Sets the bot’s short description for a language, or the default. An empty text removes it.',
   params: z.object({ short_description: shortDescriptionText, language_code: languageCode }),
   errors: ['short_description_too_long', 'language_invalid'],

@@ -22,6 +22,7 @@ import {
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',
+  effect: 'grow',
   summary: 'Copies a message without its source.',
   params: z.object({
     chat_id: chatId,

@@ -7,6 +7,7 @@ import { boolean, chatId, messageIds, optional } from '../../wire/schema.js';
 /** Copies up to 100 messages in one step, in the order given; missing ones are left out (behaviour §6). */
 export const copyMessages = defineMethod({
   name: 'copyMessages',
+  effect: 'grow',
   summary: 'Copies up to 100 messages in the order given.',
   params: z.object({
     chat_id: chatId,

@@ -7,6 +7,7 @@ import { chatId, messageId } from '../../wire/schema.js';
 /** Deletes a message that is not older than 48 hours: any in a direct chat, elsewhere its own or by right. */
 export const deleteMessage = defineMethod({
   name: 'deleteMessage',
+  effect: 'change',
   summary: 'Deletes a message.',
   params: z.object({ chat_id: chatId, message_id: messageId }),
   errors: [...chatErrors, 'message_to_delete_not_found', 'message_cant_be_deleted'],

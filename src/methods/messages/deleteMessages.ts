@@ -7,6 +7,7 @@ import { chatId, messageIds } from '../../wire/schema.js';
 /** Deletes up to 100 messages in one step: missing ones are skipped, one that may not be deleted keeps them all. */
 export const deleteMessages = defineMethod({
   name: 'deleteMessages',
+  effect: 'change',
   summary: 'Deletes up to 100 messages, all or none. Missing ones are skipped.',
   params: z.object({ chat_id: chatId, message_ids: messageIds }),
   errors: [

@@ -10,6 +10,7 @@ import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 /** Sends a message again, telling where it was first sent (interface §4.3, behaviour §6). */
 export const forwardMessage = defineMethod({
   name: 'forwardMessage',
+  effect: 'grow',
   summary: 'Forwards a message with its source.',
   params: z.object({
     chat_id: chatId,

@@ -6,6 +6,7 @@ import { message } from '../../wire/results.js';
 /** Sends an animation: a GIF, or a video without sound (behaviour §4). */
 export const sendAnimation = defineMethod({
   name: 'sendAnimation',
+  effect: 'grow',
   summary: 'Sends an animation: a GIF or a silent video.',
   params: z.object({
     ...mediaParams,

@@ -7,6 +7,7 @@ import { optional, text } from '../../wire/schema.js';
 /** Sends a piece of music (behaviour §4). */
 export const sendAudio = defineMethod({
   name: 'sendAudio',
+  effect: 'grow',
   summary: 'Sends an audio file.',
   params: z.object({
     ...mediaParams,

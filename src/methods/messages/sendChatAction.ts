@@ -32,6 +32,7 @@ const action = z.preprocess(
 /** Shows those who look at the chat that the bot is at work. */
 export const sendChatAction = defineMethod({
   name: 'sendChatAction',
+  effect: 'grow',
   summary: 'Shows a chat action such as “typing”.',
   params: z.object({ chat_id: chatId, action }),
   errors: [...chatErrors, 'bot_blocked', 'chat_action_invalid'],

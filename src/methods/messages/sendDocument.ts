@@ -6,6 +6,7 @@ import { message } from '../../wire/results.js';
 /** Sends a file of any kind (behaviour §4). */
 export const sendDocument = defineMethod({
   name: 'sendDocument',
+  effect: 'grow',
   summary: 'Sends a file of any kind.',
   params: z.object({ ...mediaParams, document: media }),
   result: message,

@@ -48,6 +48,7 @@ const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString
 /** Sends an album: all of it or nothing, in one step, with no other message in between (behaviour §4). */
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
+  effect: 'grow',
   summary: 'Sends an album of 2 to 10 photos and videos, audio files, or documents.',
   params: z.object({
     ...sendingParams,

@@ -26,6 +26,7 @@ import {
 /** Sends a text message (behaviour §4). */
 export const sendMessage = defineMethod({
   name: 'sendMessage',
+  effect: 'grow',
   summary: 'Sends a text message.',
   params: z.object({
     chat_id: chatId,

@@ -6,6 +6,7 @@ import { message } from '../../wire/results.js';
 /** Sends a picture: a file, an HTTPS URL or a `file_id` (behaviour §4). */
 export const sendPhoto = defineMethod({
   name: 'sendPhoto',
+  effect: 'grow',
   summary: 'Sends a photo: an upload, an HTTPS URL or a `file_id`.',
   params: z.object({ ...mediaParams, photo: media, has_spoiler: spoiler }),
   errors: mediaErrors,

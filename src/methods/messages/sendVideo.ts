@@ -6,6 +6,7 @@ import { message } from '../../wire/results.js';
 /** Sends a video (behaviour §4). */
 export const sendVideo = defineMethod({
   name: 'sendVideo',
+  effect: 'grow',
   summary: 'Sends a video.',
   params: z.object({
     ...mediaParams,

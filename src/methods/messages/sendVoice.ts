@@ -6,6 +6,7 @@ import { message } from '../../wire/results.js';
 /** Sends a voice message (behaviour §4). */
 export const sendVoice = defineMethod({
   name: 'sendVoice',
+  effect: 'grow',
   summary: 'Sends a voice message.',
   params: z.object({ ...mediaParams, voice: media, duration: amount }),
   result: message,

@@ -12,6 +12,7 @@ import { boolean, chatId, optional, replyMarkup } from '../../wire/schema.js';
 /** Publishes a post in a channel: the same as sending a message there, answered with the Post (behaviour §8). */
 export const createPost = defineMethod({
   name: 'createPost',
+  effect: 'grow',
   summary: 'Publishes a post in a channel.',
   params: z.object({
     chat_id: chatId,

@@ -17,6 +17,7 @@ import { replyMarkup } from '../../wire/schema.js';
 /** Changes a post under the rules and limits of edits (behaviour §7, §8). */
 export const editPost = defineMethod({
   name: 'editPost',
+  effect: 'grow',
   summary: 'Replaces the text of a post, its media or their caption, or its inline keyboard.',
   params: z.object({
     ...postFields,

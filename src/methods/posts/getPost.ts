@@ -6,6 +6,7 @@ import { post } from '../../wire/post_results.js';
 /** A post of a channel that the bot can see (behaviour §8). */
 export const getPost = defineMethod({
   name: 'getPost',
+  effect: 'read',
   summary: 'Returns a post with its reactions.',
   params: z.object(postFields),
   result: post,

@@ -6,6 +6,7 @@ import { done } from '../../wire/results.js';
 /** Bots cannot put reactions on their own behalf (interface §1): known, so that libraries get a reason, and always refused. */
 export const setMessageReaction = defineMethod({
   name: 'setMessageReaction',
+  effect: 'change',
   summary: 'Always fails: bots cannot set reactions.',
   params: z.object({}),
   errors: ['bots_cant_react'],

@@ -17,6 +17,7 @@ const followed = z
 /** Answers a press of an inline button: the user sees it on the event stream (behaviour §9). */
 export const answerCallbackQuery = defineMethod({
   name: 'answerCallbackQuery',
+  effect: 'change',
   summary: 'Answers the press of an inline button.',
   params: z.object({
     callback_query_id: text,

@@ -7,6 +7,8 @@ import { boolean, optional } from '../../wire/schema.js';
 /** Ends webhook mode (interface §6): what was not delivered waits for getUpdates, unless it is dropped. */
 export const deleteWebhook = defineMethod({
   name: 'deleteWebhook',
+  effect: 'configure',
+  inAnswers: false,
   summary: 'Deletes the webhook, so updates can be polled again. Optionally drops pending updates.',
   params: z.object({ drop_pending_updates: optional(boolean) }),
   result: done,

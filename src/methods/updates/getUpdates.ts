@@ -11,6 +11,8 @@ import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/sc
 /** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */
 export const getUpdates = defineMethod({
   name: 'getUpdates',
+  effect: 'read',
+  polls: true,
   summary: 'Returns pending updates, waiting for the first one if asked, and confirms earlier ones.',
   params: z.object({
     offset: optional(integer()),

@@ -6,6 +6,7 @@ import { webhookInfo } from '../../wire/results.js';
 /** The state of update delivery (interface §2). The URL is empty while the bot polls. */
 export const getWebhookInfo = defineMethod({
   name: 'getWebhookInfo',
+  effect: 'read',
   summary: 'Returns the webhook’s settings, its pending updates and its last error.',
   params: z.object({}),
   result: webhookInfo,

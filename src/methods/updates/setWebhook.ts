@@ -29,6 +29,8 @@ function certificateOf({ uploads, receivers }: MethodContext, given: string | un
 /** Sets where updates are pushed (interface §6): everything is checked before anything changes. */
 export const setWebhook = defineMethod({
   name: 'setWebhook',
+  effect: 'configure',
+  inAnswers: false,
   summary: 'Sets a webhook: updates are pushed to its URL and no longer polled.',
   params: z.object({
     url: z
