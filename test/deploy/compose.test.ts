@@ -37,6 +37,9 @@ const failures: string[] = [];
 const front = { url: '' };
 const addressOf = (name: string) => (composition.containers.get(name) as { address: string }).address;
 
+/** Tests go on with what those before them left: none is tried again. */
+const once = (timeout: number) => ({ retry: 0, timeout });
+
 /** Clients come over the network to the proxy; every answer that is no success is noted. */
 function openCalls(): void {
   front.url = `https://${addressOf('proxy.1')}:8443`;
@@ -121,37 +124,49 @@ test('every container but the tasks is alive, and the cluster has a replica for 
 
 test('a bot answers over TLS', echoes);
 
-test('every role is restarted, one after the other, under load: no call fails and nothing is lost', async () => {
-  world = await createWorld({ ...calls } as Service);
-  world.poll(() => 0);
-  const ended = new AbortController();
-  // A person may make 30 calls a second by default, also to read all of it again.
-  const load = { count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 };
-  const loading = world.load(load);
-  const roles = [...composition.containers.keys()].filter((name) => /^(front|deliver|flush)/.test(name));
-  for (const name of roles) {
-    await sleep(2_000);
-    expect(await composition.restart(name), name).toBe('exit code 0');
-  }
-  await sleep(2_000);
-  ended.abort();
-  await loading;
-  const verdict = await world.settled();
-  console.log(
-    `Rolling restart of ${roles.length}: ${verdict.acknowledged} acknowledged, ${failures.length} failed`,
-  );
-  expect(failures).toEqual([]);
-  expect(verdict).toMatchObject(nothingWrong);
-  expect(verdict.acknowledged).toBeGreaterThan(500);
-}, 240_000);
+test(
+  'every role is restarted, one after the other, under load: no call fails and nothing is lost',
+  once(240_000),
+  async () => {
+    world = await createWorld({ ...calls } as Service);
+    world.poll(() => 0);
+    const ended = new AbortController();
+    // A person may make 30 calls a second by default, also to read all of it again.
+    const load = { count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 };
+    const loading = world.load(load);
+    const roles = [...composition.containers.keys()].filter((name) => /^(front|deliver|flush)/.test(name));
+    try {
+      for (const name of roles) {
+        await sleep(2_000);
+        const how = await composition.restart(name);
+        expect(how, `${name}:\n${composition.containers.get(name)?.log.slice(-4_000)}`).toBe('exit code 0');
+      }
+      await sleep(2_000);
+    } finally {
+      ended.abort();
+      await loading;
+    }
+    const verdict = await world.settled();
+    console.log(
+      `Rolling restart of ${roles.length}: ${verdict.acknowledged} acknowledged, ${failures.length} failed`,
+    );
+    expect(failures).toEqual([]);
+    expect(verdict).toMatchObject(nothingWrong);
+    expect(verdict.acknowledged).toBeGreaterThan(500);
+  },
+);
 
-test('down and up again goes on with the same data, though addresses have changed', async () => {
-  const [before, former] = [await world.history(), addressOf('postgres.1')];
-  await composition.down();
-  await composition.up();
-  front.url = `https://${addressOf('proxy.1')}:8443`;
-  expect(addressOf('postgres.1')).not.toBe(former);
-  expect(await world.history()).toEqual(before);
-  await echoes();
-  expect(failures).toEqual([]);
-}, 120_000);
+test(
+  'down and up again goes on with the same data, though addresses have changed',
+  once(120_000),
+  async () => {
+    const [before, former] = [await world.history(), addressOf('postgres.1')];
+    await composition.down();
+    await composition.up();
+    front.url = `https://${addressOf('proxy.1')}:8443`;
+    expect(addressOf('postgres.1')).not.toBe(former);
+    expect(await world.history()).toEqual(before);
+    await echoes();
+    expect(failures).toEqual([]);
+  },
+);

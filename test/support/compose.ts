@@ -83,8 +83,9 @@ const stands: Readonly<Record<string, () => Stand>> = {
   petrel,
   postgres,
   redis: () => ({ entry: [], folder: '/data', user: 0 }),
+  // It starts late, as on a busy machine: without a health check its clients would be refused.
   haproxy: () => ({
-    entry: ['haproxy', '-W', '-db', '-f', '/usr/local/etc/haproxy/haproxy.cfg'],
+    entry: ['sh', '-c', 'sleep 2; exec haproxy -W -db -f /usr/local/etc/haproxy/haproxy.cfg'],
     folder: '/',
     user: 0,
   }),
