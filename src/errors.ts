@@ -1,4 +1,4 @@
-/** The catalogue of answers that are no success. `infra/docs/api.md` lists it. */
+/** The catalogue of error answers. `infra/docs/api.md` lists it. */
 
 interface Entry {
   readonly code: number;
@@ -170,14 +170,14 @@ export const catalogue = {
   certificate_too_big: bad('certificate size is too big'),
   certificate_invalid: bad('bad webhook: certificate is not a valid PEM certificate'),
 
-  // Parameters, named
+  // Parameters, by name
   parameter_required: bad('parameter "{name}" is required'),
   parameter_wrong: bad('parameter "{name}" must be {what}'),
 } as const satisfies Record<string, Entry>;
 
 export type ErrorName = keyof typeof catalogue;
 
-/** Values that fill the braces of a text; `retry_after` is in whole seconds and also goes into `parameters`. */
+/** Values for the placeholders in an error text. `retry_after` is in whole seconds and is also sent in `parameters`. */
 export interface ErrorDetail {
   readonly retry_after?: number;
   readonly name?: string;
@@ -185,13 +185,13 @@ export interface ErrorDetail {
   readonly reason?: string;
 }
 
-/** An answer that may be shown to the caller as it stands. Everything else that is thrown becomes `internal`. */
+/** An error whose text may be shown to the caller. Any other thrown error is answered as `internal`. */
 export class ApiError extends Error {
   readonly kind: ErrorName;
   readonly code: number;
   readonly retryAfter: number | undefined;
 
-  /** `options.cause` is for the log alone. */
+  /** `options.cause` is only logged. */
   constructor(kind: ErrorName, detail: ErrorDetail = {}, options: ErrorOptions = {}) {
     const entry = catalogue[kind];
     super(
@@ -205,12 +205,12 @@ export class ApiError extends Error {
   }
 }
 
-/** Throws the named answer. */
+/** Throws the error of this name. */
 export function fail(kind: ErrorName, detail?: ErrorDetail): never {
   throw new ApiError(kind, detail);
 }
 
-/** The JSON envelope of a refusal (interface §2, behaviour §1). */
+/** The JSON envelope of an error (interface §2, behaviour §1). */
 export function errorEnvelope(error: ApiError): string {
   return JSON.stringify({
     ok: false,

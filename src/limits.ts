@@ -1,14 +1,17 @@
-/** Every number that bounds something, with its unit last in the name. Relations between them are asserted below. */
+/** All numeric limits, each with its unit last in the name. The relations between them are asserted below. */
 import { pushLimits } from './push_limits.js';
 
-/** Interface §8 and behaviour of messages. Lengths count Unicode code points unless a name says otherwise. */
+/**
+ * Limits of messages, accounts and delivery (interface §8). Lengths count Unicode code points unless a name says
+ * otherwise.
+ */
 export const limits = {
   text_length_max: 4096,
   caption_length_max: 1024,
   markup_length_max: 256 * 1024,
   callback_data_bytes_max: 64,
   keyboard_buttons_max: 100,
-  /** Of a stored message: its parts below and room for what never changes. */
+  /** One stored message: its content, its keyboard and room for the fixed fields. */
   record_bytes_max: 48 * 1024,
   content_bytes_max: 30 * 1024,
   keyboard_bytes_max: 16 * 1024,
@@ -27,14 +30,17 @@ export const limits = {
   command_name_length_max: 32,
   command_description_length_max: 256,
   command_scopes_max: 100,
-  /** of all scopes of a bot as JSON: room for one longest list of 4-byte characters */
+  /** JSON of all command scopes of one bot. Holds one full list of 4-byte characters. */
   commands_bytes_max: 128 * 1024,
 
   edit_age_ms_max: 48 * 3_600_000,
   edit_interval_ms_min: 1_000,
   delete_age_ms_max: 48 * 3_600_000,
   messages_batch_max: 100,
-  /** Of the records that one step makes: each is written to state and journal, and in groups to the outbox. */
+  /**
+   * All message records made by one script. Each record is written to the state, the journal and, in groups, the
+   * outbox.
+   */
   messages_batch_bytes_max: 1024 * 1024,
 
   reactions_per_user_max: 20,
@@ -80,25 +86,28 @@ export const limits = {
   admin_notes_in_flight_max: 100,
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
-  /** of one person by all strangers, and of all strangers by one person */
-  /** as how many calls of a bot one counts that changes its settings */
-  settings_call_weight: 20,
-  /** such calls of all bots of one owner in one process: at once, and in turn */
-  settings_calls_at_once: 2,
-  settings_calls_waiting_max: 20,
+  /** How often strangers may add one person to chats per day, and how many people one stranger may add. */
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
-  /** people whom one caller has compared with their chats in Postgres: at once, and after how long another one */
+  /** A call that changes a bot's settings counts as this many calls. */
+  settings_call_weight: 20,
+  /** Settings calls of all bots of one owner in one process: how many run at once. */
+  settings_calls_at_once: 2,
+  settings_calls_waiting_max: 20,
+  /**
+   * Rate limit on checking in Postgres whether two people share a chat, per caller: the burst, then one check per
+   * interval.
+   */
   stranger_look_ups_max: 100,
   stranger_look_up_ms: 100,
-  /** open ones of a person, and those of them from one inviter */
+  /** Open invitations of one person, in total and from one inviter. */
   invitations_per_user_max: 100,
   invitations_per_inviter_max: 10,
   invitation_age_ms_max: 30 * 24 * 3_600_000,
   declined_invitations_max: 1_000,
   page_size_max: 100,
   page_size_default: 50,
-  /** of all items of a page; the envelope comes on top */
+  /** JSON of all items of one page, without the envelope. */
   page_bytes_max: 63 * 1024,
   preview_text_length_max: 128,
   message_head_bytes_max: 96,
@@ -107,7 +116,7 @@ export const limits = {
   updates_answer_bytes_max: 4 * 1024 * 1024,
   poll_timeout_s_max: 50,
   poll_tick_ms: 1_000,
-  /** waiting polls that one step looks at */
+  /** Waiting polls that one script call checks. */
   polls_peeked_max: 500,
   queue_length_max: 100_000,
   queue_bytes_max: 128 * 1024 * 1024,
@@ -155,7 +164,7 @@ export const limits = {
   webhook_error_age_ms_max: 24 * 3_600_000,
   webhook_chat_batch_max: 8,
   webhook_take_max: 100,
-  /** updates of chats that are retried, in one step */
+  /** Updates of retried chats that one script call takes. */
   webhook_due_entries_max: 200,
   webhook_bury_batch_max: 50,
   webhook_held_entries_max: 400,
@@ -193,20 +202,20 @@ export const limits = {
   notice_kept_ms: 30 * 24 * 3_600_000,
 
   body_bytes_max: 1024 * 1024,
-  /** A call with so much in its body, but an upload, waits for those before it of the same account. */
+  /** Calls of one account with at least this large a body run one after the other. Uploads are exempt. */
   large_body_bytes_min: 16 * 1024,
   upload_bytes_max: 50 * 1024 * 1024,
   multipart_parts_max: 100,
-  /** of one call, in its query and in its body */
+  /** Parameters of one call, in the query and the body together. */
   parameters_max: 1_000,
-  /** of one nested parameter */
+  /** Values in one nested parameter. */
   json_values_max: 10_000,
-  /** of one JSON text, a whole body included */
+  /** Values in one JSON text, for instance a whole body. */
   json_text_values_max: 11_000,
-  /** of all requests of a front together: a quarter of its memory, but between these */
+  /** Bodies of all requests of one front: a quarter of its memory, within these bounds. */
   bodies_bytes_min: 128 * 1024 * 1024,
   bodies_bytes_max: 1024 * 1024 * 1024,
-  /** of requests without a good token, from all addresses together and from one */
+  /** Bodies of requests without a valid token: from all addresses together, and from one address. */
   strangers_bodies_bytes_max: 32 * 1024 * 1024,
   stranger_bodies_bytes_max: 8 * 1024 * 1024,
   head_bytes_max: 64 * 1024,
@@ -260,15 +269,15 @@ export const limits = {
   idempotency_key_length_max: 255,
   idempotency_ttl_ms: 24 * 3_600_000,
   idempotency_keys_max: 100_000,
-  /** kept in a day for the keys of one caller */
+  /** Answers kept per day under the idempotency keys of one caller. */
   idempotency_bytes_max: 64 * 1024 * 1024,
-  /** A larger answer is not kept: a repeated call makes it again from what its scripts remember. */
+  /** Larger answers are not kept. A repeated call rebuilds them from what its scripts recorded. */
   idempotency_answer_bytes_max: 2 * 1024,
   idempotency_lease_ms: 15_000,
   idempotency_wait_ms_max: 2_000,
   idempotency_look_ms: 50,
   hot_ttl_ms_min: 60_000,
-  /** copies that say that something never was */
+  /** How long Redis caches that something does not exist. */
   absent_ttl_ms: 60_000,
   incarnation_sequence_skip: 10_000,
   versions_per_incarnation: 2 ** 40,
@@ -278,7 +287,7 @@ export const limits = {
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,
-  /** A node that remembers tokens and was not asked for so long lets its lease run out. */
+  /** A node that checked no token for this long lets its lease expire. */
   auth_idle_ms: 10_000,
   auth_cache_age_ms_max: 60_000,
   auth_node_age_ms_max: 60_000,
@@ -286,7 +295,7 @@ export const limits = {
   auth_cache_entries_max: 200_000,
   ring_interval_ms: 4_000,
   leak_reports_max: 10_000,
-  /** between what owners are told of one report */
+  /** Time between two notifications to bot owners about one report. */
   leak_notice_interval_ms: 2,
   leak_body_bytes_max: 8 * 1024 * 1024,
   leak_token_length_max: 256,
@@ -298,7 +307,7 @@ export const limits = {
   leak_keys_interval_ms_min: 30_000,
   guess_memory_max: 10_000,
   guess_questions_max: 4,
-  /** of unknown tokens for one slowed address: at once, and after how long another one */
+  /** Lookups of unknown tokens for one throttled address: the burst, then one per interval. */
   guess_look_ups_max: 10,
   guess_look_up_ms: 2_000,
   former_token_age_ms_max: 365 * 24 * 3_600_000,
@@ -307,94 +316,94 @@ export const limits = {
 
   journal_batch_entries_max: 1_000,
   journal_batch_bytes_max: 8 * 1024 * 1024,
-  /** before what failed is read again */
+  /** Delay before a failed read of the journal is retried. */
   journal_retry_ms_min: 50,
   journal_retry_ms_max: 2_000,
-  /** Deletions and deliveries go on until the journal is this many times its high-water mark. */
+  /** Deletions and deliveries are accepted until the journal reaches this multiple of its high-water mark. */
   journal_reserve: 2,
-  /** bots, groups and channels whose flushed bytes a flusher remembers */
+  /** Bots, groups and channels whose flushed bytes one flusher tracks. */
   hot_levels_max: 100_000,
   journal_lease_ms: 3_000,
   flush_idle_ms_max: 3_000,
   flush_idle_cluster_ms_max: 250,
   forget_lease_ms: 5_000,
   forget_batch_keys_max: 500,
-  /** rows of control_marks */
+  /** Rows of the table control_marks. */
   control_mark_shards: 64,
-  /** how often a connection that stands is compared with Redis again */
+  /** How often an open connection is checked against Redis. */
   postgres_check_ms: 2_000,
-  /** after which a node that told nothing no longer holds to its Redis */
+  /** A node that reported nothing for this long no longer counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
-  /** how often a node compares what Redis and Postgres name, and tells which Redis it uses */
+  /** How often a node compares the identities of Redis and Postgres, and reports which Redis it uses. */
   identity_check_ms: 4_000,
-  /** how long Redis remembers what was revoked, should Postgres go back to before it */
+  /** How long Redis remembers revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
-  /** some 150 bytes each */
+  /** About 150 bytes each. */
   revocations_kept_max: 200_000,
   revocations_page_max: 1_000,
-  /** Servers of Postgres that others have replaced, of which Redis knows. */
+  /** Replaced Postgres servers that Redis remembers. */
   replaced_servers_kept_max: 256,
-  /** past the ids that are known to have been handed out before Postgres went back */
+  /** Ids to skip after the highest id known to be in use, when Postgres was restored to an earlier state. */
   postgres_sequence_skip: 10_000,
-  /** keys of Redis that are looked at together, and in a second, when entities are written again */
+  /** Redis keys checked per batch, and per second, while entities are written to Postgres again. */
   rewrite_batch_keys_max: 200,
   rewrite_keys_per_second: 20_000,
   tombstone_age_ms_max: 24 * 3_600_000,
   outbox_batch_entries_max: 200,
-  /** updates of one outbox that one bot is handed in one step */
+  /** Updates that one script call forwards from an outbox to one bot. */
   outbox_handover_max: 50,
   outbox_length_max: 100_000,
 
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,
-  /** chats of one partition whose changes one step reads */
+  /** Chats of one partition whose changes one script call reads. */
   changes_chats_max: 250,
-  /** of a new chat's log: until those who are in it look */
+  /** TTL of the log of a new chat, until its members read it. */
   changes_log_new_ttl_ms: 5_000,
   stream_buffer_bytes_max: 1024 * 1024,
   stream_keepalive_ms: 15_000,
   streams_per_user_max: 32,
-  /** posts whose reactions one stream shows */
+  /** Posts whose reactions one stream follows. */
   posts_watched_max: 40,
-  /** messages after the last read one that are counted */
+  /** Messages counted as unread after the last read one. */
   unread_counted_max: 100,
 
   ...pushLimits,
-  /** What one script reads and handles of what may be long: Redis serves nobody else meanwhile. */
+  /** Bounds of long lists inside one script. Redis serves no other client while a script runs. */
   script_entries_max: 500,
   script_read_bytes_max: 512 * 1024,
-  /** a server that owes answers and sends nothing counts as away */
+  /** A Redis server that owes replies and sends nothing for this long counts as away. */
   redis_silence_ms: 1_500,
-  /** for a server that is away, or a slot that is being moved: then a front answers 503 */
+  /** How long a front waits for a Redis server that is away, or for a slot that is migrating, before it answers 503. */
   redis_wait_ms_max: 2_000,
-  /** the same of other roles, which nobody waits for */
+  /** The same wait in background processes, where no client waits. */
   redis_wait_background_ms_max: 5_000,
-  /** a connection on which nothing came for so long is replaced */
+  /** A Redis connection that received nothing for this long is replaced. */
   redis_command_timeout_ms: 5_000,
-  /** Above this share of its memory, Redis takes only what deletes, revokes, acknowledges or delivers. */
+  /** Above this share of its memory, Redis accepts only deletions, revocations, acknowledgements and deliveries. */
   redis_full_percent: 85,
-  /** Below this share it takes everything again. */
+  /** Below this share, Redis accepts all writes again. */
   redis_roomy_percent: 83,
   redis_memory_look_ms: 1_000,
-  /** How long what is read back stays in a Redis that is full, and a message whose bot has had its bytes. */
+  /** TTL in a full Redis of values read back from Postgres, and of messages whose bot used up its share of memory. */
   redis_full_ttl_ms: 10_000,
-  /** How long a standby that failed is not read from. */
+  /** How long a failed Postgres replica is skipped. */
   postgres_replica_rest_ms: 1_000,
   postgres_statement_timeout_ms: 10_000,
-  /** A look at the shard map, and how old the last one may be before nothing is asked of a shard any more. */
+  /** How often the shard map is checked, and the age at which it is too old to use a shard. */
   ...{ shard_map_look_ms: 1_000, shard_map_age_ms_max: 5_000 },
-  /** Without DATABASE_SHARDS. */
+  /** How often the shard map is checked without DATABASE_SHARDS. */
   shard_map_idle_look_ms: 10_000,
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,
   shutdown_ms_max: 10_000,
   connection_quiet_ms: 250,
   connection_linger_ms_max: 2_000,
-  /** How often what waits in Redis is counted for metrics. */
+  /** How often the backlogs in Redis are counted for the metrics. */
   backlog_interval_ms: 5_000,
-  /** What operators see: how often a process tells of itself, when it counts as silent, and when as gone. */
+  /** The operations page: how often a process reports itself, and when it counts as silent and as gone. */
   ...{ node_tell_ms: 2_000, node_silent_ms: 7_000, node_age_ms_max: 30_000, node_calls_told_max: 40 },
-  /** of nodes whose details are shown: those of some fifty fronts */
+  /** Reports of processes shown with details. Enough for about fifty fronts. */
   ...{ nodes_told_bytes_max: 512 * 1024 },
   ...{ nodes_shown_max: 500, operations_look_ms: 1_000, operations_wait_ms_max: 3_000 },
   ...{ bots_ranked_max: 50, bots_looked_at_max: 1_024, dead_updates_counted_max: 100_000 },
@@ -406,70 +415,73 @@ function assert(holds: boolean, what: string): void {
 
 assert(
   limits.versions_per_incarnation * limits.incarnations_max < Number.MAX_SAFE_INTEGER,
-  'a version must stay an exact number',
+  'versions must stay exact integers',
 );
 assert(
   limits.fill_ticket_ttl_ms < limits.hot_ttl_ms_min,
-  'a ticket must end before what was flushed can be evicted',
+  'a fill ticket must expire before flushed state can be evicted',
 );
 assert(
   limits.fill_ticket_ttl_ms < limits.absent_ttl_ms,
-  'a ticket must end before what was read back under it can be evicted',
+  'a fill ticket must expire before a cached absence can be evicted',
 );
 assert(
   limits.fill_ticket_ttl_ms < limits.redis_full_ttl_ms,
-  'a ticket must end before what was read back under it can be evicted',
+  'a fill ticket must expire before values read back into a full Redis can be evicted',
 );
 assert(
   limits.redis_roomy_percent < limits.redis_full_percent && limits.redis_full_percent < 100,
-  'deletions and deliveries need room that nothing else may take',
+  'deletions and deliveries need memory reserved for them',
 );
 assert(limits.auth_lease_renew_ms * 3 <= limits.auth_lease_ms, 'a lease must survive two lost renewals');
 assert(
   limits.redis_silence_ms < limits.redis_wait_ms_max &&
     limits.redis_wait_ms_max < limits.redis_command_timeout_ms,
-  'a caller must be answered before a silent connection is replaced',
+  'callers must get an answer before a silent connection is replaced',
 );
 assert(
   limits.content_bytes_max + limits.keyboard_bytes_max + 2 * 1024 <= limits.record_bytes_max,
-  'the parts of a message must fit its record',
+  'the content and keyboard of a message must fit its record',
 );
 assert(
   limits.album_items_max * limits.record_bytes_max <= limits.messages_batch_bytes_max,
   'the largest album must fit a batch',
 );
 assert(limits.text_length_max * 4 <= limits.content_bytes_max / 1.5, 'the longest text must be storable');
-assert(limits.reactors_listed_max <= limits.reactors_kept_max, 'what is listed of reactors must be kept');
+assert(
+  limits.reactors_listed_max <= limits.reactors_kept_max,
+  'the listed reactors must be among those kept',
+);
 assert(limits.body_bytes_max <= limits.upload_bytes_max, 'an upload may be larger than a plain body');
 assert(limits.picture_bytes_max <= limits.upload_bytes_max, 'a picture is an upload');
 assert(
   limits.upload_bytes_max * 4 <= limits.bodies_bytes_max / 2,
-  'several uploads must fit beside each other',
+  'several uploads must fit at the same time',
 );
-assert(limits.upload_bytes_max <= limits.bodies_bytes_min / 2, 'an upload must fit in the smallest room');
+assert(
+  limits.upload_bytes_max <= limits.bodies_bytes_min / 2,
+  'an upload must fit the smallest budget for bodies',
+);
 assert(
   limits.leak_body_bytes_max <= limits.stranger_bodies_bytes_max,
-  'a partner, who has no token, must be able to report leaks',
+  'partners have no token and must still be able to report leaks',
 );
 assert(limits.poll_timeout_s_max < 60, 'a poll must end before the usual idle timeout of a balancer');
 assert(
   limits.idempotency_lease_ms > limits.redis_command_timeout_ms + limits.idempotency_wait_ms_max &&
     limits.idempotency_lease_ms > limits.postgres_statement_timeout_ms,
-  'a call must end before another may run under its idempotency key',
+  'a call must end before its idempotency key can be claimed again',
 );
 assert(
   limits.webhook_resolve_ms_max < limits.webhook_connect_ms_max &&
     limits.webhook_connect_ms_max < limits.webhook_deadline_ms,
-  'a delivery must leave time to look up, to connect and to answer',
+  'a delivery needs time to resolve, to connect and to be answered',
 );
 assert(
   limits.webhook_receiver_connections_max <= limits.webhook_connections_max,
-  'one receiver may not have more connections than all have',
+  'one receiver may not have more connections than all receivers together',
 );
-assert(
-  limits.replay_max <= limits.queue_length_max / 2,
-  'what is delivered again must not push out what waits',
-);
+assert(limits.replay_max <= limits.queue_length_max / 2, 'replayed updates must not push out pending ones');
 assert(
   limits.webhook_retry_age_ms_max <= limits.queue_age_ms_max,
   'an update must stay queued while it is retried',
@@ -477,9 +489,9 @@ assert(
 assert(
   limits.message_days_min * 86_400_000 >= limits.edit_age_ms_max + limits.queue_age_ms_max &&
     limits.message_days_min * 86_400_000 > limits.delete_age_ms_max,
-  'what is removed for its age must not change any more, nor wait for a bot',
+  'messages removed for age must be past editing, deletion and the queue age',
 );
 assert(
   limits.retention_piece_ms * 3 < limits.postgres_statement_timeout_ms,
-  'a piece must end before its transaction counts as idle',
+  'a batch of the retention job must end before its statement times out',
 );

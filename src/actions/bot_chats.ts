@@ -1,4 +1,4 @@
-/** What a bot must be to look at a chat. */
+/** Checks that a bot may read a chat. */
 import { fail } from '../errors.js';
 import { isInChat } from '../rules/rights.js';
 import { type ChatState, userProfile } from '../store/chats/chats.js';
@@ -9,7 +9,10 @@ import { botProfile } from '../store/core/profiles.js';
 import type { Store } from '../store/store.js';
 import { chatOfBot } from './compose.js';
 
-/** The chat that a bot names, if the bot is in it. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`. */
+/**
+ * The chat that a bot names. Errors: `chat_not_found`; `not_group_member` or `not_channel_member` when the bot is not
+ * in it.
+ */
 export async function botChat(
   store: Store,
   bot: Bot,
@@ -23,7 +26,7 @@ export async function botChat(
   return { chat, found };
 }
 
-/** A person or a bot; null when there is none of this id. */
+/** The profile of a person or a bot; null when the id is unknown. */
 export async function profileOf(store: Store, id: number): Promise<Profile | null> {
   const user = await store.users.find(id);
   if (user) return userProfile(user);

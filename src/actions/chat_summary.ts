@@ -1,4 +1,4 @@
-/** A chat as a list of chats shows it. */
+/** Builds a chat's entry in a person's chat list. */
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
 import { rightsOf } from '../rules/rights.js';
@@ -13,7 +13,7 @@ import { viewChat } from '../view/users.js';
 import { viewPicture } from './pictures.js';
 import { personViewer } from './reading.js';
 
-/** The first characters of a text. */
+/** The start of a text, cut to `limits.preview_text_length_max` characters. */
 function shortText(text: string): string {
   const max = limits.preview_text_length_max;
   if (text.length <= max) return text;
@@ -22,7 +22,7 @@ function shortText(text: string): string {
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** What kind of message it is, its first words and who sent it. Places of tokens stay as they are: lists show none. */
+/** The kind, first words and sender of a message. Token placeholders are not filled in: lists show no tokens. */
 function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string, unknown>> {
   const { content, kind, origin } = message.record;
   const { from, text, caption } = viewMessage(message, viewer);
@@ -38,21 +38,21 @@ function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string
   };
 }
 
-/** In a channel some write; elsewhere everybody does, and nothing is told of it. */
+/** Whether a person may post in a channel; false elsewhere, where every member may write and the field is omitted. */
 async function mayPost(store: Store, chat: ChatRef, type: string | undefined, user: User): Promise<boolean> {
   if (type !== 'channel') return false;
   const { status, rights } = await store.chats.member(chat, user.id);
   return rightsOf(status, rights).can_post_messages === true;
 }
 
-/** `undefined` for a chat that is not muted, null for one that is for ever. */
+/** The mute fields of a chat: none when `until` is undefined (not muted); no end when it is null (muted forever). */
 export const viewMute = (until: number | null | undefined) =>
   until === undefined ? {} : { muted: true, ...(until === null ? {} : { muted_until: until }) };
 
 /**
- * The chat with previews of its last and its pinned message, of a direct chat with the avatar of the bot, as the person sees it; null when there is
- * no such chat. `marks` tell how far the person has read; without them nothing is told of that. `muted`: which chats they muted.
- * `joined`: when they joined, where that is known and there is no message.
+ * The chat as the person sees it, with previews of its last and pinned messages. A direct chat also has the bot's
+ * avatar. Null when the chat does not exist. `marks` give the read position; without them the read fields are omitted.
+ * `muted` holds the chats the person muted. `joined` is the joining time, used for chats without messages.
  */
 export async function chatSummary(
   { store, files }: { readonly store: Store; readonly files: Files },

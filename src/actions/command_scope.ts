@@ -1,4 +1,4 @@
-/** The scope and language that a call on commands names. */
+/** Parses the scope and language of calls on bot commands. */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import { type CommandScope, scopeKey } from '../rules/commands.js';
@@ -21,11 +21,11 @@ export const scopeParams = {
               'chat_administrators',
               'chat_member',
             ],
-            { error: 'the type of a scope' },
+            { error: 'a scope type' },
           ),
           ...ids,
         },
-        { error: 'an object with the type of a scope' },
+        { error: 'an object with a scope type' },
       ),
     ),
   ),
@@ -39,7 +39,7 @@ interface Scoped {
   readonly language_code?: string | undefined;
 }
 
-/** The text under which commands of this scope and language are kept. Errors: `chat_id_empty`, `parameter_required`. */
+/** The storage key for commands of this scope and language. Errors: `chat_id_empty`, `parameter_required`. */
 export function commandsKey({ scope, language_code }: Scoped): string {
   if (scope?.type.startsWith('chat')) {
     if (scope.chat_id === undefined) fail('chat_id_empty');

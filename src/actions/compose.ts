@@ -1,4 +1,4 @@
-/** Turns what calls carry into what the store keeps: content of messages, chats that they name, and who sends. */
+/** Turns parameters into what the store keeps: message content, chats and senders. */
 import { type ErrorName, fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { type EntityInput, formatText } from '../rules/entities/format.js';
@@ -12,7 +12,7 @@ import { botProfile } from '../store/core/profiles.js';
 import type { Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 
-/** Refusals of a call on a chat that its bot must be in. */
+/** Errors of calls on a chat that the bot must be in. */
 export const chatErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -21,7 +21,7 @@ export const chatErrors = [
   'not_channel_member',
 ] as const satisfies readonly ErrorName[];
 
-/** Refusals of an inline keyboard. */
+/** Errors of an inline keyboard. */
 export const keyboardErrors = [
   'keyboard_unparsable',
   'keyboard_too_large',
@@ -42,30 +42,30 @@ export function botSender(bot: Bot): Sender {
 
 export const userSender = (user: User): Sender => ({ id: user.id, isBot: false, profile: userProfile(user) });
 
-/** The chat that a bot names; `chat_names.ts` has put ids in the place of usernames. Error: `chat_not_found`. */
+/** The chat that a bot names. `chat_names.ts` has already replaced usernames by ids. Error: `chat_not_found`. */
 export function chatOfBot(bot: number, chatId: number | string): ChatRef {
   if (typeof chatId === 'string' || chatId === 0 || chatId === bot) return fail('chat_not_found');
   return chatId > 0 ? directChat(bot, chatId) : sharedChat(chatId);
 }
 
-/** The chat that a person names: a direct chat by its bot. */
+/** The chat that a person names. A direct chat is named by its bot's id. Error: `chat_not_found`. */
 export function chatOfUser(user: number, chatId: number): ChatRef {
   if (chatId === 0 || chatId === user) return fail('chat_not_found');
   return chatId > 0 ? directChat(chatId, user) : sharedChat(chatId);
 }
 
-/** Who writes, and where. */
+/** The author of a text and the chat it is for. */
 export interface Writer {
   readonly id: number;
   readonly isBot: boolean;
-  /** Null while it is not known: an edited post is found later. */
+  /** Null while the chat is unknown: an edited post is looked up later. */
   readonly chat: ChatRef | null;
 }
 
 /**
- * Gives each mention by id a copy of the profile that it names. Drops mentions of people who share no chat with the writer, as
- * of ids that nobody has: a mention must not tell who a stranger is. Each person counts as a call of the writer, since each is
- * looked up. Error: `too_many_requests`.
+ * Attaches a copy of the mentioned profile to each mention by id. Drops mentions of unknown ids and of people who share
+ * no chat with the writer, so that a mention does not reveal a stranger. Each lookup counts as a call of the writer.
+ * Error: `too_many_requests`.
  */
 async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {
   const idOf = (entity: Entity) => (entity.user as { id: number }).id;
@@ -83,8 +83,9 @@ async function resolveMentions(store: Store, writer: Writer, entities: readonly 
 }
 
 /**
- * The content of a text message. Longer sources than `limits.markup_length_max` code units, which is room for the longest text
- * with as many of the longest links as it can have, are not parsed: that would hold up all other calls. Errors: `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ * The content of a text message. Refuses sources over `limits.markup_length_max` code units before parsing, because
+ * parsing them would delay all other calls. The bound fits the longest text with the most and longest links. Errors:
+ * `text_empty`, `text_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function textContent(
   store: Store,
@@ -95,7 +96,7 @@ export function textContent(
     readonly entities?: readonly EntityInput[] | undefined;
   },
 ): Content | Promise<Content> {
-  // Forms send line breaks as CRLF, JSON as LF: one text must not become two.
+  // Forms send line breaks as CRLF, JSON as LF. Both must give the same text.
   const source = given.text.includes('\r') ? given.text.replaceAll('\r', '') : given.text;
   if (source.length > limits.markup_length_max) fail('text_too_long');
   const { text, entities } = formatText(source, given.parse_mode, given.entities);
@@ -117,8 +118,8 @@ function contentOf(
 }
 
 /**
- * The words of a message with media: without a text when the caption is absent or blank.
- * Errors: `caption_too_long`, `parse_mode_unsupported`, `entities_unparsable`.
+ * The caption of a message with media. Has no text when the caption is absent or blank. Errors: `caption_too_long`,
+ * `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function captionContent(
   store: Store,

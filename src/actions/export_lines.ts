@@ -1,4 +1,4 @@
-/** Everything of a person, line by line (behaviour §14). A page of each list is in memory at a time. */
+/** Exports all data of a person as JSON lines (behaviour §14). Holds one page of one list in memory at a time. */
 import { nowSeconds } from '../clock.js';
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
@@ -19,7 +19,7 @@ import { personViewer } from './reading.js';
 export type Line = Readonly<Record<string, unknown>> & { readonly kind: string };
 
 const format = 1;
-/** Says that it goes on, where much is looked through for little. */
+/** Keeps the connection active while many rows are scanned for few results. */
 export const waiting: Line = { kind: 'wait' };
 
 export const exportForm: StreamForm = {
@@ -36,14 +36,14 @@ const mediaLine = (chat_id: number, message_id: number, media: Media): Line => (
   ...(media.url === undefined ? {} : { url: media.url }),
 });
 
-/** Tokens in messages of the management bot stay the words that stand in the record. */
+/** Lines of one message. Token placeholders of the management bot are not filled in. */
 function* messageLines(message: StoredMessage, viewer: Viewer): Iterable<Line> {
   const { chat, id, record } = message;
   yield { kind: 'message', chat_id: chat.id, message: viewMessage(message, viewer) };
   if (record.content.media) yield mediaLine(chat.id, id, record.content.media);
 }
 
-/** Of a direct chat all messages, of others those that the person wrote; newest first. */
+/** Messages of a chat, newest first: all of a direct chat, else only those the person sent. */
 async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterable<Line> {
   const viewer = await personViewer(store, chat, user);
   const own = ({ record }: StoredMessage) => isDirect(chat) || record.sender === user.id;
@@ -57,7 +57,7 @@ async function* chatLines(store: Store, chat: ChatRef, user: User): AsyncIterabl
   }
 }
 
-/** Reads a list to its end, page by page. */
+/** Yields all rows of a list, reading page by page. */
 async function* all<R>(
   read: (after: number, limit: number) => Promise<readonly R[]>,
   cursorOf: (row: R) => number,
@@ -88,7 +88,7 @@ async function* botLines(store: Store, files: Files, user: User): AsyncIterable<
     yield { kind: 'transfer', transfer: viewTransfer(offer) };
 }
 
-/** What the person alone keeps of a chat. */
+/** The person's own settings and marks for a chat. */
 async function ownOf(store: Store, chat: ChatRef, user: User): Promise<Readonly<Record<string, unknown>>> {
   const [mark, mutes] = await Promise.all([
     store.exports.readMark(user.id, chat.id),
@@ -126,7 +126,7 @@ async function* sharedChats(store: Store, user: User): AsyncIterable<Line> {
   }
 }
 
-/** All lines but the last. */
+/** All lines except the last. */
 export async function* exportLines(store: Store, files: Files, user: User): AsyncIterable<Line> {
   const { created_at, identities } = await store.exports.facts(user.id);
   yield { kind: 'begin', format, exported_at: nowSeconds() };

@@ -1,4 +1,4 @@
-/** What becomes of messages that are forwarded or copied (interface §4.3, behaviour §6). */
+/** Builds forwarded and copied messages (interface §4.3, behaviour §6). */
 import { type ErrorName, fail } from '../errors.js';
 import { isTokenEntity } from '../rules/token_entity.js';
 import {
@@ -17,10 +17,10 @@ import type { NewMessage, Sender } from '../store/messages/messages.js';
 import type { Store } from '../store/store.js';
 import { botSender, chatOfBot, userSender } from './compose.js';
 
-/** Whether the recipient sees where a message was first sent. */
+/** A forward shows the recipient where the message was first sent; a copy does not. */
 export type Way = 'forward' | 'copy';
 
-/** What a call asks of all messages that it sends. */
+/** Options of a call that apply to all messages it sends. */
 export interface Options {
   readonly protect_content?: boolean | undefined;
   readonly disable_notification?: boolean | undefined;
@@ -28,7 +28,7 @@ export interface Options {
 
 const protectedErrors = { forward: 'forward_protected', copy: 'copy_protected' } as const;
 
-/** Errors that every method of this kind can answer, besides those for the messages themselves. */
+/** Errors of all forward and copy methods, besides those of the messages themselves. */
 export const forwardingErrors = [
   'chat_id_empty',
   'chat_not_found',
@@ -40,13 +40,13 @@ export const forwardingErrors = [
   'entities_too_long',
 ] as const satisfies readonly ErrorName[];
 
-/** What is sent again: by a bot, or by a person. */
+/** Who forwards or copies, and from which chat. */
 interface Resending {
   readonly store: Store;
   readonly sender: Sender;
-  /** Where it lies. */
+  /** The source chat. */
   readonly from: ChatRef;
-  /** Of a direct chat, as the sender sees it; a bot's own is its sender's. */
+  /** The bot of a direct chat, as the sender sees it. For a bot sender, its own profile. */
   readonly bot: Profile | null;
 }
 
@@ -56,9 +56,9 @@ const byBot = (store: Store, bot: Bot, from: number | string): Resending => {
 };
 
 /**
- * The messages that someone names in a chat that they read, in the order given; null where there is none, and where there
- * is a service message, which nobody can send again. Errors: `chat_not_found`, `not_group_member`,
- * `not_channel_member`, `not_chat_member`; `forward_protected` or `copy_protected` when one of them is protected.
+ * The named messages of a chat that the sender may read, in the order given. Null for missing messages and for service
+ * messages, which nobody can forward or copy. Errors: `chat_not_found`, `not_group_member`, `not_channel_member`,
+ * `not_chat_member`; `forward_protected` or `copy_protected` when one of them is protected.
  */
 async function sourcesOf(
   { store, sender, from }: Resending,
@@ -72,7 +72,7 @@ async function sourcesOf(
   return sources;
 }
 
-/** The same for a bot. */
+/** `sourcesOf` for a bot. */
 export const readSources = (
   { store, bot }: { readonly store: Store; readonly bot: Bot },
   way: Way,
@@ -80,20 +80,20 @@ export const readSources = (
   ids: readonly number[],
 ): Promise<Array<StoredMessage | null>> => sourcesOf(byBot(store, bot, from), way, ids);
 
-/** As an origin names someone: what would grow old, or is for the chat of a person alone, is left out. */
+/** The profile as kept in an origin. Without fields that become outdated or belong to one viewer. */
 const named = ({ m: _members, g: _language, ...profile }: Profile): Profile => profile;
 
-/** Where a message was first sent: a forward goes on telling of its own origin, a channel stands for who wrote there. */
+/** The origin of a message. A forward keeps its first origin. A channel post names the channel, not its author. */
 function originOf(bot: Profile | null, { chat, id, peer, record }: StoredMessage): ForwardOrigin {
   const { date, origin, sender } = record;
   if (origin.forward) return origin.forward;
   if (peer.t === 'channel') return { chat: named(peer), message: id, date };
-  // A direct chat keeps its person alone.
+  // Records of a direct chat do not name the bot.
   const from = isDirect(chat) ? (sender === chat.id ? bot : peer) : origin.from;
   return from === undefined || from === null ? { date } : { from: named(from), date };
 }
 
-/** What a copy has instead of the original's own. */
+/** Parts of a copy that replace the original's. */
 export interface Overrides {
   readonly content?: Content;
   readonly markup?: InlineKeyboard | null;
@@ -102,8 +102,8 @@ export interface Overrides {
 }
 
 /**
- * The new message. A forward has no keyboard: its buttons belong to the bot that put them there. A copy is the sender's
- * own message and keeps it.
+ * Builds the new message. A forward drops the keyboard, because its buttons belong to the bot that made them. A copy
+ * keeps it, because it is the sender's own message.
  */
 export function resend(
   bot: Bot,
@@ -137,15 +137,15 @@ function resentAs(
   };
 }
 
-/** Gives messages that were of one album, when more than one of it is sent again, an album of their own. */
+/** Gives messages of one source album a new album, if more than one of them is sent. */
 function keepAlbums(sources: readonly StoredMessage[], messages: readonly NewMessage[]): NewMessage[] {
   const albums = sources.map((source) => source.record.origin.group);
-  const anew = new Map<string, string>();
+  const newAlbums = new Map<string, string>();
   return messages.map((message, i) => {
     const album = albums[i];
     if (album === undefined || albums.indexOf(album) === albums.lastIndexOf(album)) return message;
-    const group = anew.get(album) ?? uniqueText();
-    anew.set(album, group);
+    const group = newAlbums.get(album) ?? uniqueText();
+    newAlbums.set(album, group);
     return { ...message, origin: { ...message.origin, group } };
   });
 }
@@ -158,8 +158,8 @@ interface ManyParams extends Options {
 }
 
 /**
- * Sends messages of one chat again into another, all in one step, and returns their ids in the order given; what is
- * missing is left out. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
+ * Forwards or copies several messages of one chat in one script. Returns the new ids in the order given, without
+ * missing messages. Errors: those of `readSources` and of sending, and `nothing_to_forward`.
  */
 export async function resendMany(
   context: { readonly store: Store; readonly bot: Bot },
@@ -190,7 +190,7 @@ async function resentMany(
   return keepAlbums(sources, messages);
 }
 
-/** Without the place of a token: its owner is shown one where the management bot wrote it, and nowhere else. */
+/** Drops token placeholders. Only the message that the management bot wrote shows its owner the token. */
 function withoutTokens(message: NewMessage): NewMessage {
   const { entities } = message.content;
   if (!entities?.some(isTokenEntity)) return message;
@@ -199,8 +199,8 @@ function withoutTokens(message: NewMessage): NewMessage {
 }
 
 /**
- * Forwards messages as a person, in one step, and returns their ids in the order given; what is missing is left out. Errors:
- * those of reading the one chat and of writing to the other, `forward_protected`, `nothing_to_forward`.
+ * Forwards messages as a person, in one script. Returns the new ids in the order given, without missing messages.
+ * Errors: those of reading the source chat and of writing to the target, `forward_protected`, `nothing_to_forward`.
  */
 export async function forwardAs(
   { store, user }: { readonly store: Store; readonly user: User },
@@ -210,7 +210,7 @@ export async function forwardAs(
 ): Promise<Array<{ readonly message_id: number }>> {
   const sender = userSender(user);
   const sent = await store.messages.sendMany(to, sender, async () => {
-    // Named as everyone may know it: others read in other languages.
+    // Uses the bot's default profile, because readers of the target chat have other languages.
     const bot = isDirect(from) ? await store.bots.profile(from.id, null) : null;
     const made = await resentMany({ store, sender, from, bot }, 'forward', { message_ids: ids });
     return made.map(withoutTokens);

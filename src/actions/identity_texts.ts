@@ -1,4 +1,4 @@
-/** Parameters of the calls that set and read a bot's name and descriptions (interface §2, §8, behaviour §2). */
+/** Parameters for a bot's name and descriptions (interface §2, §8, behaviour §2). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { limits } from '../limits.js';
@@ -6,10 +6,10 @@ import { cleanText, isTextKey, languages } from '../rules/identity_texts.js';
 import { isLongerThan } from '../rules/text.js';
 import { answer, json, optional } from '../wire/schema.js';
 
-/** Exactly one of the seven codes; absent or empty means the default. Error: `language_invalid`. */
+/** One of the seven language codes; the default when absent or empty. Error: `language_invalid`. */
 export const languageCode = optional(z.enum(languages, { error: answer('language_invalid') }));
 
-/** Up to `max` code points, counted as the text is kept; the empty text removes. */
+/** Up to `max` code points of the stored text. An empty text removes the value. */
 const identityText = (max: number, tooLong: ErrorName) =>
   z
     .string({ error: 'a string' })
@@ -26,7 +26,7 @@ export const shortDescriptionText = identityText(
   'short_description_too_long',
 );
 
-/** Texts by language code, `""` for the default. Errors: `language_invalid`, and what the text refuses. */
+/** Texts by language code, `""` for the default. Errors: `language_invalid`, and those of the text. */
 export const byLanguage = (text: typeof nameText) =>
   optional(
     json(

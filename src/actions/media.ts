@@ -1,4 +1,6 @@
-/** Media as calls give them: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4). */
+/**
+ * Resolves media parameters: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4).
+ */
 import { fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import { type Described, type Files, wasRefused } from '../files/files.js';
@@ -7,7 +9,7 @@ import { isRefusedPort } from '../rules/ports.js';
 import type { UploadedFile } from '../server/params.js';
 import type { MediaType } from '../store/core/codec.js';
 
-/** What a call came with; a method's and an endpoint's context both are one. */
+/** The part of a call's context that media need. Contexts of methods and endpoints both fit. */
 export interface MediaContext {
   readonly files: Files;
   /** By the name of the form field. */
@@ -16,7 +18,7 @@ export interface MediaContext {
 
 const attached = 'attach://';
 
-/** As answers name them. */
+/** Names of media types in error texts. */
 export const typeNames: Readonly<Record<MediaType, string>> = {
   photo: 'Photo',
   video: 'Video',
@@ -26,7 +28,7 @@ export const typeNames: Readonly<Record<MediaType, string>> = {
   voice: 'VoiceNote',
 };
 
-/** Kept as it is and never fetched; only a scheme that everybody can follow safely is taken. */
+/** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. */
 function referredTo(url: string): string {
   if (url.length > limits.media_url_length_max || !URL.canParse(url)) return fail('wrong_file_id');
   const { protocol, hostname, port, username, password } = new URL(url);
@@ -40,7 +42,7 @@ const short = (words: string | undefined) =>
   words &&
   [...words.slice(0, 2 * limits.media_title_length_max)].slice(0, limits.media_title_length_max).join('');
 
-/** What was said, and nothing else of a call whose parameters are given here as they came. */
+/** Picks the metadata from the parameters, which may hold other fields. */
 const given = ({ width, height, duration, performer, title }: Described) =>
   Object.fromEntries(
     Object.entries({ width, height, duration, performer: short(performer), title: short(title) }).filter(
@@ -50,12 +52,12 @@ const given = ({ width, height, duration, performer, title }: Described) =>
 
 export interface TakenMedia {
   readonly file: MediaFile;
-  /** Was stored by this call. */
+  /** Whether this call stored the file. */
   readonly uploaded: boolean;
 }
 
 /**
- * The media that parameter `name` gives: its value, or the part of that name. An upload is measured and stored.
+ * The media of parameter `name`: its value, or the uploaded part of that name. An upload is measured and stored.
  * Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
  * `too_many_requests`, `unavailable`.
  */
@@ -80,7 +82,9 @@ export async function takeMedia(
   return { file, uploaded: false };
 }
 
-/** All of them, or none: what was stored for the others is removed when one is refused. Errors: those of `takeMedia`. */
+/**
+ * All media or none: when one is refused, the files stored for the others are removed. Errors: those of `takeMedia`.
+ */
 export async function takeAll(
   { files }: MediaContext,
   takes: ReadonlyArray<Promise<TakenMedia>>,
@@ -94,9 +98,9 @@ export async function takeAll(
 }
 
 /**
- * Runs what makes a message of media, which it takes once it needs them: a call that came again may have made it already.
- * When the message is refused, nothing can refer to the files that were stored, and they are removed; after any other
- * fault it may exist.
+ * Runs `make`, which calls `take` only if the message does not exist yet: a repeated call may have made it. When the
+ * message is refused, nothing refers to the stored files, and they are removed. After any other error the message may
+ * exist, so the files stay.
  */
 export async function withMedia<M extends TakenMedia | readonly TakenMedia[], T>(
   { files }: MediaContext,

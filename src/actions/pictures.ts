@@ -1,4 +1,4 @@
-/** Pictures of bots between the calls of their owners, the files that hold them, and what is shown of them. */
+/** Stores, removes and shows pictures of bots for the calls of their owners. */
 import type { z } from 'zod';
 import { type ErrorName, fail } from '../errors.js';
 import { newKey } from '../files/blob_store.js';
@@ -9,7 +9,7 @@ import type { BotPictures, StoredPicture } from '../store/bots/pictures.js';
 import type { Store } from '../store/store.js';
 import type { picture } from '../wire/results.js';
 
-/** Refusals of what was sent as a picture. */
+/** Errors of an uploaded picture. */
 export const pictureErrors = [
   'file_empty',
   'picture_type_invalid',
@@ -25,13 +25,13 @@ function viewSize(files: Files, { key, size, width, height }: StoredPicture) {
   return { url: `/api/files/${id}`, width, height, file_size: size };
 }
 
-/** A picture as the wire shows it. */
+/** A picture in the wire format. */
 export function viewPicture(files: Files, [large, small]: readonly StoredPicture[]): PictureView {
   if (large === undefined) throw new Error('a picture has at least one size');
   return { ...viewSize(files, large), ...(small && { small: viewSize(files, small) }) };
 }
 
-/** Those that a bot has. */
+/** The pictures a bot has, in the wire format. */
 export function viewPictures(files: Files, { avatar, start_picture }: BotPictures) {
   return {
     ...(avatar && { avatar: viewPicture(files, avatar) }),
@@ -42,7 +42,7 @@ export function viewPictures(files: Files, { avatar, start_picture }: BotPicture
 async function discard(store: Store, files: Files, pictures: readonly StoredPicture[]): Promise<void> {
   const gone: string[] = [];
   for (const { key } of pictures) if (await files.remove(key)) gone.push(key);
-  // What fails here is done by the sweep of unused files.
+  // If this fails, the sweep of unused files removes them later.
   await store.pictures.removed(gone).catch(() => undefined);
 }
 
@@ -61,9 +61,9 @@ async function writeFiles(
 }
 
 /**
- * Makes a picture of the bytes and gives it to a bot in place of the former one, whose files are removed. Ownership is looked
- * at before the bytes are. Errors: `bot_not_found`, `not_bot_owner`, those of `Pictures.make`, `too_large` above
- * `limits.picture_bytes_max`.
+ * Makes a picture from the bytes, sets it as the bot's picture and removes the files of the former one. Checks
+ * ownership before it decodes the bytes. Errors: `bot_not_found`, `not_bot_owner`, those of `Pictures.make`,
+ * `too_large` above `limits.picture_bytes_max`.
  */
 export async function putPicture(
   { store, files }: { readonly store: Store; readonly files: Files },
@@ -75,13 +75,13 @@ export async function putPicture(
   await store.bots.owned(owner, bot);
   if (bytes.length > limits.picture_bytes_max) fail('too_large');
   const stored = await writeFiles(store, files, await files.pictures.make(kind, bytes));
-  // Where this fails, nothing may refer to the files: the sweep of unused ones knows.
+  // If this fails, the sweep of unused files finds out whether the new files are in use.
   const { present, former } = await store.pictures.set(owner, bot, kind, stored);
   if (former) await discard(store, files, former);
   return viewPicture(files, present ?? stored);
 }
 
-/** Takes a picture from a bot. Errors: `bot_not_found`, `not_bot_owner`, `picture_not_found`. */
+/** Removes a bot's picture. Errors: `bot_not_found`, `not_bot_owner`, `picture_not_found`. */
 export async function removePicture(
   { store, files }: { readonly store: Store; readonly files: Files },
   owner: number,

@@ -1,4 +1,4 @@
-/** What a bot puts into a post: a text, or media with a caption (behaviour §8). */
+/** Builds the content of a bot's post: text, or media with a caption (behaviour §8). */
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { fail } from '../errors.js';
@@ -10,11 +10,11 @@ import { captionContent, textContent } from './compose.js';
 import { captionParams, type MediaDescriptor, mediaDescriptor, withDescribed } from './send_media.js';
 
 export const postContentParams = {
-  text: optional(text).describe('The text of the post; with `media` their caption'),
+  text: optional(text).describe('Text of the post, or the caption when `media` is given'),
   entities,
-  media: optional(mediaDescriptor).describe('Media to show, with a caption in place of a text'),
+  media: optional(mediaDescriptor).describe('Media of the post'),
   ...captionParams,
-  caption: text.nullish().describe('An empty one removes the caption'),
+  caption: text.nullish().describe('An empty text removes the caption'),
 };
 
 export const postContentErrors = [
@@ -32,7 +32,7 @@ export const postContentErrors = [
 
 type Given = z.infer<z.ZodObject<typeof postContentParams>>;
 
-/** The caption of the media themselves comes first, then that of the post, then its text. */
+/** Prefers the caption inside the media, then the caption of the post, then its text. */
 function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionContent>[2] {
   const parse_mode = media.parse_mode ?? p.parse_mode;
   if (media.caption !== undefined) return { ...media, parse_mode };
@@ -40,10 +40,10 @@ function captionOf(p: Given, media: MediaDescriptor): Parameters<typeof captionC
   return { caption: p.text, parse_mode: p.parse_mode, caption_entities: p.entities };
 }
 
-/** What a post becomes: all of it, or the caption under media that stay. */
+/** New content of a post: everything, or only the caption below unchanged media. */
 export type PostContent = { readonly what: 'text' | 'caption' | 'media'; readonly content: Content };
 
-/** Runs what makes or changes a post, which makes the content of the call when it needs it. Errors: `postContentErrors`. */
+/** Runs `make`, which builds the content when it needs it. Errors: `postContentErrors`. */
 export async function withPostContent<T>(
   context: MethodContext,
   chat: ChatRef | null,

@@ -1,4 +1,4 @@
-/** The reactions on one post, shown to a stream that asked for them (interface §6, behaviour §8). */
+/** Sends the reactions on one post to a stream that follows it (interface §6, behaviour §8). */
 
 import { limits } from '../limits.js';
 import type { User } from '../store/core/control.js';
@@ -6,8 +6,7 @@ import type { Store } from '../store/store.js';
 import { viewReactions } from './posts.js';
 
 /**
- * Shows all reactions on a post now, and again after changes, which are merged to four a second. The returned function
- * ends it.
+ * Shows all reactions on a post now and after changes, at most four times a second. Returns a function that stops it.
  */
 export async function watchReactions(
   store: Store,
@@ -22,15 +21,15 @@ export async function watchReactions(
   let shown = 0;
   const look = async () => {
     again = false;
-    // A post that is gone, or that cannot be read now, has nothing to show: what was shown stays behind, and is looked at
-    // again.
+    // Shows nothing for a post that is deleted or cannot be read. The version shown stays old, so the next change reads
+    // the post again.
     const state = await store.posts.find(post, { id: user.id, isBot: false }).catch(() => null);
     if (ended || state === null) return;
     shown = state.version;
     const name = { post_id: post, external_id: store.posts.nameOf(post) };
     show({ ...name, reactions: viewReactions(state, user), my_reactions: state.own });
   };
-  /** One look at a time: what it finds is no older than what is shown. */
+  /** Reads one at a time, so that an older state never follows a newer one. */
   const lookSoon = () => {
     again = busy;
     if (busy || ended) return;

@@ -1,4 +1,4 @@
-/** Posts as people and bots are shown them (interface §2, behaviour §8). */
+/** Shows posts to people and bots (interface §2, behaviour §8). */
 import { z } from 'zod';
 import { fail } from '../errors.js';
 import { heart } from '../rules/emoji.js';
@@ -15,10 +15,10 @@ import { viewMessage } from '../view/messages.js';
 import { viewChat, viewStranger } from '../view/users.js';
 import { answer, optional } from '../wire/schema.js';
 
-/** A post as a path names it: by its id or its external id. */
+/** A post in a path: its id or its external id. */
 export const postName = z.string({ error: answer('post_not_found') });
 
-/** A post as a bot names it. */
+/** A post in a bot's parameters. */
 export const postFields = {
   post_id: optional(z.preprocess((id) => (typeof id === 'number' ? String(id) : id), postName)),
   external_id: optional(postName),
@@ -30,29 +30,29 @@ export const botPostName = (given: {
   readonly external_id?: string | undefined;
 }): string => given.post_id ?? given.external_id ?? fail('parameter_required', { name: 'post_id' });
 
-/** The id of a post that a caller names. Error: `post_not_found`. */
+/** The id of the post with this name. Error: `post_not_found`. */
 export const postOf = (store: Store, name: string): number =>
   store.posts.parse(name) ?? fail('post_not_found');
 
-/** Who looks: a person by external id, or a bot (null). */
+/** A person, who sees external ids, or a bot (null). */
 export type PostViewer = User | null;
 
-/** All reactions on a post; of an emoji's users the latest, as many as are listed, the one who asks first. */
+/** All reactions on a post. Lists the latest users of each emoji, up to a bound, with the viewer first. */
 export function viewReactions({ reactions, own }: PostState, viewer: PostViewer): readonly object[] {
   return reactions.map(({ emoji, count, users, listed }) => {
     const self = viewer !== null && own.includes(emoji) ? viewer.externalId : null;
-    // Who has just set the emoji stands first already.
+    // The viewer is already first when their reaction is the latest.
     const inOrder = self === null || users[0] === self;
     const user_ids = inOrder ? users : [self, ...users.filter((user) => user !== self)].slice(0, listed);
     return count > listed ? { emoji, count, user_ids, user_ids_truncated: true } : { emoji, count, user_ids };
   });
 }
 
-/** The payload of the reactions endpoints (interface §2): its fields stand beside `ok`. */
+/** Result of the reactions endpoints (interface §2). Its fields stand beside `ok`. */
 export const reactionPayload = (state: PostState, user: User): Flat =>
   new Flat({ reactions: viewReactions(state, user), my_reactions: state.own });
 
-/** A Post. */
+/** The `Post` object. */
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
   const view = viewMessage(message, { isBot: viewer === null, bot: null });
   const { content, origin } = message.record;
@@ -79,7 +79,7 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
   };
 }
 
-/** The message that a post is. Error: `post_not_found`. */
+/** The message behind a post. Error: `post_not_found`. */
 export async function postMessage(store: Store, state: PostState): Promise<StoredMessage> {
   const [message] = (await store.history.list(state.chat, state.messageId + 1, 1)) ?? [];
   return message?.id === state.messageId && message.record.kind !== messageKinds.deleted
@@ -87,7 +87,7 @@ export async function postMessage(store: Store, state: PostState): Promise<Store
     : fail('post_not_found');
 }
 
-/** A post with all that is shown of it, as `who` sees it. Error: `post_not_found`. */
+/** A post with everything shown to the viewer. Error: `post_not_found`. */
 export async function findPost(
   store: Store,
   name: string,
@@ -98,7 +98,7 @@ export async function findPost(
   return viewPost(store, await postMessage(store, state), state, viewer);
 }
 
-/** A channel whose posts a person may see. Error: `unknown_chat`, for a private one that the person is not in as well. */
+/** A channel whose posts the person may see: public, or joined. Error: `unknown_chat`. */
 export async function visibleChannel(store: Store, user: User, chat: ChatRef): Promise<ChatRef> {
   const found = await store.chats.find(chat);
   if (found?.kind === 'channel') return chat;

@@ -1,4 +1,4 @@
-/** What a person must be and see to look at a chat. */
+/** Checks that a person may read a chat. */
 import { fail } from '../errors.js';
 import { isPresent } from '../store/chats/chats.js';
 import type { Profile } from '../store/core/codec.js';
@@ -9,7 +9,7 @@ import type { Store } from '../store/store.js';
 import type { Viewer } from '../view/messages.js';
 import { chatOfUser } from './compose.js';
 
-/** The chat that a person names, if the person is in it. Errors: `chat_not_found`, `not_chat_member`. */
+/** The chat that a person names. Errors: `chat_not_found`, `not_chat_member`. */
 export async function readableChat(store: Store, user: User, chatId: number): Promise<ChatRef> {
   const chat = chatOfUser(user.id, chatId);
   if (!isDirect(chat)) {
@@ -22,7 +22,7 @@ export async function readableChat(store: Store, user: User, chatId: number): Pr
   return chat;
 }
 
-/** How a person sees the messages of a chat: the bot of a direct chat by its name in the person's language. */
+/** How a person sees the messages of a chat. The bot of a direct chat has its name in the person's language. */
 export async function personViewer(store: Store, chat: ChatRef, user: User): Promise<Viewer> {
   const bot: Profile | null = isDirect(chat) ? await store.bots.profile(chat.id, user.languageCode) : null;
   return { isBot: false, bot };

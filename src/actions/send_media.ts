@@ -1,4 +1,4 @@
-/** Sending media: what the six methods have in common (behaviour §4). */
+/** Shared parts of the six methods that send media (behaviour §4). */
 import { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import { mediaOf } from '../files/file_id.js';
@@ -27,16 +27,16 @@ import {
 import { botSender, captionContent, chatOfBot, keyboard } from './compose.js';
 import { takeMedia, withMedia } from './media.js';
 
-/** A URL, a `file_id` or `attach://<name>`; absent when the file is the part of that name. */
+/** A URL, a `file_id` or `attach://<name>`. Absent when the file is the part named like the parameter. */
 export const media = optional(text).describe(
-  'A part of the multipart body, `attach://<name>` of one, an HTTPS URL, or a `file_id`',
+  'An uploaded part, `attach://<name>` of an uploaded part, an HTTPS URL, or a `file_id`',
 );
 
-export const spoiler = optional(boolean).describe('Covers the media until someone looks');
+export const spoiler = optional(boolean).describe('Covers the media until the viewer reveals it');
 
-/** What a client says of its media: 0 says nothing. */
+/** A width, height or duration given by the client. 0 means unknown. */
 export const amount = optional(integer().transform((n) => Math.min(10_000_000, Math.max(0, n)))).describe(
-  'Pixels, or seconds of a duration; used where it cannot be measured',
+  'Pixels, or seconds for a duration. Used when the server cannot measure the file',
 );
 
 export const captionParams = {
@@ -61,7 +61,7 @@ export const mediaDescriptor = json(
 );
 export type MediaDescriptor = z.infer<typeof mediaDescriptor>;
 
-/** Where a message goes and how, besides its content. */
+/** Parameters of every send method besides the content. */
 export const sendingParams = {
   chat_id: chatId,
   reply_parameters: replyParameters,
@@ -121,7 +121,7 @@ interface MediaParams extends SendingParams {
   readonly title?: string | undefined;
 }
 
-/** The part of a new message that says how it is sent. */
+/** Flags, reply and keyboard of a new message. */
 export const sendingOf = (p: SendingParams) => ({
   flags:
     (p.protect_content ? messageFlags.protected : 0) | (p.disable_notification ? messageFlags.silent : 0),
@@ -131,8 +131,7 @@ export const sendingOf = (p: SendingParams) => ({
 });
 
 /**
- * Runs what makes a message of described media and these words; the media are taken when it makes the content.
- * Errors: those of `takeMedia`.
+ * Runs `make`, which takes the described media and caption when it builds the content. Errors: those of `takeMedia`.
  */
 export function withDescribed<T>(
   context: MethodContext,
@@ -152,8 +151,8 @@ export function withDescribed<T>(
 }
 
 /**
- * Sends one message with media; parameter `type` of the call, or the part of that name, is the file. All that can be refused
- * without it is refused before an upload is stored. Errors: `mediaErrors`.
+ * Sends one message with media. The file is parameter `type`, or the uploaded part of that name. All checks that do not
+ * need the file run before an upload is stored. Errors: `mediaErrors`.
  */
 export async function sendMedia(
   context: MethodContext,

@@ -1,4 +1,4 @@
-/** Puts live tokens into messages that hold the place of one, for the bots' present owner alone (behaviour §12). */
+/** Fills live tokens into message placeholders, only for the current owner of the bot (behaviour §12). */
 import { ApiError } from '../errors.js';
 import { fillTokens, isTokenEntity } from '../rules/token_entity.js';
 import type { MessageRecord } from '../store/core/codec.js';
@@ -19,8 +19,9 @@ function filled(record: MessageRecord, tokens: ReadonlyMap<number, string>): Mes
 }
 
 /**
- * The messages as this person is shown them. What is not theirs stays the words that stand in the record; so does all while
- * Postgres is away, and tokens appear when the chat is read again. Costs nothing where no message holds a place.
+ * The messages as this person sees them. Placeholders of other people's bots keep their stored text. So do all
+ * placeholders while Postgres is away; the tokens appear when the chat is read again. Costs nothing when no message has
+ * a placeholder.
  */
 export async function withOwnTokens(
   store: Store,
@@ -40,7 +41,9 @@ export async function withOwnTokens(
   }));
 }
 
-/** A message that this person sent or changed, as it is shown to them: what it answers may show a token of theirs. */
+/**
+ * A message that this person sent or edited, as they see it. The message it replies to may show one of their tokens.
+ */
 export async function viewOwn(
   store: Store,
   chat: ChatRef,

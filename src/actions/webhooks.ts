@@ -1,16 +1,16 @@
-/** What methods that end webhook mode have in common. */
+/** Shared parts of the methods that read or delete a webhook. */
 import { limits } from '../limits.js';
 import { defaultUpdateMask, maskNames } from '../rules/update_kinds.js';
 import { Described } from '../server/method.js';
 import type { Store } from '../store/store.js';
 
-/** Deletes a webhook, or says that there was none (behaviour §10). */
+/** Deletes a webhook. The description says whether there was one (behaviour §10). */
 export async function removeWebhook(store: Store, bot: number, drop: boolean): Promise<Described> {
   const removed = await store.webhooks.remove(bot, drop);
   return new Described(true, removed ? 'Webhook was deleted' : 'Webhook is already deleted');
 }
 
-/** How updates reach a bot, as the bot and its owner are told. The URL is empty while it polls. */
+/** How a bot receives updates, as shown to the bot and its owner. The URL is empty while the bot polls. */
 export async function webhookState(store: Store, bot: number) {
   const [webhook, info] = await Promise.all([store.webhooks.find(bot), store.queues.info(bot)]);
   const { pending, mask, error, strayed } = info;

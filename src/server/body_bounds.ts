@@ -1,9 +1,9 @@
-/** How large the body of a call may be whose endpoint takes bytes. */
+/** The body size limit of endpoints that take raw bytes instead of parameters. */
 import { limits } from '../limits.js';
 import { endpoints } from './endpoints.gen.js';
 import { createRouter } from './router.js';
 
-/** In bytes: `usual` for every other call. */
+/** Returns the limit in bytes for a verb and a path; `usual` for all other calls. */
 export function rawBodyBound(): (verb: string, path: string, usual: number) => number {
   const find = createRouter(endpoints.filter(({ rawBody }) => rawBody));
   return (verb, path, usual) => {

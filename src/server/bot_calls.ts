@@ -1,4 +1,4 @@
-/** Calls of bot methods, whichever way they come: over HTTP, or in a receiver's answer to a delivery (behaviour §10). */
+/** Runs bot methods called over HTTP or in a webhook receiver's answer to a delivery (behaviour §10). */
 import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -17,11 +17,11 @@ import { createTurns } from './turns.js';
 const byName = new Map(methods.map((method) => [method.name, method]));
 const byLowerName = new Map(methods.map((method) => [method.name.toLowerCase(), method]));
 
-/** Names ignore case (behaviour §1), though nearly all come as they are spelled here. */
+/** Method names ignore case (behaviour §1). Nearly all calls use the exact name, so that map is tried first. */
 export const methodNamed = (name: string): Method | undefined =>
   byName.get(name) ?? byLowerName.get(name.toLowerCase());
 
-/** Runs a method that takes parameters. Throws or rejects with its refusal. */
+/** Runs a method that takes parameters. Throws or rejects with an `ApiError` when the call is refused. */
 export function runMethod(
   method: Method & { readonly params: NonNullable<Method['params']> },
   context: MethodContext,
@@ -34,7 +34,7 @@ export function runMethod(
   return withChatIds(method, context.store, params).then(run);
 }
 
-/** How many messages a call makes: those that it names, or one. */
+/** How many messages a call makes: the length of its longest list of ids or media, else 1. */
 export function messagesIn(params: unknown): number {
   const { message_ids, media } = (params ?? {}) as {
     readonly message_ids?: unknown;
@@ -47,19 +47,21 @@ export function messagesIn(params: unknown): number {
 }
 
 /**
- * Changes of a bot's settings lock its row. Those of one owner that come at once would hold every connection to Postgres while they
- * wait for each other.
+ * Settings changes lock the bot's row. Without a bound, parallel changes by one owner would occupy every Postgres
+ * connection while they wait for each other.
  */
 const settingsTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
-/** As how many calls one counts: each commit in Postgres costs as much as many messages. */
+/** How many calls this call counts as. A commit in Postgres costs as much as many messages. */
 function weightOf(method: Method, params: unknown): number {
   if (method.effect === 'configure') return limits.settings_call_weight;
   return method.effect === 'grow' ? messagesIn(params) : 1;
 }
 
-/** Runs a call that counts, where calls are counted (behaviour §14). Polls count apart, so that a bot which has made too many
- * calls still gets its updates. */
+/**
+ * Runs a call after counting it against the rate limits (behaviour §14), if those are on. Polls have a counter of their
+ * own: a bot over its limit still gets its updates.
+ */
 export function fairly(
   method: Method,
   { bot, store }: MethodContext,
@@ -84,7 +86,7 @@ export function fairly(
 const isCall = (value: unknown): value is Params & { readonly method: string } =>
   typeof value === 'object' && value !== null && typeof (value as Params).method === 'string';
 
-/** What an answer asks for: an object with a `method`, or an array of them; nothing for any other body. */
+/** Returns the calls in an answer: an object with a `method`, or an array of them. Empty for any other body. */
 function callsIn(body: Buffer): readonly unknown[] {
   const begin = body.find((byte) => byte > 0x20);
   if ((begin !== 0x7b && begin !== 0x5b) || !isUtf8(body)) return [];
@@ -100,12 +102,12 @@ function callsIn(body: Buffer): readonly unknown[] {
 
 export interface AnswerCalls {
   /**
-   * Runs what an answer asks for as that bot's calls, in order; undefined when it asks for nothing. `delivery` is what was
-   * answered: when it is answered again, nothing is done twice. Of an update that a bot caused the calls are not run: two bots
-   * would answer each other for ever. Refusals are counted, what fails unexpectedly is told; never rejects.
+   * Runs the method calls in an answer to a delivery, in order, as that bot. Returns undefined when there are none.
+   * Idempotent per delivery. Calls in answers to updates caused by a bot are skipped, because two bots could answer
+   * each other forever. Counts refusals and reports unexpected errors. Never rejects.
    */
   run(bot: number, delivery: Pick<Delivery, 'id' | 'entry'>, body: Buffer): Promise<void> | undefined;
-  /** `skipped`: of updates that a bot caused. */
+  /** `skipped` counts calls in answers to updates caused by a bot. */
   readonly stats: { readonly done: number; readonly failed: number; readonly skipped: number };
 }
 
@@ -119,12 +121,13 @@ export interface AnswerCallsOptions {
 export function createAnswerCalls({ store, files, receivers, onError }: AnswerCallsOptions): AnswerCalls {
   const stats = { done: 0, failed: 0, skipped: 0 };
 
-  /** False when there is no such call. */
+  /** False when the call is not allowed in an answer, or the bot may not act now. */
   async function runOne(id: number, seed: string, call: unknown): Promise<boolean> {
     const method = isCall(call) ? methodNamed(call.method) : undefined;
     if (!method || !changesState(method) || method.inAnswers === false) return false;
     const bot = await store.auth.botById(id);
-    // Who has a token that leaked may have set the webhook; what a bot was sent before it was suspended may be answered later.
+    // A blocked bot may have a webhook set by whoever stole its token. A suspended bot may get answers to earlier
+    // updates.
     if (bot === null || isBlocked(bot) || bot.state !== undefined || method.params === null) return false;
     const context = { bot, store: store.under(seed, true, 'answer'), files, receivers, uploads: noFiles };
     await runMethod(

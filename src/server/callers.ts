@@ -1,4 +1,4 @@
-/** Who calls the application API: a person by a token, or an administrator by a token of theirs. */
+/** Authenticates callers of the application API: people and administrators, each by a bearer token. */
 import { timingSafeEqual } from 'node:crypto';
 import { nowMs } from '../clock.js';
 import { fail } from '../errors.js';
@@ -8,37 +8,39 @@ import type { Auth } from '../store/access/auth.js';
 import type { User } from '../store/core/control.js';
 import type { ApiRequest } from './request.js';
 
-/** Tokens that an identity provider issued; `jwt/` implements it. */
+/** Tokens issued by an external identity provider. `identity/` implements it. */
 export interface TokenProvider {
-  /** Whether a text has the form of such a token. */
+  /** Whether the text has the form of a provider token. */
   takes(token: string): boolean;
-  /** Null for a token that is not valid now, or speaks of nobody here; with `known` nobody becomes a person by this. Error:
-   * `unavailable`. */
+  /**
+   * Resolves a token to a person. Null when the token is not valid now or names nobody here. With `known`, no account
+   * is created. Error: `unavailable`.
+   */
   person(token: string, known?: boolean): User | null | Promise<User | null>;
-  /** When a token that was valid ends: Unix time in ms. */
+  /** When a valid token expires: Unix time in ms. */
   endOf(token: string): number;
 }
 
-/** An administrator, by the token of the call. */
+/** An administrator, identified by the token of the call. */
 export interface Operator {
   /** 0 for ADMIN_TOKEN. */
   readonly id: number;
   readonly name: string;
 }
 
-/** Whose token is the setting. No other can have this name. */
+/** The administrator of setting ADMIN_TOKEN. No other administrator can have this name. */
 const fromSettings: Operator = { id: 0, name: 'ADMIN_TOKEN' };
 
 export interface Callers {
-  /** Error: `unauthorized` for a token that is no administrator's now. */
+  /** Error: `unauthorized` when the token belongs to no administrator. */
   operator(request: ApiRequest): Promise<Operator>;
-  /** Error: `unauthorized` for a token that is not valid now. */
+  /** Error: `unauthorized` when the token is not valid. */
   person(request: ApiRequest): User | Promise<User>;
-  /** Calls `listener` once when the token of a call is no longer accepted. Returns what ends that. */
+  /** Calls `listener` once when the token of the call is no longer accepted. Returns a function that stops watching. */
   onRevoked(request: ApiRequest, user: User, listener: () => void): () => void;
 }
 
-/** As far as timers reach. */
+/** The longest delay setTimeout accepts, in ms. */
 const timer_ms_max = 2 ** 31 - 1;
 
 function bearer({ authorization }: ApiRequest): string {
@@ -56,9 +58,9 @@ export interface CallersOptions {
   readonly adminToken: string | undefined;
   readonly admins: Pick<Admins, 'find'>;
   readonly provider: TokenProvider | undefined;
-  /** Answers a token that is not valid: `unauthorized`, or `too_many_requests` where too many were tried. */
+  /** Rejects an invalid token with `unauthorized`, or `too_many_requests` when the address tried too many. */
   readonly refuse: (request: ApiRequest, token: string) => Promise<never>;
-  /** Before a token is looked up. Error: `too_many_requests` where it may not be. */
+  /** Runs before each token lookup. Error: `too_many_requests` when the address is throttled. */
   readonly check: (request: ApiRequest, token: string) => void;
 }
 
@@ -82,7 +84,7 @@ export function createCallers({
     },
     person(request) {
       const token = bearer(request);
-      // What a provider signed once is no guess.
+      // A token signed by the provider is not a guess, so it is not throttled.
       const isExternal = provider?.takes(token) ?? false;
       const refused = () => (isExternal ? fail('unauthorized') : refuse(request, token));
       if (!isExternal) check(request, token);
@@ -100,14 +102,14 @@ export function createCallers({
       };
       const check = async (): Promise<void> => {
         try {
-          // Whoever came after one whose account has ended is somebody else.
+          // The token may now resolve to a newer account: the old one was removed.
           if ((await personOf(token, true))?.id !== user.id) {
             if (ended) return;
             end();
             listener();
           } else if (!ended && provider?.takes(token)) checkIn(provider.endOf(token) - nowMs());
         } catch {
-          // What could tell is away: nothing says that the token is not valid.
+          // The lookup failed, which does not make the token invalid. Try again later.
           if (!ended) checkIn(limits.auth_lease_ms);
         }
       };
@@ -117,7 +119,7 @@ export function createCallers({
         clearTimeout(timer);
         forget();
       };
-      // It may have been revoked before anyone listened.
+      // The token may have been revoked before this watch started.
       void check();
       return end;
     },

@@ -1,10 +1,10 @@
-/** The address of the client behind trusted proxies, for what is counted by address. */
+/** Finds the client address behind trusted proxies, for limits per address. */
 import ipaddr from 'ipaddr.js';
 import type { ApiRequest } from './request.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** An IPv4 client of an IPv6 socket is an IPv4 client. Null for a text that is no address. */
+/** Null for text that is not an address. An IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   // Proxies may add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, '$1');
@@ -14,14 +14,14 @@ function parse(text: string): Address | null {
     : null;
 }
 
-/** Who has an IPv6 address has at least the 64 bits behind it. */
+/** IPv6 is counted by /64, because one client controls at least that many addresses. */
 function counted(address: Address): string {
   if (address.kind() === 'ipv4') return address.toString();
   const parts = (address as ipaddr.IPv6).parts.slice(0, 4);
   return `${parts.map((part) => part.toString(16)).join(':')}::/64`;
 }
 
-/** Whether an address is in one of these ranges. */
+/** Returns a test for addresses in these ranges. */
 function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
   const ranges = trusted.map((range) => ipaddr.parseCIDR(range));
   return (address) =>
@@ -31,7 +31,7 @@ function rangesOf(trusted: readonly string[]): (address: Address) => boolean {
     );
 }
 
-/** Whether the peer of a request is one of `trusted`, so that its headers tell of somebody else. */
+/** Whether the peer is a trusted proxy, whose forwarding headers are believed. */
 export function createTrust(
   trusted: readonly string[],
 ): (request: Pick<ApiRequest, 'remoteAddress'>) => boolean {
@@ -46,8 +46,8 @@ export function createTrust(
 type Peer = Pick<ApiRequest, 'remoteAddress' | 'forwardedFor'>;
 
 /**
- * Reads `X-Forwarded-For` from the right as far as each address is one of `trusted`; what stands before the first other one is
- * anybody's invention. Without trusted proxies the peer is the client. Null when it is not known.
+ * Reads `X-Forwarded-For` from the right and skips trusted proxies. The first other address is the client; anyone could
+ * have invented what stands to its left. Without trusted proxies the peer is the client. Null when unknown.
  */
 function createClient(trusted: readonly string[]): (request: Peer) => Address | null {
   const isTrusted = rangesOf(trusted);
@@ -64,7 +64,7 @@ function createClient(trusted: readonly string[]): (request: Peer) => Address | 
   };
 }
 
-/** The address under which a client is counted: IPv6 by /64. '' when it is not known. */
+/** The address that limits are counted by, IPv6 as /64. '' when unknown. */
 export function createClientAddress(trusted: readonly string[]): (request: Peer) => string {
   const clientOf = createClient(trusted);
   return (request) => {
@@ -74,13 +74,13 @@ export function createClientAddress(trusted: readonly string[]): (request: Peer)
 }
 
 export interface AdminClients {
-  /** The whole address of a client; '' when it is not known. */
+  /** The full address of a client; '' when unknown. */
   address(request: Peer): string;
-  /** Whether an administrator may call from there. */
+  /** Whether administrators may call from the client's address. */
   allows(request: Peer): boolean;
 }
 
-/** Who may call as an administrator: clients in `allowed`, or any client if that is empty (setting ADMIN_ALLOW_CIDRS). */
+/** Checks administrators' addresses against `allowed` (setting ADMIN_ALLOW_CIDRS). An empty list allows all. */
 export function createAdminClients(trusted: readonly string[], allowed: readonly string[]): AdminClients {
   const clientOf = createClient(trusted);
   const isAllowed = rangesOf(allowed);

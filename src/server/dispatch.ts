@@ -1,6 +1,6 @@
 /**
- * From a request to its reply: who calls, what is called, with which parameters. A bot call runs down here once and its
- * result comes up once; nothing on the way asks Postgres unless something is cold.
+ * Takes a request to its reply: authenticates the caller, finds the method or endpoint and reads its parameters. The
+ * common path of a bot call reads only memory and Redis. Postgres is read when a cache misses.
  */
 
 import { chatOfUser } from '../actions/compose.js';
@@ -28,37 +28,37 @@ export interface DispatchOptions {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** Setting ADMIN_TOKEN: a token of administrators besides those that were added by name. */
+  /** Setting ADMIN_TOKEN: an administrator token besides the named ones. */
   readonly adminToken: string | undefined;
-  /** Ranges from which administrators may call, setting ADMIN_ALLOW_CIDRS; any if empty. */
+  /** Setting ADMIN_ALLOW_CIDRS: ranges from which administrators may call; empty for any. */
   readonly adminCidrs?: readonly string[];
-  /** Whose tokens are taken beside our own; by setting. */
+  /** The external identity provider, if one is configured. */
   readonly provider?: TokenProvider | undefined;
-  /** Null or absent where reports of leaked tokens are not taken. */
+  /** Null or absent when reports of leaked tokens are off. */
   readonly leakKeys?: LeakKeys | null;
-  /** Null where nobody is notified. */
+  /** Null when push notifications are off. */
   readonly push?: PushService | null;
-  /** Null or absent where nobody tells operators of the installation. */
+  /** Null or absent when there is no operations data. */
   readonly operations?: Operations | null;
   /** Ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[];
-  /** Hears of each result of a call by a bot or a person, where somebody asks for that. */
+  /** Receives each result of a call by a bot or a person. Used for measurements. */
   readonly onResult?: ((request: ApiRequest, result: unknown) => void) | undefined;
-  /** Answers of the process itself, by path: health, readiness, metrics. */
+  /** Answers of the process itself by path: health, readiness, metrics. */
   readonly own: Readonly<Record<string, (request: ApiRequest) => void | Promise<void>>>;
 }
 
 export interface Dispatch {
   readonly handle: RequestHandler;
   /**
-   * Decides by the head of a request whether its body is taken: true for a caller with a good token, false for a call that needs none.
-   * Throws or rejects with the answer to everybody else. The token is looked at again when the body is complete, since it may have been
-   * revoked by then.
+   * Decides by the head of a request whether to read its body. True for a caller with a valid token, false for a call
+   * that needs none. Throws or rejects with the error answer otherwise. The token is checked again when the body is
+   * complete, because it may have been revoked meanwhile.
    */
   readonly admit: (request: ApiRequest) => boolean | Promise<boolean>;
 }
 
-/** The parameters of a request, or none where they cannot be read: the call itself is refused for that. */
+/** The parameters of a request, or none when they cannot be parsed. The call itself then answers the parse error. */
 function givenIn(request: ApiRequest): Readonly<Record<string, unknown>> {
   try {
     return parseParams(request).values;
@@ -77,18 +77,18 @@ function envelope(result: unknown): string {
 }
 
 function refuse(request: ApiRequest, error: unknown): void {
-  // Anything else than an answer of the catalogue is for the exchange to log.
+  // The exchange logs unexpected errors.
   if (!(error instanceof ApiError)) throw error;
   request.reply(error.code, errorEnvelope(error), error.retryAfter);
 }
 
-/** A refusal as a reply; throws what is none. */
+/** An `ApiError` as a reply. Rethrows any other error. */
 function refused(error: unknown): Outcome {
   if (!(error instanceof ApiError)) throw error;
   return { status: error.code, body: errorEnvelope(error), retryAfter: error.retryAfter };
 }
 
-/** Of a bot's call. Error: `method_not_allowed`. */
+/** Bot methods accept GET and POST. Error: `method_not_allowed`. */
 function checkVerb({ method }: ApiRequest): void {
   if (method !== 'GET' && method !== 'POST') fail('method_not_allowed');
 }
@@ -101,7 +101,9 @@ function splitBotPath(path: string): { readonly token: string; readonly name: st
   return { token, name: slash < 0 ? '' : path.slice(slash + 1) };
 }
 
-/** Counts a person's call, and where it changes something in a chat, there too (behaviour §14). Error: `too_many_requests`. */
+/**
+ * Counts a person's call, and a change in a chat also against that chat (behaviour §14). Error: `too_many_requests`.
+ */
 function countPerson(
   { fairUse }: Store,
   { verb, uncounted }: Endpoint,
@@ -118,7 +120,7 @@ function countPerson(
   );
 }
 
-/** Records the account of the call. */
+/** Records the account of the call and admits it. */
 function isOf(request: ApiRequest, account: number): true {
   request.account = account;
   return true;
@@ -127,7 +129,7 @@ function isOf(request: ApiRequest, account: number): true {
 const bytesOf = (uploads: ReadonlyMap<string, UploadedFile>): number =>
   [...uploads.values()].reduce((sum, { bytes }) => sum + bytes.length, 0);
 
-/** Stands for a reply that went out in another form than JSON: the key is given back. */
+/** Stands for a reply that was not JSON. The idempotency key is released. */
 const notKept: Outcome = { status: 500, body: '' };
 
 interface EndpointCall {
@@ -135,7 +137,7 @@ interface EndpointCall {
   readonly segments: Readonly<Record<string, string>>;
   /** Null for administrators and partners. */
   readonly user: User | null;
-  /** Of an administrator's call: whose keys are told apart from those of others. */
+  /** Id of the administrator who calls. Keeps the idempotency keys of administrators apart. */
   readonly administrator?: number;
 }
 
@@ -159,13 +161,13 @@ export function createDispatch({
   const find = createRouter(endpoints);
   const downloads = createDownloads(files);
 
-  /** 401, or 429 for an address that has tried many tokens which never existed. */
+  /** Rejects with 401, or with 429 when the address tried many tokens that never existed. */
   async function refuseToken(request: ApiRequest, token: string): Promise<never> {
     const wait = await store.guesses.note(clientAddress(request), token);
     return wait > 0 ? fail('too_many_requests', { retry_after: wait }) : fail('unauthorized');
   }
 
-  /** Refuses an address that is slowed before anything is looked up for it, but not a token that this node knows. */
+  /** Refuses a throttled address before any lookup, unless this node already knows the token. */
   function checkGuesser(request: ApiRequest, token: string): void {
     if (!store.guesses.slowing || store.auth.remembers(token)) return;
     const wait = store.guesses.refused(clientAddress(request), token);
@@ -208,7 +210,7 @@ export function createDispatch({
     request.reply(200, envelope(result));
   }
 
-  /** A call with an `Idempotency-Key`. */
+  /** Runs a call with an `Idempotency-Key`. */
   async function runOnce(request: ApiRequest, method: Method, bot: KnownBot): Promise<void> {
     const caller = { kind: 'bot', id: bot.id } as const;
     const count = () => store.fairUse?.call(bot, null, 1);
@@ -223,7 +225,7 @@ export function createDispatch({
     request.reply(status, body, retryAfter);
   }
 
-  /** What is in memory is answered in the same turn: no promise is made for it. */
+  /** Answers from memory in the same turn of the event loop, without a promise. */
   function callBot(request: ApiRequest): void | Promise<void> {
     checkVerb(request);
     const { token, name } = splitBotPath(request.path);
@@ -257,7 +259,7 @@ export function createDispatch({
     return kind === error.kind ? error : new ApiError(kind);
   }
 
-  /** What the log of administrators names of a call; nothing that looks like a token. */
+  /** What the administrators' log shows as the target of a call. Tokens are masked. */
   function targetOf(request: ApiRequest, { endpoint, segments }: Match): string {
     const named = Object.values(segments);
     if (endpoint.target !== undefined) {
@@ -265,11 +267,11 @@ export function createDispatch({
       if (typeof given === 'string') named.push(given);
     }
     const text = named.join(' ').replace(/[\u0000-\u001f\u007f]/g, '');
-    // A cut may leave half a character.
+    // Cutting may leave half a surrogate pair. The round trip through a buffer replaces it.
     return Buffer.from(maskTokens(text).slice(0, limits.admin_target_length_max)).toString();
   }
 
-  /** Notes the call in the log of administrators: a change before it is made, and its end before it is answered. */
+  /** Records the call in the administrators' log: a change before it runs, its status before the answer. */
   async function callAsAdministrator(request: ApiRequest, match: Match): Promise<void> {
     const { endpoint } = match;
     const operator = await callers.operator(request);
@@ -295,12 +297,12 @@ export function createDispatch({
     request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 
-  /** As with bots: no promise is made but for what is waited for. */
+  /** Avoids a promise when nothing is awaited, as in `callBot`. */
   function callEndpoint(request: ApiRequest, match: Match): void | Promise<void> {
     const { endpoint, segments } = match;
     request.called = endpoint.path;
     if (endpoint.caller === 'admin') return callAsAdministrator(request, match);
-    // A partner is nobody: the body tells who it is.
+    // Partners are not accounts. The signature of the body identifies them.
     const user = endpoint.caller === 'user' ? callers.person(request) : null;
     return user instanceof Promise
       ? user.then((found) => callAs(request, { endpoint, segments, user: found }))
@@ -360,7 +362,10 @@ export function createDispatch({
     return counted === undefined ? kept() : counted.then(kept);
   }
 
-  /** A call with an `Idempotency-Key`. What an endpoint replies by itself is kept too, unless it is no JSON. */
+  /**
+   * Runs a call with an `Idempotency-Key`. Keeps JSON replies that the handler sends itself; other replies release the
+   * key.
+   */
   async function callEndpointOnce(request: ApiRequest, call: EndpointCall): Promise<void> {
     const { endpoint, segments, user, administrator = 0 } = call;
     const caller =
@@ -389,7 +394,7 @@ export function createDispatch({
     if (!sent) request.reply(outcome.status, outcome.body, outcome.retryAfter);
   }
 
-  /** `/file/bot<token>/<file_path>`: any bot that knows the path of a file may have it. */
+  /** Serves `/file/bot<token>/<file_path>` to any bot that knows the path. */
   async function callFile(request: ApiRequest): Promise<void> {
     const { token, name } = splitBotPath(request.path.slice('/file'.length));
     request.called = 'file';
@@ -420,7 +425,7 @@ export function createDispatch({
     const { path } = request;
     const handler = handlerOf(path);
     if (handler !== undefined) {
-      // What has a body was counted when it was admitted.
+      // A request with a body was already counted when it was admitted.
       const counted = request.body.length > 0 ? undefined : count?.(clientAddress(request));
       return counted === undefined ? handler(request) : counted.then(() => handler(request));
     }

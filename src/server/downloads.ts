@@ -1,4 +1,4 @@
-/** Sends stored files to those who may read them: whole, in part, or only if they have changed (RFC 9110 §13, §14). */
+/** Sends stored files: whole, as a range, or only if modified (RFC 9110 §13, §14). */
 import { Readable } from 'node:stream';
 import { ApiError, errorEnvelope, fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
@@ -10,14 +10,14 @@ import type { ApiRequest } from './request.js';
 
 export interface Downloads {
   /**
-   * Replies with the file. `caller` is the bot or person whose downloads are counted together. Errors: `not_found`,
-   * `too_many_requests` (over `limits.downloads_max` at once, or `limits.downloads_per_caller_max` of one caller),
-   * `unavailable`.
+   * Replies with the file. `caller` is the id of the bot or person whose downloads are counted together. Errors:
+   * `not_found`, `too_many_requests` (over `limits.downloads_max` at once, or `limits.downloads_per_caller_max` of one
+   * caller), `unavailable`.
    */
   send(request: ApiRequest, file: MediaFile, caller: number): Promise<void>;
 }
 
-/** RFC 8187, with a plain name beside it for clients that do not read that. */
+/** RFC 8187 file name, with a plain one for clients that do not support it. */
 function disposition({ type, name }: MediaFile, shown: boolean): string {
   const kind = shown && type !== 'document' ? 'inline' : 'attachment';
   if (name === undefined) return kind;
@@ -29,7 +29,7 @@ function disposition({ type, name }: MediaFile, shown: boolean): string {
   return `${kind}; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }
 
-/** Uploads come from anybody, so nothing of them may run as a page of this origin. */
+/** Anyone can upload, so no file may run as a page of this origin. */
 function headersOf(file: MediaFile, tag: string): Array<readonly [string, string]> {
   const type = file.mime ?? 'application/octet-stream';
   const shown = /^(image|audio|video)\//.test(type) && type !== 'image/svg+xml';
@@ -62,7 +62,7 @@ export function createDownloads(files: Files): Downloads {
   const running = new Map<number, number>();
   let all = 0;
 
-  /** Takes a place and gives it back when the stream is over, however it ends. */
+  /** Opens a counted stream. The count goes down when the stream ends or fails. */
   async function openCounted(file: MediaFile, start: number, end: number, caller: number): Promise<Readable> {
     const own = running.get(caller) ?? 0;
     if (all >= limits.downloads_max || own >= limits.downloads_per_caller_max)

@@ -1,4 +1,4 @@
-/** An endpoint of the application API is a value, as a method is. */
+/** Defines an endpoint of the application API as a value, like a method. */
 import type { z } from 'zod';
 import type { ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -10,16 +10,16 @@ import type { Downloads } from './downloads.js';
 import type { UploadedFile } from './params.js';
 import type { ApiRequest } from './request.js';
 
-/** The one call whose body is signed: the server keeps the headers of its signature and takes larger bodies. */
+/** The only path with signed bodies. The server keeps the signature headers there and accepts larger bodies. */
 export const leakReportPath = '/api/leaks/report';
 
-/** Who may report leaked tokens; `leaks/` implements it. */
+/** Verifies reports of leaked tokens. `leaks/` implements it. */
 export interface LeakKeys {
-  /** Whether these bytes were signed with the key of this id. Error: `unavailable` while no key can be had. */
+  /** Whether the key of this id signed these bytes. Error: `unavailable` when the keys cannot be loaded. */
   verify(body: Buffer, keyId: string, signature: string): Promise<boolean>;
 }
 
-/** A browser as it describes its subscription. */
+/** A push subscription as the browser describes it. */
 export interface GivenSubscription {
   readonly endpoint: string;
   /** base64url */
@@ -27,37 +27,40 @@ export interface GivenSubscription {
   readonly auth: string;
 }
 
-/** Notifications to people without a window; `push/` implements it. */
+/** Push notifications for people without an open window. `push/` implements it. */
 export interface PushService {
-  /** Under which browsers subscribe, base64url. */
+  /** The public key under which browsers subscribe, base64url. */
   readonly publicKey: string;
-  /** Error: `push_subscription_invalid` for keys that are none, and for addresses that may not be dialled. */
+  /** Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be contacted. */
   read(given: GivenSubscription): Promise<SubscriptionKeys>;
 }
 
 export interface EndpointContext<U> {
-  /** The caller; null for operators. */
+  /** The caller; null for administrators and partners. */
   readonly user: U;
   readonly store: Store;
   readonly files: Files;
-  /** Files that came with the call, by the name of the form field. */
+  /** Uploaded files by the name of their form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
   readonly downloads: Downloads;
   readonly request: ApiRequest;
-  /** Calls `listener` once when the token of the call is no longer accepted, for what outlives it. Returns what ends that. */
+  /**
+   * Calls `listener` once when the token of the call is no longer accepted. For replies that outlive the call, such as
+   * streams. Returns a function that stops watching.
+   */
   readonly onRevoked: (listener: () => void) => () => void;
-  /** Null where reports of leaked tokens are not taken. */
+  /** Null when reports of leaked tokens are off. */
   readonly leakKeys: LeakKeys | null;
-  /** Null where nobody is notified. */
+  /** Null when push notifications are off. */
   readonly push: PushService | null;
-  /** Null where nobody tells of the installation. */
+  /** Null when there is no operations data. */
   readonly operations: Operations | null;
 }
 
-/** Returned by a handler that has replied by itself. */
+/** A handler returns this after it has sent the reply itself. */
 export const replied: unique symbol = Symbol('replied');
 
-/** A body that is no `result` of an envelope: its fields stand beside `ok` (interface §2). */
+/** A body without `result`: its fields stand beside `ok` (interface §2). */
 export class Flat {
   readonly fields: Readonly<Record<string, unknown>>;
 
@@ -66,33 +69,35 @@ export class Flat {
   }
 }
 
-/** What an answer is made of: one of these. */
+/** The schema of an answer. Exactly one of these fields is set. */
 interface Answer {
-  /** What the envelope carries; of `results.ts`. */
+  /** Schema of `result` in the envelope, from `wire/results.ts`. */
   readonly result?: z.ZodType;
-  /** The whole body, where the interface has no envelope. */
+  /** Schema of the whole body, for answers without an envelope. */
   readonly body?: z.ZodType;
-  /** Of an answer that is no JSON. */
+  /** Content type of an answer that is not JSON. */
   readonly contentType?: string;
-  /** Each line of an answer that is lines of JSON. */
+  /** Schema of each line of an answer in JSON lines. */
   readonly line?: z.ZodType;
 }
 
 export interface Endpoint extends Answer {
   readonly verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With `{name}` for a segment that is a parameter. */
+  /** With `{name}` for each path parameter. */
   readonly path: string;
-  /** `admin` asks for a token of an administrator; a `partner` signs the body, which the handler verifies. */
+  /** `admin` requires an administrator's token. A `partner` signs the body, and the handler verifies the signature. */
   readonly caller: 'user' | 'admin' | 'partner';
   readonly summary: string;
   readonly params: z.ZodType;
-  /** The body is bytes of up to `limits.picture_bytes_max`, for the handler to read; parameters stand in path and query. */
+  /**
+   * The body is up to `limits.picture_bytes_max` raw bytes that the handler reads. Parameters come from path and query.
+   */
   readonly rawBody?: true;
-  /** The whole body, where it is more than parameters by name: the handler reads it. */
+  /** Schema of the whole body, when it is more than named parameters. The handler reads it. */
   readonly given?: z.ZodType;
-  /** Changes nothing in the chat that it names, and so does not count there (behaviour §14). */
+  /** Changes nothing in the chat it names, so the call does not count against the chat's limit (behaviour §14). */
   readonly uncounted?: true;
-  /** Of an administrator's call: the parameter of the body that the log names as its target. */
+  /** The body parameter that the administrators' log shows as the target of the call. */
   readonly target?: string;
   readonly errors: readonly ErrorName[];
   readonly handler: (context: EndpointContext<never>, params: never) => unknown;
@@ -117,17 +122,19 @@ const unknownToPeople: Partial<Record<ErrorName, ErrorName>> = {
   message_to_delete_not_found: 'message_not_found',
 };
 
-/** What a path names and is not there is 404 for people, while bots get the texts that their libraries know. */
+/**
+ * Maps errors for people: what their path names and is missing is a 404. Bots get the texts that their libraries know.
+ */
 export const kindForPeople = (kind: ErrorName): ErrorName => unknownToPeople[kind] ?? kind;
 
-/** An endpoint for people, with their own token. */
+/** Defines an endpoint for people, who use their own token. */
 export const defineEndpoint = <P extends z.ZodType>(definition: Definition<P, User>): Endpoint =>
   ({ errors: [], caller: 'user', ...definition }) as Endpoint;
 
-/** An endpoint for operators. */
+/** Defines an endpoint for administrators. */
 export const defineAdminEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
   ({ errors: [], caller: 'admin', ...definition }) as Endpoint;
 
-/** An endpoint for other services, which sign what they send. */
+/** Defines an endpoint for other services, which sign their requests. */
 export const definePartnerEndpoint = <P extends z.ZodType>(definition: Definition<P, null>): Endpoint =>
   ({ errors: [], caller: 'partner', ...definition }) as Endpoint;

@@ -1,10 +1,10 @@
 /**
- * Calls with an `Idempotency-Key`: the first answer is given again, and nothing is done twice (behaviour §1).
+ * Calls with an `Idempotency-Key`: a repeated call gets the first answer and changes nothing (behaviour §1).
  *
- * A key is claimed in one script, then the method runs on a store whose request ids come from the claim's seed. If its
- * node dies between a change and the note of the answer, the next run makes the same ids, the scripts recognise what was
- * applied, and the same answer comes out. Successes and refusals below 500 are kept, apart from 429; what says "later" gives the
- * key back. Calls without the header pass none of this.
+ * One script claims the key. The method then runs on a store that derives its request ids from the claim's seed. If the
+ * node dies between a change and saving the answer, the next run makes the same ids. The scripts recognise the changes
+ * already applied, and the same answer comes out. Successes and refusals below 500 are kept, except 429. All other
+ * answers release the key. Calls without the header skip all this.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,13 +27,16 @@ export interface KeyedCall {
   readonly request: ApiRequest;
   readonly caller: Caller;
   readonly method: string;
-  /** Parameters that the path holds. */
+  /** Parameters from the path. */
   readonly segments?: Readonly<Record<string, string>>;
-  /** The body is no parameters, whatever its type says. */
+  /** The body is raw bytes, whatever its content type says. */
   readonly raw?: true | undefined;
-  /** The call makes something that stays: it is refused while Redis is full. */
+  /** The call makes something permanent, so it is refused while Redis is full. */
   readonly grows: boolean;
-  /** Counts a repeated call that is answered from the key. Calls that run are counted elsewhere. Error: `too_many_requests`. */
+  /**
+   * Counts a repeated call that is answered from the key. Calls that run are counted elsewhere. Error:
+   * `too_many_requests`.
+   */
   readonly count: () => Promise<void> | undefined;
 }
 
@@ -44,7 +47,9 @@ const sorted = (_: string, value: unknown) =>
 
 const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('base64url');
 
-/** Libraries name the parts of an upload at random on each try: a file counts by what it is, not by its part's name. */
+/**
+ * Libraries give the parts of an upload a random name on each try, so files are compared by content and not by name.
+ */
 function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): readonly unknown[] {
   const texts = new Map(
     [...files].map(([name, file]) => [name, [file.filename, file.contentType, digestOf(file.bytes)].join()]),
@@ -59,7 +64,7 @@ function fileParts(values: string, files: ReadonlyMap<string, UploadedFile>): re
   return [told, ...[...texts].filter(([name]) => !named.has(name)).sort()];
 }
 
-/** The parameters of a request in one form: the order of names and the boundaries of an upload make no difference. */
+/** A canonical text of the parameters: the order of names and the boundaries of a multipart body make no difference. */
 export function parametersText(
   request: ApiRequest,
   segments: Readonly<Record<string, string>> = {},
@@ -73,8 +78,10 @@ export function parametersText(
 
 const isKept = ({ status }: Outcome) => status < 500 && status !== 429;
 
-/** The answer of the one run of a call, or of an earlier one. Errors: `parameter_wrong`, `idempotency_key_reused`,
- * `too_many_requests`. */
+/**
+ * Runs the call once and returns its answer, or returns the answer of an earlier run. Errors: `parameter_wrong`,
+ * `idempotency_key_reused`, `too_many_requests`.
+ */
 export async function answerOnce(
   { store, request, caller, method, segments, raw, grows, count }: KeyedCall,
   run: (store: Store) => Promise<Outcome>,
@@ -112,14 +119,14 @@ async function runOnce(
   claim: { keep(answer: string): Promise<void>; release(): Promise<void> },
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  // If Redis does not take the note, a later run recognises what this one did and ends in the same answer.
+  // If Redis cannot save the answer, a later run recognises this run's changes and gives the same answer.
   const settled = (note: Promise<void>) => note.catch(() => undefined);
   let outcome: Outcome;
   try {
     outcome = await run();
   } catch (error) {
     const released = settled(claim.release());
-    // While Redis is away the client is not kept waiting for this as well.
+    // Redis is away: do not delay the answer by another wait.
     if (!(error instanceof ApiError && error.kind === 'unavailable')) await released;
     throw error;
   }
@@ -132,7 +139,7 @@ async function runOnce(
   return outcome;
 }
 
-/** The request for a handler that replies by itself: what it replies in JSON is held, to be kept before it goes out. */
+/** Wraps the request of a handler that replies itself. Holds back a JSON reply until it is saved under the key. */
 export function holdReply(request: ApiRequest): {
   readonly request: ApiRequest;
   readonly held: () => Outcome | undefined;
@@ -141,7 +148,7 @@ export function holdReply(request: ApiRequest): {
   const reply: ApiRequest['reply'] = (status, body, retryAfter) => {
     held ??= { status, body: body.toString(), retryAfter };
   };
-  // The request is a class of its own that keeps count of its reply: all but this goes to it.
+  // `reply` is replaced; every other member must reach the original object, which tracks its own reply state.
   const proxy = new Proxy(request, {
     get(target, name) {
       if (name === 'reply') return reply;

@@ -1,4 +1,4 @@
-/** A bot method is a value: routing, parsing, and documents read the same object. */
+/** Defines a bot method as a value that routing, parsing and documentation read. */
 import { z } from 'zod';
 import { ApiError, catalogue, type ErrorName } from '../errors.js';
 import type { Files } from '../files/files.js';
@@ -7,14 +7,14 @@ import type { Store } from '../store/store.js';
 import { chatId } from '../wire/schema.js';
 import type { UploadedFile } from './params.js';
 
-/** Where webhooks may lead; `delivery/` implements it. */
+/** Checks webhook addresses. `delivery/` implements it. */
 export interface Receivers {
   /**
-   * Reads and vets a URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`, `webhook_address_reserved`,
-   * `webhook_host_unresolved`.
+   * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
+   * `webhook_address_reserved`, `webhook_host_unresolved`.
    */
   vet(url: string): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
-  /** The PEM of an uploaded certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
+  /** Returns the PEM of an uploaded certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
   readCertificate(given: Buffer): string;
 }
 
@@ -23,9 +23,9 @@ export interface MethodContext {
   readonly store: Store;
   readonly files: Files;
   readonly receivers: Receivers;
-  /** Files that came with the call, by the name of the form field. */
+  /** Uploaded files by the name of their form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
-  /** Calls `listener` when the client has gone. */
+  /** Calls `listener` when the client disconnects. */
   readonly onGone: (listener: () => void) => void;
 }
 
@@ -34,7 +34,7 @@ export interface MethodContext {
  *
  * - `read` changes nothing.
  * - `change` changes or removes what is there.
- * - `grow` makes messages or makes them larger. Such calls are refused first while Redis is full.
+ * - `grow` makes messages or makes them larger. These calls are refused first while Redis is full.
  * - `configure` commits settings or memberships of the bot in Postgres.
  */
 export type Effect = 'read' | 'change' | 'grow' | 'configure';
@@ -52,11 +52,11 @@ export interface Method extends Traits {
   /** Parameters that name a chat, in the order of the schema. Calls that change something count for the first one. */
   readonly chatParams: readonly string[];
   readonly summary: string;
-  /** null for a method that takes none and answers from memory */
+  /** Null for a method without parameters that answers from memory. */
   readonly params: z.ZodType | null;
-  /** Answers of the catalogue that belong to this method, besides those that every method can give. */
+  /** Errors specific to this method, besides those that every method can give. */
   readonly errors: readonly ErrorName[];
-  /** What the envelope carries; of `results.ts`. */
+  /** Schema of `result` in the envelope, from `wire/results.ts`. */
   readonly result?: z.ZodType;
   readonly handler: (context: MethodContext, params: never) => unknown;
 }
@@ -64,7 +64,7 @@ export interface Method extends Traits {
 /** Whether a call may change anything. */
 export const changesState = ({ effect }: Method): boolean => effect !== 'read';
 
-/** A result with a text of its own in the envelope, as webhook methods have it. */
+/** A result with its own `description` in the envelope, as webhook methods return. */
 export class Described {
   readonly result: unknown;
   readonly description: string;
@@ -75,7 +75,7 @@ export class Described {
   }
 }
 
-/** A result that was made into text once because it is given again and again, with the envelope around it. */
+/** A result serialised once with its envelope, because it is returned again and again. */
 export class Prepared {
   readonly envelope: string;
 
@@ -102,7 +102,7 @@ export function defineMethod<P extends z.ZodType | null>(method: Definition<P>):
   return { errors: [], ...method, chatParams: chatParamsOf(method.params) } as Method;
 }
 
-/** The first thing a schema refused, as the answer that clients know (behaviour §1). */
+/** The first schema error as the error answer that clients know (behaviour §1). */
 function refusal(error: z.ZodError): ApiError {
   const { path = [], message = '', input } = error.issues[0] ?? {};
   if (message.startsWith('!') && message.slice(1) in catalogue) {
@@ -113,10 +113,10 @@ function refusal(error: z.ZodError): ApiError {
   return new ApiError('parameter_wrong', { name, what: message });
 }
 
-/** Parses parameters or throws the answer that refuses them. */
+/** Returns the parsed parameters, or throws the `ApiError` for the first invalid one. */
 export function parseWith<P extends z.ZodType>(schema: P, given: unknown): z.output<P> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  // With options zod takes ten times as long, and only a refusal needs what they tell.
+  // Parsing with options takes zod ten times as long. Only a refusal needs the input that they report.
   throw refusal(schema.safeParse(given, { reportInput: true }).error ?? parsed.error);
 }

@@ -1,10 +1,10 @@
 /**
- * Takes a complete multipart/form-data body apart (RFC 7578), strictly, but with the part heads that clients write.
+ * Parses a complete multipart/form-data body (RFC 7578) strictly, but accepts the part heads that clients send.
  *
- * A parser of our own, since the two in wide use lose data without a word: given an unquoted file name in raw UTF-8,
- * which common clients send, `busboy` 1 leaves out the whole part, and `@fastify/busboy` 3 removes the blanks from it;
- * both also skip a part whose head they cannot read, and put U+FFFD for bytes that are no UTF-8. The body is complete
- * when it gets here, so nothing of their streaming is needed.
+ * We have our own parser because the two common ones lose data silently. Common clients send an unquoted file name in
+ * raw UTF-8: `busboy` 1 then drops the whole part, and `@fastify/busboy` 3 removes the spaces from the name. Both also
+ * skip a part with an unreadable head, and replace invalid UTF-8 with U+FFFD. Our bodies are complete when they are
+ * parsed, so streaming is not needed.
  */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
@@ -14,9 +14,9 @@ export interface MultipartPart {
   readonly name: string;
   /** False for a plain text field. */
   readonly file: boolean;
-  /** Without folders; '' when absent. */
+  /** Base name only; '' when absent. */
   readonly filename: string;
-  /** In lower case, without parameters; 'text/plain' when absent. */
+  /** Lower case without parameters; 'text/plain' when absent. */
   readonly contentType: string;
   /** Shares memory with the body. */
   readonly bytes: Buffer;
@@ -29,15 +29,15 @@ const dash = 0x2d;
 const crlf = '\r\n';
 
 /**
- * Parts in the order sent. Throws `bad_request` when the body is malformed, cut short, or has a part without a name;
- * `too_large` above `limits.multipart_parts_max` parts or for text fields above `limits.body_bytes_max` together;
- * `bad_unicode` when a part head is not UTF-8.
+ * Parts in the order sent. Throws `bad_request` when the body is malformed, truncated, or has a part without a name;
+ * `too_large` above `limits.multipart_parts_max` parts, or when the text fields together exceed
+ * `limits.body_bytes_max`; `bad_unicode` when a part head is not UTF-8.
  */
 export function parseMultipart(contentType: string, body: Buffer): MultipartPart[] {
   const delimiter = Buffer.from(`\r\n--${readBoundary(contentType)}`, 'latin1');
   const parts: MultipartPart[] = [];
   let textBytes = 0;
-  // The first delimiter may stand at the very beginning, without the line break that belongs to it.
+  // The first delimiter may start the body, without its leading line break.
   const startsAtOnce = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   let at = startsAtOnce ? delimiter.length - 2 : findDelimiter(body, delimiter, 0).next;
   while (!isClosing(body, at)) {
@@ -68,14 +68,17 @@ function isClosing(body: Buffer, at: number): boolean {
   return body[at] === dash && body[at + 1] === dash;
 }
 
-/** Position behind the blanks and the line break at `at`, or -1 when something else stands there. */
+/** Position after the spaces and the line break at `at`; -1 when other text follows. */
 function lineEnd(body: Buffer, at: number): number {
   let end = at;
   while (body[end] === 0x20 || body[end] === 0x09) end++;
   return body[end] === 0x0d && body[end + 1] === 0x0a ? end + 2 : -1;
 }
 
-/** Where the next delimiter starts and what follows it. One that goes on in other text is content, and is passed over. */
+/**
+ * Returns where the next delimiter starts and where its line ends. A delimiter followed by other text is content and is
+ * skipped.
+ */
 function findDelimiter(body: Buffer, delimiter: Buffer, from: number): { start: number; next: number } {
   let start = body.indexOf(delimiter, from);
   while (start >= 0) {
@@ -104,7 +107,10 @@ function readPart(head: Buffer, bytes: Buffer): MultipartPart {
   return { name, file, filename: (filename ?? '').replace(/^.*[/\\]/s, ''), contentType, bytes };
 }
 
-/** A parameter of the disposition: quoted with backslashes, or bare up to what looks like the next parameter. */
+/**
+ * A parameter of Content-Disposition: quoted with backslash escapes, or unquoted up to what looks like the next
+ * parameter.
+ */
 const parameter = /;\s*([\w-]+\*?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|((?:(?!;\s*[\w-]+\*?\s*=).)*))/g;
 
 function readDisposition(disposition: string): { name: string | undefined; filename: string | undefined } {
@@ -121,7 +127,7 @@ function readDisposition(disposition: string): { name: string | undefined; filen
   return { name, filename };
 }
 
-/** `UTF-8''%D1%84.png`: not allowed in forms, yet sent by some clients for names outside ASCII. */
+/** Decodes `UTF-8''%D1%84.png`. Forms may not use this form, but some clients send it for non-ASCII names. */
 function decodeExtended(value: string): string {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value)?.[1];
   if (encoded === undefined) return value;

@@ -1,4 +1,4 @@
-/** Pages of lists: bounded in items and in bytes. */
+/** Builds pages of lists, bounded in items and in bytes. */
 import { limits } from '../limits.js';
 
 export interface Page<T> {
@@ -6,12 +6,13 @@ export interface Page<T> {
   readonly next_cursor?: string;
 }
 
-/** Reads items one by one and stops when the page is full. */
+/** Rows shown per step. A page that is full stops after the current step. */
 const shownAtOnce = 10;
 
 /**
- * As many of these rows as fit into `limits.page_bytes_max`, at least one. `show` makes items of some rows, null for what has
- * gone meanwhile. `more`: whether anything follows. `cursorOf` names the row behind which the next page begins.
+ * Returns as many rows as fit into `limits.page_bytes_max`, at least one. `show` turns some rows into items, with null
+ * for rows that are gone. `more` says whether rows follow. `cursorOf` gives the cursor of the page that starts after a
+ * row.
  */
 export async function page<R, T>(
   rows: readonly R[],
@@ -35,7 +36,7 @@ export async function page<R, T>(
   return { items, ...(more && last !== undefined ? { next_cursor: cursorOf(last) } : {}) };
 }
 
-/** The same for rows of which one more than `limit` was asked for. */
+/** `page` for rows queried with `limit + 1`: the extra row tells that more follow. */
 export const pageOfRows = <R, T>(
   found: readonly R[],
   limit: number,
@@ -43,7 +44,7 @@ export const pageOfRows = <R, T>(
   show: (rows: readonly R[]) => Promise<ReadonlyArray<T | null>>,
 ): Promise<Page<T>> => page(found.slice(0, limit), found.length > limit, cursorOf, show);
 
-/** Items that need nothing read. */
+/** A `show` for rows that need no further reads. */
 export const viewed =
   <R, T>(view: (row: R) => T) =>
   async (rows: readonly R[]): Promise<T[]> =>

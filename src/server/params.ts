@@ -1,4 +1,4 @@
-/** Turns query and body of a request into one set of named parameters, whichever of the usual forms they came in. */
+/** Parses query and body of a request into one set of named parameters, whichever usual encoding the client chose. */
 import { isUtf8 } from 'node:buffer';
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
@@ -8,15 +8,16 @@ import { parseMultipart } from './multipart.js';
 import type { ApiRequest } from './request.js';
 
 export interface UploadedFile {
-  /** As sent, without folders; '' when the part was declared a file by its type alone. */
+  /** Base name as sent; '' when only the content type made the part a file. */
   readonly filename: string;
-  /** As sent, in lower case and without its parameters; 'text/plain' when absent. */
+  /** As sent, in lower case without parameters; 'text/plain' when absent. */
   readonly contentType: string;
   readonly bytes: Buffer;
 }
 
-/** Has no prototype, so that a parameter called `__proto__` or `constructor` is a parameter like another. Values are
- * text, except those of a JSON body. */
+/**
+ * Has no prototype: `__proto__` and `constructor` are ordinary parameter names. Values are text, except in a JSON body.
+ */
 export type Params = Record<string, unknown>;
 
 export interface ParsedParams {
@@ -30,7 +31,7 @@ const replacement = '\uFFFD';
 const nul = '\u0000';
 const [space, percent, ampersand, plus, equals, brace] = [0x20, 0x25, 0x26, 0x2b, 0x3d, 0x7b];
 
-/** Text of UTF-8 bytes; `bad_unicode` for other bytes and U+0000. */
+/** Decodes UTF-8. Error: `bad_unicode` for invalid UTF-8 and for U+0000. */
 export function decodeUtf8(bytes: Buffer): string {
   if (!isUtf8(bytes)) fail('bad_unicode');
   const text = bytes.toString('utf8');
@@ -46,13 +47,13 @@ function readJson(body: Buffer, into: Params): void {
   for (const name of names) into[name] = (value as Params)[name];
 }
 
-/** The value of each byte that is a hexadecimal digit, -1 for every other one. */
+/** Value of each byte as a hexadecimal digit; -1 for bytes that are none. */
 const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const value = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(value) ? -1 : value;
 });
 
-/** The byte that two hexadecimal digits stand for; -1 when no two digits stand at `at`. */
+/** Value of the two hexadecimal digits at `at`; -1 when there are no two digits. */
 function readEscape(bytes: Buffer, at: number): number {
   if (at + 1 >= bytes.length) return -1;
   const [high, low] = [
@@ -63,8 +64,8 @@ function readEscape(bytes: Buffer, at: number): number {
 }
 
 /**
- * Reads a url-encoded form in one pass. As in browsers, a percent sign that begins no escape stands for itself, and empty pairs
- * do not count. Errors: `bad_unicode`, `too_many_parameters`.
+ * Parses a url-encoded form in one pass. As in browsers, a percent sign without two digits stands for itself, and empty
+ * pairs are ignored. Errors: `bad_unicode`, `too_many_parameters`.
  */
 function readForm(form: Buffer, into: Params): void {
   const decoded = Buffer.allocUnsafe(form.length);
@@ -95,8 +96,10 @@ function readForm(form: Buffer, into: Params): void {
   endPair();
 }
 
-/** The engine reads the bytes of a query as UTF-8 and puts U+FFFD for those that are none. A client that means
- * U+FFFD itself sends it percent-encoded. */
+/**
+ * The HTTP engine decodes the query and replaces invalid UTF-8 with U+FFFD, so a raw U+FFFD is refused. A client that
+ * means U+FFFD sends it percent-encoded.
+ */
 function readQuery(query: string, into: Params): void {
   if (query.includes(replacement)) fail('bad_unicode');
   readForm(Buffer.from(query, 'utf8'), into);
@@ -110,7 +113,7 @@ function beginsObject(body: Buffer): boolean {
   return false;
 }
 
-/** The parameters of a call whose body is no parameters. Errors: `bad_unicode`, `too_many_parameters`. */
+/** Query parameters of a call whose body is raw bytes. Errors: `bad_unicode`, `too_many_parameters`. */
 export function parseQuery({ query }: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
   if (query !== '') readQuery(query, values);
@@ -118,10 +121,10 @@ export function parseQuery({ query }: ApiRequest): ParsedParams {
 }
 
 /**
- * Merges query and body; the body wins, and of several values of one name the last. A body of another type or of none
- * is taken for JSON if it begins with a brace, else for a url-encoded form; so is a body that says it is a form.
+ * Merges query and body. The body wins, and the last of several values of one name wins. A body of a type other than
+ * JSON or multipart, or labelled as a form, is parsed as JSON if it begins with a brace, else as a url-encoded form.
  * Throws `bad_json`, `bad_unicode`, `too_many_parameters`, `bad_request` (malformed multipart) or `too_large`
- * (behaviour §1). Not for endpoints whose body is a picture.
+ * (behaviour §1). Not for endpoints that take raw bytes.
  */
 export function parseParams(request: ApiRequest): ParsedParams {
   const values = Object.create(null) as Params;
@@ -131,7 +134,7 @@ export function parseParams(request: ApiRequest): ParsedParams {
   const semicolon = contentType.indexOf(';');
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
   if (type === 'multipart/form-data') return readMultipart(contentType, body, values);
-  // People who try a call with `curl -d '{…}'` label JSON as a form, in which no name begins with a brace.
+  // `curl -d '{…}'` labels JSON as a form. No form parameter name begins with a brace.
   const form = type !== 'application/json' && !beginsObject(body);
   if (form) readForm(body, values);
   else readJson(body, values);

@@ -1,13 +1,13 @@
-/** Finds the endpoint of a verb and a path. */
+/** Finds the endpoint for a verb and a path. */
 import type { Endpoint } from './endpoint.js';
 
 export interface Match {
   readonly endpoint: Endpoint;
-  /** Decoded segments by name. */
+  /** Decoded path parameters by name. */
   readonly segments: Readonly<Record<string, string>>;
 }
 
-/** `other_verb` when the path is known, but not with this verb. */
+/** `other_verb` when the path exists with other verbs only. */
 export type FindEndpoint = (verb: string, path: string) => Match | 'other_verb' | null;
 
 function decoded(segment: string): string | null {
@@ -19,7 +19,7 @@ function decoded(segment: string): string | null {
   }
 }
 
-/** An endpoint with the segments of its path, and the places and names of those that are parameters. */
+/** An endpoint with its path pattern, and the positions and names of its path parameters. */
 interface Known {
   readonly endpoint: Endpoint;
   readonly pattern: readonly string[];
@@ -35,7 +35,7 @@ function knownOf(endpoint: Endpoint): Known {
   return { endpoint, pattern, parameters };
 }
 
-/** Whether all fixed segments are those of the path; parameters are ''. */
+/** Whether all fixed segments match. Path parameters are '' in the pattern. */
 function agrees(pattern: readonly string[], path: readonly string[]): boolean {
   for (let i = 0; i < pattern.length; i++) {
     if (pattern[i] !== '' && pattern[i] !== path[i]) return false;
@@ -53,7 +53,10 @@ function segmentsOf({ parameters }: Known, path: readonly string[]): Record<stri
   return segments;
 }
 
-/** Paths of one length whose second segment is the same, as `posts` in `/api/posts/{post}`, are looked through in order. */
+/**
+ * Lookup key of a path: its number of segments and its second segment, such as `posts` in `/api/posts/{post}`. Paths
+ * with the same key are tried in order.
+ */
 const group = (parts: readonly string[]) => `${parts.length} ${parts[2]}`;
 
 export function createRouter(endpoints: readonly Endpoint[]): FindEndpoint {

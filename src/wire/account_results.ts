@@ -1,4 +1,4 @@
-/** What people are answered about their own account. */
+/** Results about the caller's own account. */
 import { z } from 'zod';
 import { issuedToken, pageOf, unixSeconds, user } from './results.js';
 
@@ -8,7 +8,7 @@ export const self = user
   .extend({
     add_to_groups: z
       .enum(addPolicies)
-      .describe('Who may add the caller to groups and channels; others send an invitation'),
+      .describe('Who may add the caller to groups and channels. Everyone else can only invite'),
   })
   .meta({ id: 'Self', description: 'The caller.' });
 
@@ -20,7 +20,7 @@ export const userTokenPage = pageOf(
   z
     .strictObject({
       id: z.int().positive(),
-      name: z.string().describe('Empty for one that the operator issued'),
+      name: z.string().describe('Empty for a token that the operator issued'),
       created_at: unixSeconds,
       last_used_on: z.string().optional().describe('YYYY-MM-DD by UTC'),
     })
@@ -29,7 +29,7 @@ export const userTokenPage = pageOf(
 
 export const pushState = z
   .strictObject({
-    public_key: z.string().optional().describe('base64url; absent where nobody is notified'),
+    public_key: z.string().optional().describe('base64url; absent when notifications are off'),
     subscriptions: z.int().min(0),
   })
-  .meta({ id: 'PushState', description: 'Notifications of the caller.' });
+  .meta({ id: 'PushState', description: 'Notification settings of the caller.' });

@@ -1,4 +1,4 @@
-/** What people are answered about their chats, as the OpenAPI document shows it. */
+/** Results about the caller's chats, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { limits } from '../limits.js';
 import { chat, pageOf, pictureFields, unixSeconds, user } from './results.js';
@@ -30,27 +30,27 @@ const preview = z
 export const listedChat = chat
   .extend({
     member_count: z.int().min(0).optional(),
-    avatar: pictureFields.avatar.describe('Of the bot of a direct chat'),
+    avatar: pictureFields.avatar.describe('Avatar of the bot of a direct chat'),
     last_message: preview.optional(),
-    joined_at: unixSeconds.optional().describe('When the caller joined; of a chat without messages'),
+    joined_at: unixSeconds.optional().describe('When the caller joined. Only for chats without messages'),
     pinned_message: preview.optional(),
-    can_post: z.literal(true).optional().describe('Of a channel in which the caller may post'),
+    can_post: z.literal(true).optional().describe('Present for channels where the caller may post'),
     unread_count: z
       .int()
       .min(1)
       .max(limits.unread_counted_max)
       .optional()
-      .describe('Messages of others after the last read one, as far as they are counted; absent for none'),
-    muted: z.literal(true).optional().describe('The caller is not notified of it'),
-    muted_until: unixSeconds.optional().describe('Absent where it is muted for ever'),
+      .describe('Number of messages by others after the last read one, up to a limit; absent for none'),
+    muted: z.literal(true).optional().describe('Notifications of this chat are off'),
+    muted_until: unixSeconds.optional().describe('Absent when muted forever'),
   })
-  .meta({ id: 'ChatSummary', description: 'A chat in the list of a person.' });
+  .meta({ id: 'ChatSummary', description: "A chat in a person's chat list." });
 
 export const listedChats = pageOf(listedChat);
 
 export const namedByUsername = z
   .strictObject({ type: z.enum(['user', 'bot', 'group', 'channel']), id: z.int(), username: z.string() })
-  .meta({ id: 'Named', description: 'Who or what has a username.' });
+  .meta({ id: 'Named', description: 'The user, bot or chat with this username.' });
 
 export const invitationPage = pageOf(
   z
@@ -60,5 +60,5 @@ export const invitationPage = pageOf(
       from: user.optional().describe('Who invited the caller'),
       date: unixSeconds,
     })
-    .meta({ id: 'Invitation', description: 'A group or channel that the caller was invited to.' }),
+    .meta({ id: 'Invitation', description: 'An invitation of the caller to a group or channel.' }),
 );

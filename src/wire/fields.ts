@@ -1,11 +1,11 @@
-/** Fields that several application endpoints take. */
+/** Parameter schemas shared by application endpoints. */
 import { z } from 'zod';
 import { limits } from '../limits.js';
 import { isBlank, isLongerThan } from '../rules/text.js';
 import { validBotUsername, validUsername } from '../rules/usernames.js';
 import { answer, boolean, integer, optional, text } from './schema.js';
 
-/** What is absent is named as required; what is there and wrong gets the refusal. */
+/** An absent parameter is reported as required; an invalid one gets the given error. */
 const unless = (refusal: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? 'given' : refusal;
 
@@ -21,25 +21,27 @@ const id = (refusal: string) =>
     z.number({ error: refusal }).int({ error: refusal }),
   );
 
-/** People and bots have positive ids: no token can be made for another. */
+/** Ids of people and bots are positive. Tokens can only be made for these. */
 const positiveId = (refusal: string) => id(refusal).pipe(z.number().positive({ error: refusal }));
 
 export const userId = positiveId(answer('user_not_found')).describe('Id of a person or a bot');
 export const botId = positiveId(answer('bot_not_found')).describe('Id of a bot of the caller');
 export const appChatId = id(answer('chat_not_found')).describe(
-  'Id of the chat; of a direct chat, of its bot',
+  "Id of the chat. For a direct chat, the bot's id",
 );
 export const appMessageId = id(answer('message_not_found')).describe('Id of the message in its chat');
 export const pageSize = integer()
   .pipe(z.number())
   .transform((n) => Math.min(limits.page_size_max, Math.max(1, n)))
-  .describe(`How many at most: 1 to ${limits.page_size_max}, clamped; ${limits.page_size_default} if absent`);
+  .describe(
+    `Maximum number of items: 1 to ${limits.page_size_max}, clamped; default ${limits.page_size_default}`,
+  );
 
 const cursorError = 'a cursor of an earlier answer';
-/** Of lists that are read in the order of a number. */
+/** Cursor of lists ordered by a number. */
 export const numberCursor = optional(
   text.regex(/^\d{1,15}$/, { error: cursorError }).transform(Number),
-).describe('`next_cursor` of the page before');
+).describe('`next_cursor` of the previous page');
 
 export const username = z
   .string({ error: unless(answer('username_invalid')) })
@@ -47,7 +49,7 @@ export const username = z
 export const botUsername = z
   .string({ error: unless(answer('username_invalid')) })
   .refine(validBotUsername, { error: answer('username_invalid') });
-/** Without `@`. What nobody can be called is somebody else's to refuse. */
+/** With or without `@`. A name that no person can have is left to the handler, which reports it as unknown. */
 export const usernameOfPerson = z
   .string({ error: 'a username' })
   .regex(/^@?\w{1,32}$/, { error: 'a username' })
@@ -65,14 +67,14 @@ export const tokenName = z
   .refine((text) => !isLongerThan(text, limits.user_token_name_length_max), {
     error: answer('name_too_long'),
   })
-  .describe(`What the caller calls it, up to ${limits.user_token_name_length_max} characters`);
+  .describe(`Name chosen by the caller, up to ${limits.user_token_name_length_max} characters`);
 export const externalSubject = z
   .string({ error: unless(answer('subject_invalid')) })
   .refine((given) => !isBlank(given) && !isLongerThan(given, limits.external_subject_length_max), {
     error: answer('subject_invalid'),
   })
-  .describe('What the identity provider calls the person: the claim that JWT_SUBJECT_CLAIM names');
+  .describe("The person's subject at the identity provider, from the claim set by JWT_SUBJECT_CLAIM");
 export const chatTitle = filled(limits.chat_title_length_max, answer('title_invalid'));
 
-/** Of what cannot be undone. */
+/** Required by calls that cannot be undone. */
 export const confirm = boolean.pipe(z.literal(true, { error: 'true' })).describe('Must be true');

@@ -1,4 +1,4 @@
-/** What the secret-scanning partner protocol sends and is answered. */
+/** Requests and results of the secret-scanning partner protocol. */
 import { z } from 'zod';
 import { limits } from '../limits.js';
 
@@ -12,7 +12,10 @@ export const leakedTokens = z
     }),
   )
   .max(limits.leak_reports_max)
-  .meta({ id: 'LeakedTokens', description: 'Tokens that were found in public, and where.' });
+  .meta({
+    id: 'LeakedTokens',
+    description: 'Tokens found in public, with the places where they were found.',
+  });
 
 export const leakLabels = z
   .array(
@@ -22,4 +25,4 @@ export const leakLabels = z
       label: z.enum(['true_positive', 'false_positive']),
     }),
   )
-  .meta({ id: 'LeakLabels', description: 'Which of them are tokens of this installation, or were.' });
+  .meta({ id: 'LeakLabels', description: 'Which reported tokens are or were tokens of this installation.' });

@@ -1,24 +1,26 @@
-/** What operators see of a whole installation: what each process tells of itself, what waits, and which bots need a look. */
+/** What operators see of an installation: reports of each process, backlogs, and bots with problems. */
 import { z } from 'zod';
 import { limits } from '../limits.js';
 import { pageOf } from './results.js';
 
 const count = z.int().min(0);
 const ms = z.number().min(0);
-const buckets = z.array(z.number().min(0)).describe('Counts by the bounds of `bounds_seconds`, and beyond');
+const buckets = z
+  .array(z.number().min(0))
+  .describe('Counts per bucket of `bounds_seconds`, then one for larger values');
 
 const call = z.strictObject({
-  call: z.string().describe('A method, an endpoint or a page; `other` for all that were called less'),
+  call: z.string().describe('Method, endpoint or page; `other` for all less frequent ones'),
   ok: count,
   refused: count.describe('4xx but 429'),
   slowed: count.describe('429'),
   failed: count.describe('5xx'),
-  gone: count.describe('The client went before the answer'),
+  gone: count.describe('Clients that disconnected before the answer'),
   times: buckets,
 });
 
 const front = z.strictObject({
-  open: count.describe('Requests and streams not yet answered'),
+  open: count.describe('Open requests and streams'),
   polls: count,
   streams: count,
   calls: z.array(call),
@@ -30,8 +32,8 @@ const deliver = z.strictObject({
   retries: count,
   times: buckets,
   ages: buckets,
-  drains: count.describe('Bots in its hands'),
-  open: count.describe('Updates that are open to receivers'),
+  drains: count.describe('Bots whose queues this process delivers'),
+  open: count.describe('Deliveries in flight'),
   connections: count,
 });
 
@@ -44,46 +46,46 @@ const flush = z.strictObject({
   partitions: count,
 });
 
-/** What programs of every version tell. */
+/** Fields reported by every version. */
 const core = {
   id: z.string(),
   role: z.string(),
   host: z.string(),
   pid: z.int(),
   version: z.string(),
-  since_ms: z.int().describe('When it started, Unix time in ms'),
+  since_ms: z.int().describe('Start time, Unix time in ms'),
   state: z.enum(['serving', 'leaving']),
 };
 
 const details = {
-  engine: z.string().optional().describe('What serves HTTP, and its version; of fronts'),
-  loop_p99_ms: ms.describe('Delay of the event loop over the last seconds'),
+  engine: z.string().optional().describe('HTTP engine and its version. Fronts only'),
+  loop_p99_ms: ms.describe('99th percentile of the event loop delay over the last seconds'),
   loop_max_ms: ms,
   cpu: ms.describe('Share of one core over the last seconds'),
   memory_bytes: count,
-  scripts: buckets.describe('Time of calls of scripts in Redis'),
+  scripts: buckets.describe('Duration of Redis script calls'),
   front: front.optional(),
   deliver: deliver.optional(),
   flush: flush.optional(),
 };
 
-/** What a process writes of itself: counters since its start, so that whoever reads them twice has rates. */
+/** The report of a process. Counters run since its start; the difference of two readings gives rates. */
 export const nodeTold = z.strictObject({ ...core, ...details });
 export type NodeTold = z.output<typeof nodeTold>;
-/** What is understood of another version's process. */
+/** The fields understood in reports of other versions. */
 export const nodeCore = z.object(core);
 export type NodeCore = z.output<typeof nodeCore>;
 
 const node = z
   .strictObject({ ...core, ...z.object(details).partial().shape, told_ms: ms, silent_ms: ms })
-  .meta({ id: 'Node', description: 'A process of the installation, as it last told of itself.' });
+  .meta({ id: 'Node', description: 'A process of the installation, from its last report.' });
 
 const server = z.strictObject({
   server: z.string(),
   version: z.string(),
   used_bytes: count,
-  max_bytes: count.describe('0 for no bound'),
-  appending: z.boolean().describe('Whether it writes its append-only file without errors'),
+  max_bytes: count.describe('0 when unlimited'),
+  appending: z.boolean().describe('Whether the append-only file is on and written without errors'),
   replicas: count,
   clients: count,
   commands_per_second: count,
@@ -93,31 +95,31 @@ export const overview = z
   .strictObject({
     at_ms: z.int().describe('Unix time in ms'),
     version: z.string(),
-    node: z.string().describe('The node that answers'),
+    node: z.string().describe('The node that made this answer'),
     bounds_seconds: z.array(z.number()),
     silent_after_ms: z.int(),
     findings: z
       .array(z.strictObject({ bad: z.boolean(), what: z.string(), todo: z.string() }))
-      .describe('What is not as it should be, as `petrel doctor` has it'),
+      .describe('Problems found, as `petrel doctor` reports them'),
     nodes: z
       .array(node)
       .describe(
-        `At most ${limits.nodes_shown_max}; beyond ${limits.nodes_told_bytes_max / 1024} KiB without details`,
+        `At most ${limits.nodes_shown_max}. Details are omitted beyond ${limits.nodes_told_bytes_max / 1024} KiB`,
       ),
     journal: z
       .strictObject({
         waiting: count,
         fullest: count,
         high_water: count,
-        flushed_ms_ago: ms.nullable().describe('null when nothing was ever written'),
+        flushed_ms_ago: ms.nullable().describe('null when nothing was written yet'),
         quarantined: count,
       })
       .nullable()
-      .describe('null while it cannot be told'),
+      .describe('null when Redis or Postgres did not answer in time'),
     queues: z
       .strictObject({
-        outbox: count.describe('Updates that wait to be forwarded to their bots'),
-        webhooks_due: count.describe('Webhooks that somebody must look at, now or later'),
+        outbox: count.describe('Updates waiting in outboxes to be forwarded to bots'),
+        webhooks_due: count.describe('Webhooks with pending or scheduled deliveries'),
         webhooks_overdue: count,
         overdue_ms: ms,
       })
@@ -128,14 +130,14 @@ export const overview = z
         version: z.string(),
         connections: count,
         connections_max: count,
-        ms: ms.describe('Time of one statement'),
-        webhooks: count.describe('Webhooks that are set'),
-        failing: count.describe('Of these, to which nothing was delivered lately though it was tried'),
-        dead_letters: count.describe(`At most ${limits.dead_updates_counted_max} are counted`),
+        ms: ms.describe('Duration of one statement'),
+        webhooks: count.describe('Number of webhooks'),
+        failing: count.describe('Webhooks whose recent deliveries all failed'),
+        dead_letters: count.describe(`Counted up to ${limits.dead_updates_counted_max}`),
       })
       .nullable(),
   })
-  .meta({ id: 'Overview', description: 'How an installation is.' });
+  .meta({ id: 'Overview', description: 'State of an installation.' });
 export type Overview = z.output<typeof overview>;
 
 export const rankings = ['pending', 'failures', 'dead_letters'] as const;
@@ -145,42 +147,42 @@ const rankedBot = z
   .strictObject({
     id: z.int().positive(),
     username: z.string(),
-    webhook_host: z.string().optional().describe('Absent while it polls'),
-    pending: count.describe('Updates that wait in its queue'),
+    webhook_host: z.string().optional().describe('Absent while the bot polls'),
+    pending: count.describe('Pending updates'),
     failing_since: z.int().optional().describe('Unix time in seconds'),
     last_error: z.string().optional(),
     last_error_date: z.int().optional(),
     delivered: count,
-    failed: count.describe('Attempts that failed, at any time'),
-    dead_letters: count.describe('Kept for a replay now'),
+    failed: count.describe('Failed attempts, all time'),
+    dead_letters: count.describe('Dead letters that can be replayed'),
   })
-  .meta({ id: 'RankedBot', description: 'A bot with what waits for it and what failed.' });
+  .meta({ id: 'RankedBot', description: 'A bot with its pending updates and failures.' });
 export const rankedBots = z.strictObject({ items: z.array(rankedBot) });
 export type RankedBot = z.output<typeof rankedBot>;
 
-/** Without what people wrote: that is for the owner of the bot. */
+/** Without message content, which only the bot's owner may see. */
 export const operatorLetters = pageOf(
   z
     .strictObject({
       update_id: z.int().positive(),
       type: z.string(),
       reason: z.string().describe('`expired`, `too_large` or `queue_full`'),
-      date: z.int().describe('When it was given up, Unix time in seconds'),
+      date: z.int().describe('When delivery was given up, Unix time in seconds'),
     })
     .meta({ id: 'OperatorDeadLetter', description: 'A dead letter without its content.' }),
 );
 
 export const replayedUpdates = z.strictObject({
   queued: count,
-  from_update_id: z.int().optional().describe('The first that was queued; absent when none was'),
+  from_update_id: z.int().optional().describe('First queued update; absent when none was queued'),
   to_update_id: z.int().optional(),
 });
 
-/** What tells operators of the installation; the roles implement it. */
+/** Reads the state of the installation for operators. `processes/` implements it. */
 export interface Operations {
-  /** However many look, the stores are asked once a second. */
+  /** However many clients ask, the stores are read at most once a second. */
   overview(): Promise<Overview>;
-  /** Bots in the order asked for, at most limits.bots_ranked_max; or the one of this id. */
+  /** Bots in this order, at most limits.bots_ranked_max; or the bot with this id. */
   bots(ask: { readonly order: Ranking; readonly limit: number; readonly bot?: number }): Promise<RankedBot[]>;
 }
 
@@ -188,13 +190,19 @@ export const adminCallPage = pageOf(
   z
     .strictObject({
       id: z.int().positive(),
-      at: z.int().min(0).describe('Unix time in seconds; of the first, where several are one entry'),
-      token: z.string().describe('Name of the token: ADMIN_TOKEN, or as it was added'),
+      at: z
+        .int()
+        .min(0)
+        .describe('Unix time in seconds. When the entry combines several calls, that of the first'),
+      token: z.string().describe('Name of the token; `ADMIN_TOKEN` for the one from the settings'),
       action: z.string().describe('Verb and path of the call, or the command'),
-      target: z.string().describe('What the path names, and the username that is given'),
-      address: z.string().describe('Of the client; empty for a command'),
-      status: z.int().optional().describe('Of the answer; absent for a change whose end is not known'),
-      times: z.int().positive().describe('How many calls of an hour this entry stands for'),
+      target: z.string().describe('Path parameters, and the username if one was given'),
+      address: z.string().describe('Client address; empty for a command'),
+      status: z
+        .int()
+        .optional()
+        .describe('HTTP status of the answer; absent for a change with an unknown outcome'),
+      times: z.int().positive().describe('Number of calls within an hour that this entry combines'),
     })
     .meta({ id: 'AdminCall', description: 'A call of an administrator.' }),
 );

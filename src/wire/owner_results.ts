@@ -1,9 +1,9 @@
-/** What owners are shown of their bots, as the OpenAPI document shows it. */
+/** Results for owners about their bots, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { auditEvents } from '../store/access/audit.js';
 import { ownedBot, pageOf, pictureFields } from './results.js';
 
-const byLanguage = z.record(z.string(), z.string()).describe('By language code; "" for the default');
+const byLanguage = z.record(z.string(), z.string()).describe('Texts by language code; "" for the default');
 
 const writeAccess = z
   .strictObject({
@@ -11,7 +11,7 @@ const writeAccess = z
     usernames: z
       .array(z.string())
       .optional()
-      .describe('Of the policy `selected`: who may write besides the owner'),
+      .describe('People who may write besides the owner, under the policy `selected`'),
   })
   .meta({ id: 'WriteAccess', description: 'Who may write to a bot in direct chats.' });
 
@@ -29,10 +29,10 @@ export const transferPage = pageOf(
       bot_id: z.int().positive(),
       bot_username: z.string(),
       from_id: z.int().positive().describe('Who offers it'),
-      to_id: z.int().positive().describe('Who may take it'),
+      to_id: z.int().positive().describe('Id of the person who may accept it'),
       expires_at: z.int().min(0).describe('Unix time in seconds'),
     })
-    .meta({ id: 'Transfer', description: 'A bot that is offered to somebody.' }),
+    .meta({ id: 'Transfer', description: 'An offer to transfer a bot.' }),
 );
 
 export const auditPage = pageOf(
@@ -47,5 +47,5 @@ export const auditPage = pageOf(
       details: z.record(z.string(), z.unknown()),
       at: z.int().min(0).describe('Unix time in seconds'),
     })
-    .meta({ id: 'AuditEvent', description: 'Something that was done with a bot.' }),
+    .meta({ id: 'AuditEvent', description: 'An entry in the audit log of a bot.' }),
 );

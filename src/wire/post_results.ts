@@ -1,4 +1,4 @@
-/** Posts and reactions on the wire, as the OpenAPI document shows them. */
+/** Posts and reactions in the wire format, as the OpenAPI document shows them. */
 import { z } from 'zod';
 import { chat, inlineKeyboard, messageEntity, user } from './results.js';
 
@@ -6,15 +6,15 @@ export const reaction = z
   .strictObject({
     emoji: z.string(),
     count: z.int().min(1),
-    user_ids: z.array(z.string()).describe('External ids: all up to 100, else the latest'),
+    user_ids: z.array(z.string()).describe('External ids of the users; the latest 100 when there are more'),
     user_ids_truncated: z.literal(true).optional(),
   })
   .meta({ id: 'Reaction', description: 'One emoji on a post.' });
 
-/** Interface §2: beside `ok`, not in a `result`. */
+/** These fields stand beside `ok`, not in a `result` (interface §2). */
 export const reactionPayload = z
   .strictObject({ ok: z.literal(true), reactions: z.array(reaction), my_reactions: z.array(z.string()) })
-  .meta({ id: 'PostReactions', description: 'All reactions on a post, and the own ones of the caller.' });
+  .meta({ id: 'PostReactions', description: 'All reactions on a post, and the reactions of the caller.' });
 
 export const post = z
   .strictObject({
@@ -41,7 +41,7 @@ export const reactorPage = z.strictObject({
       user_id: z.string(),
       emoji: z.string(),
       date: z.int().min(0),
-      user: user.optional().describe('Absent of somebody who is not there any more'),
+      user: user.optional().describe('Absent when the person no longer exists'),
     }),
   ),
   next_cursor: z.string().optional(),

@@ -1,6 +1,6 @@
 /**
- * The objects of the wire, as the OpenAPI document shows them: one schema each, strict, so that a test on real answers
- * finds a field that nobody described. A schema with an `id` is a component of that name.
+ * Objects of the wire format, as the OpenAPI document shows them. The schemas are strict, so that a test on real
+ * answers finds undocumented fields. A schema with an `id` becomes a component of that name.
  */
 import { z } from 'zod';
 import { otherFlags, rightNames } from '../rules/rights.js';
@@ -9,7 +9,7 @@ export const unixSeconds = z.int().min(0).describe('Unix time in seconds');
 const utf16 = z.int().min(0).describe('UTF-16 code units');
 
 const sizeShape = {
-  url: z.string().describe('Path below the address of the service; another one when the picture changes'),
+  url: z.string().describe('Path below the base URL of the service. Changes with the picture'),
   width: z.int().positive().describe('pixels'),
   height: z.int().positive().describe('pixels'),
   file_size: z.int().positive().describe('bytes'),
@@ -18,14 +18,14 @@ const sizeShape = {
 export const picture = z
   .strictObject({
     ...sizeShape,
-    small: z.strictObject(sizeShape).optional().describe('The same smaller; of an avatar'),
+    small: z.strictObject(sizeShape).optional().describe('A smaller version. Avatars only'),
   })
-  .meta({ id: 'Picture', description: 'A picture of a bot, a WebP.' });
+  .meta({ id: 'Picture', description: 'A picture of a bot, as WebP.' });
 
-/** What the page of a bot and the bot of an owner have of pictures. */
+/** Picture fields shared by `BotPage` and `OwnedBot`. */
 export const pictureFields = { avatar: picture.optional(), start_picture: picture.optional() };
 
-/** Methods that only say that it is done. */
+/** Result of methods that only report success. */
 export const done = z.literal(true);
 
 export const user = z
@@ -36,7 +36,7 @@ export const user = z
     last_name: z.string().optional(),
     username: z.string().optional(),
     language_code: z.string().optional(),
-    external_id: z.string().optional().describe('UUID-like; of people, in the application API alone'),
+    external_id: z.string().optional().describe('A UUID. Only for people, and only in the application API'),
   })
   .meta({ id: 'User', description: 'A person or a bot.' });
 
@@ -50,18 +50,22 @@ export const botIdentity = z
     can_read_all_group_messages: z.boolean(),
     supports_inline_queries: z.boolean(),
   })
-  .meta({ id: 'BotIdentity', description: 'Who a bot is.' });
+  .meta({ id: 'BotIdentity', description: 'The identity of a bot.' });
 
 export const chat = z
   .strictObject({
-    id: z.int().describe('Positive for a direct chat (the id of the other side), negative for others'),
+    id: z
+      .int()
+      .describe(
+        'Positive for a direct chat (the id of the other participant), negative for groups and channels',
+      ),
     type: z.enum(['private', 'group', 'channel']),
-    title: z.string().optional().describe('Of groups and channels'),
-    first_name: z.string().optional().describe('Of the other side of a direct chat'),
+    title: z.string().optional().describe('Groups and channels only'),
+    first_name: z.string().optional().describe('Name of the other participant of a direct chat'),
     last_name: z.string().optional(),
     username: z.string().optional(),
   })
-  .meta({ id: 'Chat', description: 'A chat as a Message names it.' });
+  .meta({ id: 'Chat', description: 'The chat of a message.' });
 
 export const messageEntity = z
   .strictObject({
@@ -75,7 +79,7 @@ export const messageEntity = z
     language: z.string().optional().describe('Of pre'),
     custom_emoji_id: z.string().optional(),
   })
-  .meta({ id: 'MessageEntity', description: 'A marked stretch of a text.' });
+  .meta({ id: 'MessageEntity', description: 'A formatted range of a text.' });
 
 export const inlineKeyboard = z
   .strictObject({
@@ -92,20 +96,20 @@ export const forwardOrigin = z
     z.strictObject({ type: z.literal('user'), sender_user: user, date: unixSeconds }),
     z.strictObject({ type: z.literal('channel'), chat, message_id: z.int(), date: unixSeconds }),
   ])
-  .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message was written.' });
+  .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message was first sent.' });
 
 const fileFields = {
   file_id: z.string().describe('Sends the same file again'),
-  file_unique_id: z.string().describe('The same for the same file; opens nothing'),
+  file_unique_id: z.string().describe('Equal for equal files. Gives no access to the file'),
   file_size: z.int().min(0).optional().describe('bytes'),
-  url: z.string().optional().describe('Of media kept by reference, in the application API alone'),
+  url: z.string().optional().describe('URL of media stored by reference. Only in the application API'),
 };
 const pixels = {
-  width: z.int().min(0).describe('pixels; 0 when not known'),
-  height: z.int().min(0).describe('pixels; 0 when not known'),
+  width: z.int().min(0).describe('pixels; 0 when unknown'),
+  height: z.int().min(0).describe('pixels; 0 when unknown'),
 };
 const named = { file_name: z.string().optional(), mime_type: z.string().optional() };
-const duration = z.int().min(0).describe('seconds; 0 when not known');
+const duration = z.int().min(0).describe('seconds; 0 when unknown');
 
 const photoSize = z
   .strictObject({ ...fileFields, ...pixels })
@@ -136,7 +140,7 @@ const messageFields = {
   chat,
   date: unixSeconds,
   edit_date: unixSeconds.optional(),
-  has_protected_content: z.literal(true).optional().describe('It cannot be forwarded or copied'),
+  has_protected_content: z.literal(true).optional().describe('The message cannot be forwarded or copied'),
   text: z.string().optional(),
   entities: z.array(messageEntity).optional(),
   photo: z.array(photoSize).optional(),
@@ -146,7 +150,7 @@ const messageFields = {
   voice: voice.optional(),
   document: document.optional(),
   has_media_spoiler: z.literal(true).optional(),
-  media_group_id: z.string().optional().describe('The album that it belongs to'),
+  media_group_id: z.string().optional().describe('Id of the album'),
   caption: z.string().optional(),
   caption_entities: z.array(messageEntity).optional(),
   reply_markup: inlineKeyboard.optional(),
@@ -156,10 +160,13 @@ const messageFields = {
   forward_from_message_id: z.int().positive().optional(),
   forward_date: unixSeconds.optional(),
   get reply_to_message() {
-    return message.optional().describe('The message that this one answers, without its own');
+    return message.optional().describe('The message replied to, without its own `reply_to_message`');
   },
   get pinned_message() {
-    return z.union([message, messageReference]).optional().describe('Of the service message of a pin');
+    return z
+      .union([message, messageReference])
+      .optional()
+      .describe('The pinned message, in the service message about it');
   },
 };
 
@@ -175,16 +182,16 @@ export const fileInfo = z
     file_path: z
       .string()
       .optional()
-      .describe('Below `/file/bot<token>/`; absent of media that are kept as a URL'),
+      .describe('Path below `/file/bot<token>/`; absent for media stored as a URL'),
   })
-  .meta({ id: 'File', description: 'Where a file is downloaded from.' });
+  .meta({ id: 'File', description: 'A file and its download path.' });
 
 export const messageList = z.array(message);
 
-/** What a copy or a forward of many answers with. */
+/** Result of copying one message, or of forwarding or copying several. */
 export const messageReference = z
   .strictObject({ message_id: z.int().positive() })
-  .meta({ id: 'MessageReference', description: 'The id of a message that was made.' });
+  .meta({ id: 'MessageReference', description: 'The id of a new message.' });
 
 export const messageReferences = z.array(messageReference);
 
@@ -193,23 +200,23 @@ export const callbackQuery = z
     id: z.string(),
     from: user,
     message,
-    chat_instance: z.string().describe('The same for one chat for ever'),
+    chat_instance: z.string().describe('Constant for a chat'),
     data: z.string(),
   })
   .meta({ id: 'CallbackQuery', description: 'A press of an inline button.' });
 
 const flag = z.boolean();
 
-/** Of an administrator there are the rights too; libraries read more flags than there are rights here. */
+/** Includes rights of administrators. Libraries expect more flags than this service has rights. */
 export const botChatMember = z
   .strictObject({
     user,
     status: z.enum(['creator', 'administrator', 'member', 'left', 'kicked']),
     is_anonymous: flag.optional(),
-    until_date: z.int().optional().describe('Of one who was removed; 0: for ever'),
+    until_date: z.int().optional().describe('When a ban ends; 0 for never. Only for removed members'),
     ...Object.fromEntries([...rightNames, ...otherFlags].map((name) => [name, flag.optional()])),
   })
-  .meta({ id: 'BotChatMember', description: 'What someone is and may do in a chat.' });
+  .meta({ id: 'BotChatMember', description: 'Role and rights of a user in a chat.' });
 
 export const botChatMembers = z.array(botChatMember);
 export const memberCount = z.int().min(0);
@@ -219,7 +226,7 @@ export const memberUpdated = z
     ...{ chat, from: user, date: unixSeconds },
     ...{ old_chat_member: botChatMember, new_chat_member: botChatMember },
   })
-  .meta({ id: 'ChatMemberUpdated', description: 'A change of what someone is in a chat.' });
+  .meta({ id: 'ChatMemberUpdated', description: "A change of a user's role in a chat." });
 
 export const reactionCountUpdated = z
   .strictObject({
@@ -233,11 +240,11 @@ export const reactionCountUpdated = z
       }),
     ),
   })
-  .meta({ id: 'MessageReactionCountUpdated', description: 'How often each emoji stands on a post now.' });
+  .meta({ id: 'MessageReactionCountUpdated', description: 'Current number of each emoji on a post.' });
 
 export const update = z
   .strictObject({
-    update_id: z.int().positive().describe('Unique for the bot and growing'),
+    update_id: z.int().positive().describe('Unique per bot and increasing'),
     message: message.optional(),
     edited_message: message.optional(),
     channel_post: message.optional(),
@@ -247,7 +254,7 @@ export const update = z
     chat_member: memberUpdated.optional(),
     message_reaction_count: reactionCountUpdated.optional(),
   })
-  .meta({ id: 'Update', description: 'Carries one of its optional fields.' });
+  .meta({ id: 'Update', description: 'An update. Has exactly one of its optional fields.' });
 
 export const updateList = z.array(update);
 
@@ -273,7 +280,7 @@ const chatPermissions = z
     can_edit_messages: z.boolean(),
     can_delete_messages: z.boolean(),
   })
-  .meta({ id: 'ChatPermissions', description: 'What every member may do.' });
+  .meta({ id: 'ChatPermissions', description: 'Default rights of members.' });
 
 export const chatInfo = chat
   .extend({
@@ -281,23 +288,28 @@ export const chatInfo = chat
     pinned_message: message.optional(),
     permissions: chatPermissions.optional(),
     member_count: z.int().min(0).optional(),
-    accent_color_id: z.int().min(0).max(6).describe('Of the colour of the name, by id'),
-    max_reaction_count: z.int().min(0).describe('Different emoji of one person on one post'),
+    accent_color_id: z.int().min(0).max(6).describe('Id of the name colour'),
+    max_reaction_count: z
+      .int()
+      .min(0)
+      .describe('Maximum number of different emoji of one person on one post'),
     accepted_gift_types: z.record(z.string(), z.literal(false)).describe('None'),
   })
-  .meta({ id: 'ChatInfo', description: 'All that a bot is told of a chat.' });
+  .meta({ id: 'ChatInfo', description: 'A chat with all fields visible to a bot.' });
 
 export const chatMember = z
   .strictObject({
     user: user.nullable(),
     status: z
       .enum(['creator', 'administrator', 'member', 'left', 'kicked', 'invited'])
-      .describe('`invited` where the caller may not add the person, who was invited instead'),
-    rights: z.record(z.string(), z.boolean()).describe('Of an administrator; the creator has all'),
+      .describe('`invited` when the caller could only invite the person'),
+    rights: z
+      .record(z.string(), z.boolean())
+      .describe('Rights of an administrator. The creator has all rights'),
   })
-  .meta({ id: 'ChatMember', description: 'Who is in a chat, and what they may do.' });
+  .meta({ id: 'ChatMember', description: 'A member of a chat and their rights.' });
 
-/** A page of a list that is read by `cursor`. */
+/** A page of a list that is read with `cursor`. */
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.strictObject({
     items: z.array(item),
@@ -309,7 +321,7 @@ export const messagePage = pageOf(message);
 export const botCommandList = z.array(
   z
     .strictObject({ command: z.string(), description: z.string() })
-    .meta({ id: 'BotCommand', description: 'A command that people are shown.' }),
+    .meta({ id: 'BotCommand', description: 'A command in the menu of a bot.' }),
 );
 
 export const ownedBot = z
@@ -329,7 +341,7 @@ export const botPage = z
     commands: botCommandList.optional(),
     can_write: z.boolean().describe('Whether the caller may write to it'),
   })
-  .meta({ id: 'BotPage', description: 'What people see of a bot before they start it.' });
+  .meta({ id: 'BotPage', description: 'The page of a bot that people see before they start it.' });
 
 export const botName = z.strictObject({ name: z.string() }).meta({ id: 'BotName' });
 export const botDescription = z.strictObject({ description: z.string() }).meta({ id: 'BotDescription' });
@@ -347,8 +359,11 @@ export const botWithToken = z
 
 export const userWithToken = z
   .strictObject({ user, token: z.string() })
-  .meta({ id: 'UserWithToken', description: 'A person and a secret token.' });
+  .meta({ id: 'UserWithToken', description: 'A person and their secret token.' });
 
 export const pressedQuery = z
   .strictObject({ callback_query_id: z.string() })
-  .meta({ id: 'PressedQuery', description: 'The answer of the bot comes on the stream.' });
+  .meta({
+    id: 'PressedQuery',
+    description: "Id of the button press. The bot's answer arrives on the stream.",
+  });

@@ -1,14 +1,14 @@
 /**
- * Schemas of parameters, shared by methods and endpoints. They accept what client libraries send: integers and booleans as
- * text, nested values as JSON text. The message of a schema says what the parameter must be; one that begins with `!`
- * names an entry of the error catalogue instead.
+ * Parameter schemas shared by methods and endpoints. They accept what client libraries send: integers and booleans as
+ * text, nested values as JSON text. The error message of a schema completes `parameter "x" must be …`. A message that
+ * begins with `!` names an entry of the error catalogue instead.
  */
 import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
 import { limits } from '../limits.js';
 import { parseJson } from '../rules/json.js';
 
-/** Makes an entry of the catalogue the answer to whatever a schema refuses. */
+/** An error message that selects this entry of the catalogue. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
 
 const integerText = /^-?\d{1,16}$/;
@@ -24,7 +24,7 @@ const asBoolean = (given: unknown) => {
   return given;
 };
 
-/** Nested values may come as JSON text. What is no JSON is left for the schema to refuse. Error: `bad_unicode`. */
+/** Parses nested values sent as JSON text. The schema refuses text that is not JSON. Error: `bad_unicode`. */
 const asJson = (value: unknown) => {
   if (typeof value !== 'string') return value;
   try {
@@ -37,7 +37,7 @@ const asJson = (value: unknown) => {
 
 export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number({ error }).int({ error }));
 
-/** Clamped rather than refused. */
+/** Values outside the range are clamped, not refused. */
 export const clampedInteger = (min: number, max: number) =>
   integer().transform((value) => Math.min(max, Math.max(min, value)));
 
@@ -51,8 +51,8 @@ export const messageText = z
   .describe(`Text, 1 to ${limits.text_length_max} characters after entities are parsed`);
 
 /**
- * Removes the members of objects that are null: they count as absent. Returns whether more values than the bound are left, and stops
- * counting there. Values are nested no deeper than `parseJson` lets them be.
+ * Removes null members of objects, which count as absent. Returns whether more values than the bound remain; stops
+ * counting at the bound. `parseJson` bounds the nesting depth.
  */
 function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   let left = valuesMax;
@@ -69,10 +69,10 @@ function holdsTooMuch(value: unknown, valuesMax: number): boolean {
   return count(value);
 }
 
-/** No schema of a nested value takes it: each refuses it in its own words. */
+/** Replaces a value that is too large. Every schema of a nested value refuses it with its own error. */
 const tooMuch = true;
 
-/** A nested value, of up to `valuesMax` values: a schema looks at them all, and tells of each that is wrong. */
+/** A nested value with at most `valuesMax` values. The bound limits how many errors a schema can collect. */
 export const json = <T extends z.ZodType>(schema: T, valuesMax: number = limits.json_values_max) =>
   z.preprocess((given) => {
     const value = asJson(given);
@@ -80,8 +80,8 @@ export const json = <T extends z.ZodType>(schema: T, valuesMax: number = limits.
   }, schema);
 
 /**
- * An empty value and null count as absent, as libraries send them. So does the text `null`, which libraries write for a nil list or
- * object, but not where any text is allowed: a caption may be that word.
+ * Treats an empty value and null as absent, as libraries send them. Some libraries write `null` for an empty list or
+ * object, so that text counts as absent too, except where any text is allowed, such as in a caption.
  */
 export const optional = <T extends z.ZodType>(schema: T) => {
   const isText = schema instanceof z.ZodString && !schema.def.checks?.length;
@@ -91,7 +91,9 @@ export const optional = <T extends z.ZodType>(schema: T) => {
   );
 };
 
-/** What is no list counts as absent, as in the reference server. Text that begins like a list is refused where it is none. */
+/**
+ * A value that is not a list counts as absent, as in the reference server. Text that starts like a list must be one.
+ */
 const optionalList = <T extends z.ZodType>(items: T, error: string) =>
   z.preprocess((given) => {
     const value = asJson(given);
@@ -101,13 +103,13 @@ const optionalList = <T extends z.ZodType>(items: T, error: string) =>
 
 const idMax = limits.id_max - 1;
 
-/** Told on each branch too: of a union, the branch whose type fits reports alone. */
+/** Repeated on each branch, because only the matching branch of a union reports its error. */
 const noChat = {
   error: ({ input }: { readonly input?: unknown }) =>
     answer(input === undefined || input === '' ? 'chat_id_empty' : 'chat_not_found'),
 };
 
-/** A chat as a bot names it: an id, or `@username` of a public chat. */
+/** A chat in a bot's parameters: an id, or the `@username` of a public chat. */
 export const chatId = z
   .preprocess(
     asNumber,
@@ -119,15 +121,15 @@ export const chatId = z
       noChat,
     ),
   )
-  .describe('Id of the chat (of a direct chat, of the person), or `@username` of a public one');
+  .describe('Id of the chat, `@username` of a public chat, or id of the person for a direct chat');
 
 const noMessage = { error: 'an integer' };
-/** One pipe: behind a second one zod no longer tells that the parameter is required. */
+/** Uses one pipe only. Behind a second one, zod does not report the parameter as required. */
 export const messageId = z
   .preprocess(asNumber, z.number(noMessage).int(noMessage).min(0, noMessage).max(idMax, noMessage))
   .describe('Id of the message in its chat');
 
-/** Ids of messages for one step: 1 to `limits.messages_batch_max`, in any order. */
+/** Ids of messages for one call: 1 to `limits.messages_batch_max`, in any order. */
 export const messageIds = json(
   z
     .array(messageId, {
@@ -161,7 +163,7 @@ export const entityInput = z.object(
 );
 
 export const entities = optionalList(entityInput, 'an array of entities').describe(
-  `Entities in place of parse_mode, up to ${limits.entities_max}; offsets and lengths in UTF-16 code units`,
+  `Entities instead of parse_mode, up to ${limits.entities_max}; offsets and lengths in UTF-16 code units`,
 );
 
 const unparsable = answer('keyboard_unparsable');
@@ -175,7 +177,7 @@ const button = z.looseObject(
   { error: unparsable },
 );
 
-/** Structure only; `rules/keyboard.ts` holds the limits. A reply keyboard of the client is taken and not shown. */
+/** Checks the structure only; `rules/keyboard.ts` checks the limits. Reply keyboards are accepted and ignored. */
 export const replyMarkup = optional(
   json(
     z.looseObject(
@@ -194,8 +196,8 @@ export const replyParameters = optional(
       { error: 'an object with message_id' },
     ),
   ),
-).describe('The message that this one answers, in the same chat');
+).describe('The message to reply to, in the same chat');
 
 export const allowedUpdates = optionalList(text, 'an array of strings').describe(
-  'Types of updates to make; absent keeps the former list, an empty one means the usual ones',
+  'Update types to receive. Absent keeps the current list; an empty list means the default types',
 );

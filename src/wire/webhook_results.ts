@@ -1,4 +1,4 @@
-/** What the endpoints for owners of webhooks answer with (behaviour §10). */
+/** Results of the webhook endpoints for owners (behaviour §10). */
 import { z } from 'zod';
 import { limits } from '../limits.js';
 import { pageOf, update } from './results.js';
@@ -8,23 +8,25 @@ const unixSeconds = z.int().describe('Unix time, seconds');
 export const signingSecret = z
   .strictObject({
     secret: z.string().describe('`whsec_` and base64'),
-    previous_valid_until: unixSeconds.optional().describe('Until then the former secret signs too'),
+    previous_valid_until: unixSeconds
+      .optional()
+      .describe('Deliveries are also signed with the former secret until then'),
   })
-  .meta({ id: 'SigningSecret', description: 'What signs the deliveries of a bot.' });
+  .meta({ id: 'SigningSecret', description: 'The secret that signs the deliveries of a bot.' });
 
 const attempt = z
   .strictObject({
     update_id: z.int().positive(),
     date: unixSeconds,
     delivered: z.boolean(),
-    status: z.int().nullable().describe('Of HTTP; null without an answer'),
+    status: z.int().nullable().describe('HTTP status; null without an answer'),
     error: z.string().nullable(),
     latency_ms: z.int().min(0),
     answer: z
       .string()
       .describe(`The first ${limits.delivery_answer_kept_bytes} bytes of the answer, secrets masked`),
-    tries: z.int().min(1).describe('Which attempt it was'),
-    next_try_date: unixSeconds.nullable().describe('null when there is no next one'),
+    tries: z.int().min(1).describe('Number of this attempt, starting at 1'),
+    next_try_date: unixSeconds.nullable().describe('null when no retry is planned'),
     dead: z.string().optional().describe('Why the update became a dead letter'),
   })
   .meta({ id: 'DeliveryAttempt', description: 'One attempt to deliver one update.' });
@@ -37,9 +39,9 @@ export const attemptPage = pageOf(attempt).extend({
       delivered: count,
       failed: count,
       dead: count,
-      unkept: count.describe('Failures that are counted and not listed'),
+      unkept: count.describe('Failures that are counted but not listed'),
     })
-    .describe('Of all attempts, listed or not'),
+    .describe('Counts over all attempts, listed or not'),
 });
 
 export const deadLetterPage = pageOf(
@@ -47,10 +49,10 @@ export const deadLetterPage = pageOf(
     .strictObject({
       update_id: z.int().positive(),
       reason: z.string().describe('`expired`, `too_large` or `queue_full`'),
-      date: unixSeconds.describe('When it was given up'),
+      date: unixSeconds.describe('When delivery was given up'),
       update,
     })
-    .meta({ id: 'DeadLetter', description: 'An update that was not delivered.' }),
+    .meta({ id: 'DeadLetter', description: 'An update that could not be delivered.' }),
 );
 
 export const queuedCount = z.strictObject({ queued: count });

@@ -261,7 +261,7 @@ describe('parameters', () => {
     await seen.refused(
       call('setMyCommands', { commands: [], scope: { type: 'x' } }),
       400,
-      mustBe('scope.type', 'the type of a scope'),
+      mustBe('scope.type', 'a scope type'),
     );
   });
 
