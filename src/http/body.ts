@@ -1,10 +1,10 @@
-/** Collects the body of one request while it arrives, within a bound of its own and those of all requests together. */
+/** Collects a request body as it arrives, within its own limit and a limit for all bodies together. */
 import { totalmem } from 'node:os';
 import { limits } from '../limits.js';
 
 const noBody = Buffer.alloc(0);
 
-/** A quarter of the memory that this process may use, within the bounds of `limits`. */
+/** A quarter of the memory available to this process, within the bounds of `limits`. */
 export function bodyRoomBytes(): number {
   const allowed = process.constrainedMemory?.() ?? 0;
   const machine = totalmem();
@@ -12,11 +12,11 @@ export function bodyRoomBytes(): number {
   return Math.min(limits.bodies_bytes_max, Math.max(limits.bodies_bytes_min, Math.floor(memory / 4)));
 }
 
-/** What the bodies of one server hold, by whom they come from. */
+/** The memory budget of all request bodies of one server, with shares per client address. */
 export class BodyRoom {
-  /** All bodies together; those above `limits.body_bytes_max`, which are uploads, get half of it. */
+  /** Budget of all bodies. Uploads, which are bodies above `limits.body_bytes_max`, may use half of it. */
   readonly bytesMax: number;
-  /** The bodies of one client address: room for an upload at least. */
+  /** Budget per client address. Fits at least one upload. */
   readonly addressBytesMax: number;
   bytes = 0;
   private strangersBytes = 0;
@@ -30,8 +30,9 @@ export class BodyRoom {
   }
 
   /**
-   * Takes room for more of a body; false where there is none. `share` is what bodies of its kind may hold together. A body that
-   * came in one piece from a known caller is counted without an address, which would cost more than it.
+   * Reserves bytes of a body; false when the budget is used up. `share` is the budget for bodies of this kind. Without
+   * `address` only the total is counted: for a small body in one piece from a known caller, counting per address would
+   * cost more than the body.
    */
   take(bytes: number, share: number, address: string | undefined, isStranger: boolean): boolean {
     if (address === undefined) {
@@ -53,7 +54,7 @@ export class BodyRoom {
     return true;
   }
 
-  /** Gives back what was taken. */
+  /** Releases reserved bytes. */
   give(bytes: number, address: string | undefined, isStranger: boolean): void {
     this.bytes -= bytes;
     if (address === undefined) return;
@@ -61,7 +62,7 @@ export class BodyRoom {
     lower(this.addresses, address, bytes);
   }
 
-  /** What was taken for a stranger turns out to come from a caller with a good token. */
+  /** Moves bytes out of the strangers' budget, because the caller turned out to have a valid token. */
   recognise(bytes: number, address: string): void {
     this.strangersBytes -= bytes;
     lower(this.strangers, address, bytes);
@@ -79,11 +80,11 @@ export class BodyBuffer {
   private readonly room: BodyRoom;
   private readonly addressOf: () => string;
   private address: string | undefined;
-  /** Nobody knows yet whether the caller has a good token, or the call needs none. */
+  /** True until the caller is known to have a valid token. */
   private isStranger = true;
   private heldBytes = 0;
   private parts: Buffer[] = [];
-  /** Bytes that arrived, those beyond the bound included. */
+  /** Bytes received so far, including those beyond the limit. */
   receivedBytes = 0;
 
   constructor(bytesMax: number, room: BodyRoom, addressOf: () => string) {
@@ -92,7 +93,7 @@ export class BodyBuffer {
     this.addressOf = addressOf;
   }
 
-  /** Copies the chunk, which the engine empties afterwards. Nothing is kept when it tells of a refusal. */
+  /** Copies the chunk, because the engine reuses its memory. After 'too_large' or 'no_room' nothing is kept. */
   add(chunk: ArrayBuffer, isLast: boolean): 'kept' | 'too_large' | 'no_room' {
     const { room, isStranger } = this;
     const bytes = chunk.byteLength;
@@ -101,7 +102,7 @@ export class BodyBuffer {
     this.receivedBytes += bytes;
     const share = this.receivedBytes > limits.body_bytes_max ? room.bytesMax / 2 : room.bytesMax;
     const tooLarge = this.receivedBytes > this.bytesMax;
-    // The end of a chunked body is an empty chunk.
+    // A chunked body ends with an empty chunk.
     const isTaken = bytes === 0 || (!tooLarge && room.take(bytes, share, this.address, isStranger));
     if (tooLarge || !isTaken) {
       this.release();
@@ -112,21 +113,21 @@ export class BodyBuffer {
     return 'kept';
   }
 
-  /** The caller has a good token. */
+  /** The caller has a valid token. */
   recognise(): void {
     if (!this.isStranger) return;
     this.isStranger = false;
     if (this.address !== undefined) this.room.recognise(this.heldBytes, this.address);
   }
 
-  /** Gives the room back; to be called when the request is over, however it ends. */
+  /** Releases the reserved bytes. Must be called when the request ends, however it ends. */
   release(): void {
     this.parts = [];
     if (this.heldBytes > 0) this.room.give(this.heldBytes, this.address, this.isStranger);
     this.heldBytes = 0;
   }
 
-  /** The whole of it; leaves nothing behind. */
+  /** Returns the whole body and empties this buffer. */
   take(): Buffer {
     const { parts } = this;
     this.parts = [];

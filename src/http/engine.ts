@@ -1,32 +1,32 @@
 /**
- * Chooses and loads the uWebSockets.js package that this machine can run, and types the parts of it that are used.
+ * Loads the uWebSockets.js package that runs on this machine, and types the parts we use.
  *
- * Both packages end a request head at a header line with an empty name: they do not see the headers behind it, and run the body
- * as a second request. This cannot be detected here, so a proxy that other clients share must refuse such lines.
+ * Both packages end a request head at a header line with an empty name: they ignore later headers and run the body as a
+ * second request. We cannot detect this here, so a proxy shared with other clients must refuse such lines.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { limits } from '../limits.js';
 
-/** What the engine takes as text: strings are written as UTF-8, bytes as they are. */
+/** Text for the engine: strings are written as UTF-8, bytes unchanged. */
 export type EngineText = string | Uint8Array | ArrayBuffer;
 
-/** One reply of the engine. No member may be called after it has ended or `onAborted` has run: they throw. */
+/** One reply of the engine. Its members throw once the reply has ended or `onAborted` has run. */
 export interface EngineResponse {
   writeStatus(status: EngineText): EngineResponse;
   writeHeader(key: EngineText, value: EngineText): EngineResponse;
-  /** False when not everything could be handed to the kernel; the engine keeps the rest. */
+  /** False when the kernel did not take everything. The engine keeps the rest. */
   write(chunk: EngineText): boolean;
   end(body?: EngineText, closeConnection?: boolean): EngineResponse;
   endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): EngineResponse;
-  /** Hands over what the kernel takes at once: [taken whole, reply complete]. */
+  /** Writes what the kernel accepts now. Returns [all of `rest` accepted, reply complete]. */
   tryEnd(rest: EngineText, totalBytes: number): [boolean, boolean];
   getWriteOffset(): number;
-  /** The listener answers whether its write succeeded; writing nothing is success. */
+  /** The listener returns whether its write succeeded. A listener that writes nothing returns true. */
   onWritable(listener: (offset: number) => boolean): EngineResponse;
   onAborted(listener: () => void): EngineResponse;
-  /** The chunk is emptied when the listener returns. */
+  /** The engine empties the chunk when the listener returns. */
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): EngineResponse;
   /** 4 or 16 bytes. */
   getRemoteAddress(): ArrayBuffer;
@@ -35,12 +35,12 @@ export interface EngineResponse {
   close(): EngineResponse;
 }
 
-/** One request head of the engine, readable only until its route handler returns. */
+/** One request head of the engine. Readable only until the route handler returns. */
 export interface EngineRequest {
   /** In lower case. */
   getMethod(): string;
   getUrl(): string;
-  /** Without a query '' or undefined, as the version has it. */
+  /** Without a query: '' or undefined, depending on the version. */
   getQuery(): string | undefined;
   /** '' when absent. */
   getHeader(lowerCaseName: string): string;
@@ -71,7 +71,7 @@ export interface TemplatedApp {
     options: number,
     listening: (socket: ListenSocket | false) => void,
   ): TemplatedApp;
-  /** Closes every socket at once; replies that are pending are aborted. */
+  /** Closes all sockets immediately and aborts pending replies. */
   close(): TemplatedApp;
 }
 
@@ -85,18 +85,20 @@ interface Binding {
 export interface Engine {
   /** Name of the installed package, or its alias if its package.json cannot be read. */
   readonly name: string;
-  /** 'unknown' when its package.json cannot be read. */
+  /** 'unknown' when package.json cannot be read. */
   readonly version: string;
-  /** Why the current engine does not run here; absent where it does. */
+  /** Why the current engine does not run here; absent when it does. */
   readonly note?: string;
-  /** Largest request head that always arrives. The older engine keeps at most 4 KiB of a head that comes in
-   * several reads and drops the connection beyond. The current one reads `UWS_HTTP_MAX_HEADERS_SIZE` from the
-   * environment of the process, which the launcher sets to `limits.head_bytes_max`. */
+  /**
+   * The largest request head that always arrives. The older engine keeps at most 4 KiB of a head that arrives in
+   * several reads, and drops the connection beyond that. The current engine reads `UWS_HTTP_MAX_HEADERS_SIZE` from the
+   * environment, which the launcher sets to `limits.head_bytes_max`.
+   */
   readonly headBytesMax: number;
   app(): TemplatedApp;
   closeListenSocket(socket: ListenSocket): void;
   localPort(socket: ListenSocket): number;
-  /** Option of `listen` that refuses a port another process listens on. */
+  /** Option for `listen`: fail if another process listens on the port. */
   readonly exclusivePort: number;
 }
 
@@ -109,7 +111,7 @@ const packages = [
 
 const noBinary = `it has no binary for Node.js ${process.version} on ${process.platform} ${process.arch}`;
 
-/** A short reason, without the paths that the loader's message holds. */
+/** A short reason without the file paths of the loader's message. */
 function whyNot(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const glibc = /GLIBC_([\d.]+)/.exec(message);
@@ -119,13 +121,15 @@ function whyNot(error: unknown): string {
   return noBinary;
 }
 
-/** The older package silently falls back to a JavaScript server that crashes on its first request. The functions of an addon
- * are compiled, those of that server have a source. */
+/**
+ * Detects the silent fallback of the older package to a JavaScript server, which crashes on its first request.
+ * Functions of the native addon print as native code.
+ */
 function isNative(binding: Binding): boolean {
   return /\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(binding.App));
 }
 
-/** Reads package.json as a file: `exports` of the current package hides it from `require`. Never throws. */
+/** Reads package.json as a file, because the current package's `exports` hide it from `require`. Never throws. */
 function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' | 'version'> {
   try {
     for (let folder = dirname(require.resolve(alias)); folder !== dirname(folder); folder = dirname(folder)) {
@@ -136,7 +140,7 @@ function describe(require: NodeJS.Require, alias: string): Pick<Engine, 'name' |
       if (name !== undefined && version !== undefined) return { name, version };
     }
   } catch {
-    // Only names are missing then, and they must not stop a start.
+    // Only the name and version are missing. The server can still start.
   }
   return { name: alias, version: 'unknown' };
 }
@@ -149,10 +153,13 @@ function readIfThere(file: string): string | undefined {
   }
 }
 
-/** No package of the engine runs here. The message says why and what to install. */
+/** No engine package runs on this machine. The message gives the reasons and what to install. */
 export class EngineError extends Error {}
 
-/** Loads the current engine where its binary runs, else the older one. Throws an EngineError when neither does. */
+/**
+ * Loads the current engine, or the older one where the current binary does not run. Throws an EngineError when neither
+ * runs.
+ */
 export function loadEngine(require: NodeJS.Require = createRequire(import.meta.url)): Engine {
   const reasons: string[] = [];
   for (const { alias, headBytesMax } of packages) {

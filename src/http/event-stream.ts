@@ -1,13 +1,13 @@
-/** A server-sent event stream over one reply of the engine, with a bound on what may wait for a slow reader. */
+/** A server-sent event stream over one engine reply, with a bound on data waiting for a slow reader. */
 
 import { limits } from '../limits.js';
 import type { EventStream, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
 
 /**
- * While the kernel takes everything, text goes straight out. Once it does not, the engine holds the rest of that one
- * write, and later text queues here until the engine has got rid of it. A reader that takes nothing for 10 s is
- * disconnected by the engine. Each text must be whole events or lines, since a filler may go out between two of them.
+ * Text goes straight to the kernel while it accepts everything. Otherwise the engine buffers the rest of that one
+ * write, and later text queues here until the engine's buffer is empty. The engine disconnects a reader that accepts
+ * nothing for 10 s. Each text must consist of whole events or lines, because a filler may be sent between two texts.
  */
 export class ReplyStream implements EventStream {
   private readonly response: EngineResponse;
@@ -16,12 +16,12 @@ export class ReplyStream implements EventStream {
   private waiting: Array<() => void> = [];
   private queue: string[] = [];
   private queuedBytes = 0;
-  /** Upper bound of what the engine holds; 0 when the kernel has taken everything. */
+  /** Upper bound of the bytes buffered in the engine; 0 when the kernel accepted everything. */
   private heldBytes = 0;
   private open = true;
   private abandoned = false;
 
-  /** `ended` is called once, when `close` has ended the reply. */
+  /** Calls `ended` once, when `close` has ended the reply. */
   constructor(response: EngineResponse, form: StreamForm, ended: () => void) {
     this.response = response;
     this.form = form;
@@ -59,8 +59,9 @@ export class ReplyStream implements EventStream {
   }
 
   /**
-   * Ends on the next turn of the event loop: like every reply that ends its connection, never inside the parser. The connection is
-   * not asked to end with it: the engine would write that header into the body, and a balancer would take the stream for broken.
+   * Ends on the next turn of the event loop, never inside the parser, like every reply that ends its connection. Does
+   * not ask the engine to close the connection: the engine would write that header into the body, and a balancer would
+   * treat the stream as broken.
    */
   close(): void {
     if (!this.open) return;
@@ -77,7 +78,7 @@ export class ReplyStream implements EventStream {
     });
   }
 
-  /** The client has gone: the reply must not be touched any more. */
+  /** The client has disconnected. The reply must not be used any more. */
   abandon(): void {
     this.open = false;
     this.abandoned = true;
@@ -91,7 +92,7 @@ export class ReplyStream implements EventStream {
     return taken;
   }
 
-  /** With a listener of ours the engine drains what it holds only as part of a write, hence the filler. */
+  /** While we have a listener, the engine flushes its buffer only as part of a write. The filler is that write. */
   private resume(): boolean {
     if (!this.open || this.heldBytes === 0) return true;
     if (this.send(this.form.filler, this.form.filler.length) && this.queue.length > 0) {
@@ -116,7 +117,7 @@ export class ReplyStream implements EventStream {
   }
 }
 
-/** The stream of a client that is no longer there, or asked for the head alone. */
+/** The stream for a client that has disconnected or sent HEAD. */
 export const closedStream: EventStream = {
   write: () => false,
   drained: () => Promise.resolve(),

@@ -1,15 +1,14 @@
 /**
- * One request and its single reply: every request passes through here, and nothing thrown leaves it.
+ * One HTTP request and its single reply. No exception leaves this class.
  *
- * A connection that has to end after this reply (an ambiguous head, a chunked body, `Connection: close`) is never
- * answered while the engine parses: until its parser returns, an engine goes on to the next request of the same read
- * even after `end` with `closeConnection`, so that what one server takes for the body of a request could be run as
- * another. Such replies wait for the next turn of the event loop; a second request that arrives while a reply is
- * pending makes the engine drop the connection, and neither is answered. Pipelined requests are therefore answered
- * in order as long as the handler replies at once, and else refused by closing.
+ * Some replies end their connection: those to an ambiguous head, to a chunked body, or to `Connection: close`. They are
+ * never sent inside the engine's parser. Even after `end` with `closeConnection`, the engine would parse the next
+ * request of the same read, so the body of one request could run as another request. Such replies wait for the next
+ * turn of the event loop. If a second request arrives while a reply is pending, the engine drops the connection and
+ * answers neither. Pipelined requests are therefore answered in order only while the handler replies at once.
  *
- * Time: the engines close a connection that is idle, in a head or in a body too, after 10 s (the older one, which also wants
- * 160 KiB of a body in that time) or 30 s (the current one), which is within `limits.body_idle_ms_max`.
+ * Timeouts: the engines close an idle connection, also inside a head or body, after 10 s (older engine, which also
+ * requires 160 KiB of a body in that time) or 30 s (current engine). Both are within `limits.body_idle_ms_max`.
  */
 
 import { ApiError, type ErrorName, errorEnvelope } from '../errors.js';
@@ -42,7 +41,7 @@ import { type StreamOwner, StreamReply } from './stream_reply.js';
 const json = 'application/json';
 const noBody = Buffer.alloc(0);
 
-/** The reply that is still owed, that was decided on, that is out, or that nobody waits for any more. */
+/** State of the reply: pending, decided, sent, or dropped because the client disconnected. */
 type Stage = 'owed' | 'given' | 'out' | 'aborted';
 
 export class Exchange extends Head implements ApiRequest {
@@ -62,22 +61,22 @@ export class Exchange extends Head implements ApiRequest {
   private readonly response: EngineResponse;
   private stage: Stage = 'owed';
   private status = 0;
-  /** Its name in the access log, and when it came by the monotonic clock, where somebody hears of it. */
+  /** Request id and monotonic start time; set only while the access log or the metrics need them. */
   private readonly named: string;
   private readonly beganAt: number;
   private readonly weight: number;
   /** True when the reply ends the connection. */
   closes = false;
-  /** True while the engine's own callback runs, in which it has corked the socket already. */
+  /** True inside the engine's callback, where the socket is already corked. */
   private corked = true;
   private address: string | undefined;
   private abortListener: (() => void) | undefined;
   private stream: ReplyStream | undefined;
   private download: StreamReply | undefined;
   private incoming: BodyBuffer | undefined;
-  /** True while nobody knows yet whether the body may be taken. */
+  /** True while `admit` is still deciding whether to accept the body. */
   private admitting = false;
-  /** The body came to its end meanwhile. */
+  /** The body arrived completely while `admit` was deciding. */
   private complete = false;
 
   constructor(
@@ -110,7 +109,7 @@ export class Exchange extends Head implements ApiRequest {
     return this.stage === 'aborted';
   }
 
-  /** Address of the peer; '' when first asked for after the reply. */
+  /** Address of the peer; '' when first read after the reply. */
   get remoteAddress(): string {
     if (this.address === undefined) {
       if (this.stage === 'out' || this.stage === 'aborted') return '';
@@ -132,7 +131,9 @@ export class Exchange extends Head implements ApiRequest {
     this.give(status, contentType, body, undefined);
   }
 
-  /** A body that had no declared length must end its connection, which the engine cannot do at the end of a stream. */
+  /**
+   * A request body without a declared length must end its connection. The engine cannot do that at the end of a stream.
+   */
   replyStream(reply: StreamedReply): void {
     const body = this.method === 'HEAD' ? null : reply.body;
     if (body === null) reply.body?.destroy();
@@ -144,7 +145,7 @@ export class Exchange extends Head implements ApiRequest {
     else this.download = new StreamReply(this.response, body, reply.length, this.ownerOf(reply));
   }
 
-  /** Asked for with HEAD, the reply is the head alone and the stream is closed from the start. */
+  /** For HEAD, the reply has only headers and the stream is closed from the start. */
   openStream(form: StreamForm = eventForm): EventStream {
     if (this.method === 'HEAD') {
       this.give(200, form.contentType, '', undefined);
@@ -158,7 +159,10 @@ export class Exchange extends Head implements ApiRequest {
     return this.stream;
   }
 
-  /** Takes the request up, still inside the engine's callback, which must not return with neither a reply nor a listener. Never throws. */
+  /**
+   * Starts handling the request inside the engine's callback. Before the callback returns, the engine needs a reply or
+   * a listener. Never throws.
+   */
   begin(): void {
     this.accept();
     this.corked = false;
@@ -180,7 +184,8 @@ export class Exchange extends Head implements ApiRequest {
       return;
     }
     const bytesMax = bytesMaxOf(this, chunked ? Number.POSITIVE_INFINITY : declaredBytes, this.context);
-    // The engine skips the rest of this body, for at most 10 s: a reset would take the answer from the client.
+    // The engine skips the rest of the body for at most 10 s. A reset would discard the answer before the client reads
+    // it.
     if (declaredBytes > bytesMax) this.refuse('too_large');
     else {
       const { bodies, clientAddress } = this.context;
@@ -191,7 +196,10 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Asks by the head whether the body is taken; false when it was refused. What arrives meanwhile is a stranger's. */
+  /**
+   * Decides by the head whether to accept the body; false when refused. Bytes that arrive meanwhile count as a
+   * stranger's.
+   */
   private admit(incoming: BodyBuffer): boolean {
     try {
       const known = this.context.admit?.(this) ?? true;
@@ -220,7 +228,7 @@ export class Exchange extends Head implements ApiRequest {
     this.take();
   }
 
-  /** Begins the call, a large one when its caller's large ones before it have ended. */
+  /** Runs the call. Large calls of one caller run one after the other. */
   private take(): void {
     if (this.body.length < limits.large_body_bytes_min || isUpload(this.contentType)) void this.run();
     else
@@ -234,7 +242,7 @@ export class Exchange extends Head implements ApiRequest {
     const added = incoming.add(chunk, isLast);
     if (added === 'no_room') this.refuse('too_many_requests', 1);
     else if (added === 'too_large') {
-      // Only a chunked body comes here. It is skipped to its end if that is near, as with a declared length.
+      // Only chunked bodies reach this. A body that ends soon is skipped to its end, as with a declared length.
       if (isLast || incoming.receivedBytes > incoming.bytesMax + limits.upload_bytes_max)
         this.refuse('too_large');
     } else if (isLast && this.admitting) this.complete = true;
@@ -246,7 +254,7 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Resolves when the handler has ended; undefined when it has already. Never rejects. */
+  /** Resolves when the handler has ended; undefined when it already has. Never rejects. */
   private run(): Promise<void> | undefined {
     try {
       const ending = this.handler(this);
@@ -283,7 +291,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       this.context.onFault(error, this.named === '' ? undefined : this.named);
     } catch {
-      // A fault of the reporter has nobody left to hear of it, and must not end the process.
+      // An error of the error reporter cannot be reported. It must not end the process.
     }
   }
 
@@ -295,7 +303,7 @@ export class Exchange extends Head implements ApiRequest {
     }
   }
 
-  /** Takes the right to answer; false when there is nobody to answer or the answer was given. */
+  /** Claims the right to reply. False when the reply was already sent or the client has disconnected. */
   private claim(): boolean {
     if (this.stage === 'owed') {
       this.stage = 'given';
@@ -339,7 +347,7 @@ export class Exchange extends Head implements ApiRequest {
     };
   }
 
-  /** On the next turn, as a reply that ends its connection must be. */
+  /** Waits for the next turn of the event loop, as replies that end their connection must. */
   private sendHead(reply: StreamedReply): void {
     this.status = reply.status;
     setImmediate(() => {
@@ -360,7 +368,7 @@ export class Exchange extends Head implements ApiRequest {
     try {
       if (status !== 200) response.writeStatus(statusLine(status));
       response.writeHeader('Content-Type', contentType);
-      // Answers hold what is private or gone the next moment. What may be cached goes out as a stream with headers of its own.
+      // Answers are private or short-lived. Cacheable replies are sent as streams with their own headers.
       response.writeHeader('Cache-Control', 'no-store');
       if (this.named !== '') response.writeHeader('X-Request-Id', this.named);
       if (retryAfter !== undefined) response.writeHeader('Retry-After', String(retryAfter));
@@ -372,7 +380,7 @@ export class Exchange extends Head implements ApiRequest {
       } else response.end(body, closes);
       this.finish();
     } catch (error) {
-      // What the engine refuses to write has no better end: there is no telling how much of it is out.
+      // The engine failed in the middle of writing. It is unknown how much was sent, so only closing is safe.
       this.report(error);
       response.close();
       this.abort();

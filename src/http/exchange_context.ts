@@ -1,4 +1,4 @@
-/** What all exchanges of one server share. */
+/** State shared by all exchanges of one server. */
 
 import { limits } from '../limits.js';
 import type { ApiRequest } from '../server/request.js';
@@ -6,25 +6,25 @@ import type { BodyRoom } from './body.js';
 import { isUpload, type SignedBodies } from './head.js';
 import type { Turns } from './turns.js';
 
-/** Hears of every request when it is over. */
+/** Receives every finished request, for the access log. */
 export interface AccessListener {
-  /** A name for a request, which goes into its answer. */
+  /** Returns an id for the request, which is also sent in the answer. */
   name(request: ApiRequest): string;
-  /** `status` is 0 when the client went before the answer. */
+  /** `status` is 0 when the client disconnected before the answer. */
   over(request: ApiRequest, name: string, status: number, ms: number): void;
 }
 
-/** Counts every request when it is over; `call` is a name of the documents. */
+/** Counts every finished request. `call` is a method name, endpoint path or page. */
 export interface RequestListener {
-  /** For how many requests the time of the next one stands; 0 when it is not taken. */
+  /** How many requests the next measured time stands for; 0 to skip measuring. */
   weight(): number;
-  /** `ms` says something where `weight` is above 0. */
+  /** `ms` is only valid when `weight` is above 0. */
   over(call: string, status: number, ms: number, weight: number): void;
 }
 
 /**
- * Looks at the head of a request before any of its body is taken. True for a caller with a good token, false for a call that needs
- * none. Throws or rejects with the answer to any other.
+ * Decides by the head whether to accept a body. True for a caller with a valid token, false for a call that needs none.
+ * Throws or rejects with the error answer otherwise.
  */
 export type Admit = (request: ApiRequest) => boolean | Promise<boolean>;
 
@@ -33,27 +33,26 @@ export interface ExchangeContext {
   readonly turns: Turns;
   /** See `ListenOptions.admit`. */
   readonly admit: Admit | undefined;
-  /** The address that the bodies of a request are counted by. */
+  /** The client address that the body budget is counted by. */
   readonly clientAddress: (request: ApiRequest) => string;
-  /** What a body of more than the usual bytes, or of unknown length, may hold. */
+  /** Limit in bytes for a body larger than `usual`, or of unknown length. */
   readonly bodyBound: (verb: string, path: string, usual: number) => number;
-  /** Called with what a handler threw and should not have; never with anything of the request but the name that the access log
-   * gave it. */
+  /** Called with unexpected errors of handlers. Gets nothing of the request except its id in the access log. */
   readonly onFault: (error: unknown, request?: string) => void;
   readonly access: AccessListener | undefined;
   readonly meter: RequestListener | undefined;
   readonly signed: SignedBodies | undefined;
   /** Requests whose reply has not been handed to the kernel or, if small, to the engine. */
   open: number;
-  /** Requests so far. */
+  /** Requests started so far. */
   begun: number;
-  /** Set while the server shuts down: replies then end their connection. */
+  /** Set during shutdown: replies then end their connection. */
   closing: boolean;
-  /** Called when `open` falls to 0 while closing. */
+  /** Called when `open` reaches 0 while closing. */
   idle: () => void;
 }
 
-/** What the body of a call may hold, in bytes. */
+/** Limit in bytes for the body of this request. */
 export function bytesMaxOf(
   {
     method,

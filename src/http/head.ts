@@ -1,7 +1,7 @@
-/** Collects the request headers that matter in one pass and tells heads that two servers could read differently. */
+/** Collects the relevant request headers in one pass and detects ambiguous heads. */
 import type { EngineRequest } from './engine.js';
 
-/** What a head says. The text fields are '' when the header is absent; of a repeated one the last counts. */
+/** The relevant headers. Text fields are '' when absent. The last of repeated headers counts. */
 export class Head {
   contentType = '';
   authorization = '';
@@ -22,11 +22,12 @@ export class Head {
   hosts = 0;
 }
 
-/** Where `visit` writes. Engines call it before `forEach` returns, so one variable serves all requests and none
- * needs a closure. */
+/**
+ * Target of `visit`. Engines call it before `forEach` returns, so one variable serves all requests without a closure.
+ */
 let head: Head;
 
-/** Compares lengths first: most headers of a request are of no interest, and the names come as fresh strings. */
+/** Compares lengths first, because most headers are irrelevant and each name is a new string. */
 function visit(name: string, value: string): void {
   switch (name.length) {
     case 4:
@@ -80,9 +81,9 @@ export function readHead(request: EngineRequest, into: Head): void {
 }
 
 /**
- * True for a head that must be refused before any handler runs, because an intermediary may find another end of the
- * request or another addressee than the engine does (RFC 9112 §3.2, §6.3). The engines do not tell the version of
- * the protocol, so a missing `Host` is refused in HTTP/1.0 too.
+ * True for a head that must be refused, because an intermediary may read its length or host differently than the engine
+ * (RFC 9112 §3.2, §6.3). The engines do not report the protocol version, so a missing `Host` is refused in HTTP/1.0
+ * too.
  */
 export function isAmbiguous(head: Head): boolean {
   if (head.hosts !== 1 || head.host === '') return true;
@@ -92,7 +93,7 @@ export function isAmbiguous(head: Head): boolean {
   return head.transferEncodings > 1 || head.transferEncoding !== 'chunked' || head.contentLengths > 0;
 }
 
-/** Where bodies are signed, and in which headers that is told (in lower case). */
+/** The path whose bodies are signed, and the lower-case header names that carry key id and signature. */
 export interface SignedBodies {
   readonly path: string;
   readonly keyId: string;
@@ -100,12 +101,12 @@ export interface SignedBodies {
   readonly bytesMax: number;
 }
 
-/** True when the client asks that the connection end with this exchange. */
+/** Whether the client asks to close the connection after this reply. */
 export function asksToClose(connection: string): boolean {
   return connection !== '' && /(?:^|,)\s*close\s*(?:,|$)/i.test(connection);
 }
 
-/** True for the type of body that may hold files, and may be as large as an upload. */
+/** Whether the body may hold files and be as large as an upload. */
 export function isUpload(contentType: string): boolean {
   return /^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType);
 }

@@ -1,11 +1,11 @@
-/** Pieces of a reply, in the ways that both engines take them, and the address that it goes to. */
+/** Writes replies in ways that both engine versions accept, and reads the peer address. */
 import { STATUS_CODES } from 'node:http';
 import type { StreamedReply, StreamForm } from '../server/request.js';
 import type { EngineResponse } from './engine.js';
 
 const statusLines = new Map<number, string>();
 
-/** `404 Not Found` for 404; a code without a standard text stands alone. */
+/** `404 Not Found` for 404. A code without a standard text stands alone. */
 export function statusLine(status: number): string {
   let line = statusLines.get(status);
   if (line === undefined) {
@@ -15,7 +15,7 @@ export function statusLine(status: number): string {
   return line;
 }
 
-/** `127.0.0.1` or full IPv6 text; an IPv4 client of an IPv6 socket reads like one of an IPv4 socket. */
+/** `127.0.0.1` or full IPv6 text. An IPv4-mapped IPv6 address is shown as IPv4. */
 export function peerAddress(response: EngineResponse): string {
   const bytes = new Uint8Array(response.getRemoteAddress());
   if (bytes.length === 4) return bytes.join('.');
@@ -24,19 +24,19 @@ export function peerAddress(response: EngineResponse): string {
   return Buffer.from(response.getRemoteAddressAsText()).toString('latin1');
 }
 
-/** Above this a reply is handed over in the pieces that the kernel takes, instead of being copied by the engine. */
+/** Larger replies are handed to the kernel piece by piece, so that the engine does not copy them. */
 export const large_reply_bytes_min = 64 * 1024;
 
 /**
- * The older engine takes a length other than 0 given to `endWithoutBody` for a body that it waits for without end, and
- * an `undefined` one for 2^63. So the header is written here, and a reply that closes reports no length.
+ * Ends a reply without a body. Given a length other than 0, the older engine waits forever for a body; given
+ * `undefined`, it reports 2^63. So the header is written here, and a reply that closes reports no length.
  */
 export function endHead(response: EngineResponse, bytes: number, closes: boolean): void {
   if (closes) response.endWithoutBody(0, true);
   else response.writeHeader('Content-Length', String(bytes)).endWithoutBody();
 }
 
-/** Ends a large reply; calls `done` when the kernel has the last byte, so that a shutdown does not cut it. */
+/** Ends a large reply. Calls `done` when the kernel has the last byte, so that a shutdown does not truncate it. */
 export function endInPieces(response: EngineResponse, body: Buffer, done: () => void): void {
   const [, complete] = response.tryEnd(body, body.length);
   if (complete) {
@@ -50,7 +50,7 @@ export function endInPieces(response: EngineResponse, body: Buffer, done: () => 
   });
 }
 
-/** Status and headers of a reply that brings its own. */
+/** Writes the status and the reply's own headers. */
 export function writeHead(
   response: EngineResponse,
   { status, headers }: StreamedReply,
@@ -62,8 +62,8 @@ export function writeHead(
 }
 
 /**
- * Ends a reply that has no body, for HEAD and 304. The length is that of the body left out, so `endHead` does not serve:
- * both engines close by themselves after a request that asked for it.
+ * Ends a reply to HEAD, or a 304. Its length is that of the omitted body, so `endHead` does not fit. Both engines close
+ * the connection by themselves when the request asked for it.
  */
 export function endBodiless(response: EngineResponse, reply: StreamedReply, closes: boolean): void {
   writeHead(response, reply, closes);
@@ -71,14 +71,14 @@ export function endBodiless(response: EngineResponse, reply: StreamedReply, clos
   response.endWithoutBody();
 }
 
-/** Server-sent events, with a comment line of theirs as the filler. */
+/** Server-sent events. The filler is an SSE comment line. */
 export const eventForm: StreamForm = {
   contentType: 'text/event-stream',
   headers: [['X-Accel-Buffering', 'no']],
   filler: ':\n\n',
 };
 
-/** The head of a stream, and a filler so that it goes out at once. */
+/** Writes the head of a stream, and a filler so that it is sent immediately. */
 export function beginStream(response: EngineResponse, { contentType, headers, filler }: StreamForm): void {
   response.writeHeader('Content-Type', contentType);
   for (const [name, value] of headers) response.writeHeader(name, value);

@@ -1,4 +1,4 @@
-/** Listens on a port, turns what the engine hands over into exchanges, and ends in order. */
+/** Listens on a port, wraps each request in an exchange, and shuts down gracefully. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, errorEnvelope } from '../errors.js';
 import { limits } from '../limits.js';
@@ -14,42 +14,49 @@ export interface ListenOptions {
   readonly engine: Engine;
   /** Address to listen on, for instance '127.0.0.1'. */
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 for a free port. */
   readonly port: number;
-  /** Lets other processes of this machine that ask for the same listen on this port too. */
+  /** Other processes of this machine may listen on the same port if they set this too. */
   readonly shared: boolean;
   readonly handler: RequestHandler;
-  /** Decides by the head whether a body is taken; without it every body is. */
+  /** Decides by the head whether to accept a body. If absent, every body is accepted. */
   readonly admit?: Admit;
-  /** By which the bodies of one client are bounded; the address of the peer if absent. */
+  /** The address that body budgets are counted by; the peer address if absent. */
   readonly clientAddress?: ExchangeContext['clientAddress'];
-  /** What the bodies of all requests together may hold; see `bodyRoomBytes`. */
+  /** Memory budget of all request bodies; see `bodyRoomBytes`. */
   readonly bodiesBytesMax?: number;
-  /** What a body of more than the usual bytes, or of unknown length, may hold; the usual ones if absent. */
+  /** Limit for a body larger than usual, or of unknown length; the usual limit if absent. */
   readonly bodyBound?: ExchangeContext['bodyBound'];
   readonly signed?: SignedBodies | undefined;
-  /** Hears what a handler threw and is no ApiError, and of handlers that reply twice or never. Nothing of the
-   * request is passed, whose path may hold a token, but its name in the access log. */
+  /**
+   * Called with unexpected errors of handlers, and when a handler replies twice or never. Gets the id from the access
+   * log and nothing else of the request, because its path may hold a token.
+   */
   readonly onFault: (error: unknown, request?: string) => void;
-  /** Nothing is told of requests if absent. */
+  /** If absent, requests are not logged. */
   readonly access?: AccessListener | undefined;
   readonly meter?: RequestListener | undefined;
-  /** How long no request may have come before `close` closes kept connections; `limits.connection_quiet_ms` if absent. */
+  /** Quiet time without requests before `close` closes idle connections; `limits.connection_quiet_ms` if absent. */
   readonly quietMs?: number;
 }
 
 export interface HttpServer {
   readonly port: number;
-  /** Requests and event streams that have not been answered to their end. */
+  /** Requests and event streams that are not yet answered completely. */
   openRequests(): number;
-  /** From now on each reply ends its connection, so that a balancer keeps none that is about to go. New ones are accepted. */
+  /**
+   * From now on each reply ends its connection, so that a balancer keeps none to this server. New connections are still
+   * accepted.
+   */
   leave(): void;
-  /** Stops accepting connections, ends each connection with its next reply, and waits at most `msMax` for the open
-   * requests. Resolves to how many are left. */
+  /**
+   * Stops accepting connections, ends each connection with its next reply, and waits up to `msMax` for open requests.
+   * Resolves to the number of open requests left.
+   */
   drain(msMax: number): Promise<number>;
   /**
-   * Drains for at most `limits.shutdown_ms_max`, answers on kept connections until no request has come for a moment, then
-   * closes every connection, idle ones too.
+   * Drains for up to `limits.shutdown_ms_max`. Then answers on kept connections until no request came for a moment, and
+   * closes every connection.
    */
   close(): Promise<void>;
 }
@@ -59,14 +66,17 @@ function refuseVerb(request: ApiRequest): void {
   request.reply(error.code, errorEnvelope(error));
 }
 
-/** The older engine drops the connection of a verb that it does not know; here the reply ends it too, so that what follows is not
- * taken for a request. */
+/**
+ * Both engines end the connection after an unknown verb: the older one by itself, here by the reply. Otherwise what
+ * follows could be taken for a request.
+ */
 function route(app: TemplatedApp, context: ExchangeContext, handler: RequestHandler): void {
   const as =
     (method: string): RouteHandler =>
     (response, request) =>
       new Exchange(context, handler, method, response, request).begin();
-  // The application's pages are kept in several encodings. The engine's own routing tells them apart, so that no other call pays for it.
+  // Pages of the application exist in several encodings. A separate route reads Accept-Encoding, so that other calls
+  // need not.
   const page =
     (method: string): RouteHandler =>
     (response, request) => {
@@ -99,7 +109,9 @@ function bind(app: TemplatedApp, options: ListenOptions): Promise<ListenSocket> 
       if (socket) resolve(socket);
       else
         reject(
-          new Error(`cannot listen on ${host} port ${port}: it is taken or not an address of this machine`),
+          new Error(
+            `cannot listen on ${host} port ${port}: the port is in use, or the address does not belong to this machine`,
+          ),
         );
     });
   });
@@ -143,7 +155,8 @@ class Server implements HttpServer {
   async drain(msMax: number): Promise<number> {
     this.context.closing = true;
     if (this.socket) {
-      // Right after the event loop has accepted what was waiting: the kernel resets connections that are not accepted yet.
+      // Closes right after the event loop accepted waiting connections, because the kernel resets those not yet
+      // accepted.
       await new Promise((resolve) => setImmediate(resolve));
       if (this.socket) this.engine.closeListenSocket(this.socket);
       this.socket = undefined;
@@ -171,7 +184,10 @@ class Server implements HttpServer {
     return this.closed;
   }
 
-  /** A request that arrives on a connection that was just closed is reset, so those in use get an answer that ends them. */
+  /**
+   * A request that arrives on a just closed connection is reset. So connections in use get one more answer that ends
+   * them.
+   */
   private async linger(): Promise<void> {
     const end = performance.now() + limits.connection_linger_ms_max;
     for (let before = -1; this.context.begun !== before && performance.now() < end; ) {
@@ -182,7 +198,7 @@ class Server implements HttpServer {
   }
 }
 
-/** Rejects when the port is taken, or shared by a process that did not ask for that. */
+/** Rejects when the port is in use by a process that does not share it. */
 export async function listen(options: ListenOptions): Promise<HttpServer> {
   const app = options.engine.app();
   const context: ExchangeContext = {

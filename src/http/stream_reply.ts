@@ -1,21 +1,21 @@
-/** Sends the bytes of a stream as a reply of known length, no faster than the client takes them. */
+/** Sends a stream as a reply of known length, no faster than the client reads. */
 import type { Readable } from 'node:stream';
 import type { EngineResponse } from './engine.js';
 
 export interface StreamOwner {
-  /** Writes status and headers; called once, corked, right before the first byte. */
+  /** Writes status and headers. Called once, corked, right before the first byte. */
   readonly head: () => void;
-  /** The last byte is with the kernel. */
+  /** The kernel has the last byte. */
   readonly done: () => void;
-  /** The stream broke before its first byte: the reply is still to be given. */
+  /** The stream failed before its first byte, so an error can still be sent. */
   readonly failed: (error: unknown) => void;
-  /** The stream broke or ended short inside the reply: the connection was closed. */
+  /** The stream failed or ended early after the first byte. The connection was closed. */
   readonly broken: (error: unknown) => void;
 }
 
 /**
- * One chunk is with the engine at most. What the kernel does not take of it stays here until the engine asks for it, and
- * the source is read no further meanwhile: a slow reader costs one chunk and what the source reads ahead.
+ * Hands at most one chunk to the engine. The part the kernel did not accept waits here, and the source is paused
+ * meanwhile. A slow reader costs one chunk plus the read-ahead of the source.
  */
 export class StreamReply {
   private readonly response: EngineResponse;
@@ -24,22 +24,22 @@ export class StreamReply {
   private readonly owner: StreamOwner;
   private begun = false;
   private over = false;
-  /** Not yet taken by the kernel, and where in the reply it starts. */
+  /** Bytes the kernel has not accepted yet, and their offset in the reply. */
   private pending: Buffer | undefined;
   private pendingAt = 0;
 
-  /** `length` is above 0, and all that `source` brings. */
+  /** `length` is above 0, and `source` yields exactly that many bytes. */
   constructor(response: EngineResponse, source: Readable, length: number, owner: StreamOwner) {
     this.response = response;
     this.source = source;
     this.length = length;
     this.owner = owner;
     source.on('readable', () => this.pump());
-    source.on('end', () => this.fail(new Error('a file is shorter than it was')));
+    source.on('end', () => this.fail(new Error('the file is shorter than announced')));
     source.on('error', (error) => this.fail(error));
   }
 
-  /** The client has gone: the reply must not be touched any more. */
+  /** The client has disconnected. The reply must not be used any more. */
   abandon(): void {
     if (this.over) return;
     this.over = true;
@@ -79,7 +79,7 @@ export class StreamReply {
     if (complete) this.finish();
     else if (taken) {
       this.pending = undefined;
-      // Outside of the engine's callback: the next chunk is corked like every other.
+      // Runs outside the engine's callback, so that the next chunk is corked like every other.
       setImmediate(() => this.pump());
     }
     return taken;
@@ -101,7 +101,7 @@ export class StreamReply {
       this.owner.failed(error);
       return;
     }
-    // Too late for an answer: only a connection that ends early tells the client.
+    // An error answer is no longer possible. Closing the connection tells the client.
     this.owner.broken(error);
     this.response.close();
   }

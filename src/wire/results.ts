@@ -361,9 +361,7 @@ export const userWithToken = z
   .strictObject({ user, token: z.string() })
   .meta({ id: 'UserWithToken', description: 'A person and their secret token.' });
 
-export const pressedQuery = z
-  .strictObject({ callback_query_id: z.string() })
-  .meta({
-    id: 'PressedQuery',
-    description: "Id of the button press. The bot's answer arrives on the stream.",
-  });
+export const pressedQuery = z.strictObject({ callback_query_id: z.string() }).meta({
+  id: 'PressedQuery',
+  description: "Id of the button press. The bot's answer arrives on the stream.",
+});

@@ -63,7 +63,7 @@ test('deliveries are told by the process that makes them, and what was written b
 
 test('a port that is taken ends the start with a reason', async () => {
   const late = createRole('flush', async () => ({ ...service.env, METRICS_PORT: `${ports.deliver}` }));
-  await expect(late.start()).rejects.toThrow(/cannot listen on .* port \d+: it is taken/);
+  await expect(late.start()).rejects.toThrow(/cannot listen on .* port \d+: the port is in use/);
 });
 
 test('a process that is leaving is alive and not ready', async () => {

@@ -1,4 +1,4 @@
-/** What administrators did. */
+/** The log of administrators' calls. */
 import { z } from 'zod';
 import { limits } from '../../limits.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';

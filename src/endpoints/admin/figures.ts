@@ -1,4 +1,4 @@
-/** What one bot has waiting and what became of its deliveries: asked for by bot, since metrics have no label for each. */
+/** Pending updates and delivery counts of one bot. An endpoint per bot, because metrics have no label per bot. */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
@@ -9,14 +9,14 @@ const count = z.int();
 const figures = z.object({
   id: z.int(),
   username: z.string(),
-  pending_update_count: count.describe('Updates that wait in its queue'),
-  webhook_host: z.string().optional().describe('Absent while it polls'),
+  pending_update_count: count.describe('Pending updates'),
+  webhook_host: z.string().optional().describe('Absent while the bot polls'),
   last_error_date: z.int().optional(),
   last_error_message: z.string().optional(),
   delivered_count: count,
   failed_count: count.describe('Attempts that failed'),
-  dead_count: count.describe('Updates that were given up, at any time'),
-  dead_letter_count: count.describe('Of these, kept for a replay now'),
+  dead_count: count.describe('Updates that became dead letters, all time'),
+  dead_letter_count: count.describe('Dead letters that can be replayed'),
 });
 
 export const botFigures = defineAdminEndpoint({

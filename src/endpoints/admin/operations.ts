@@ -1,4 +1,4 @@
-/** What operators see of the installation and of its dead letters: the page at `/ops` draws it. */
+/** State of the installation and dead letters of bots, for operators. The page `/ops` shows them. */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -30,14 +30,14 @@ export const rankBots = defineAdminEndpoint({
   summary: 'Lists the bots with the most pending updates, failures or dead letters, or one bot.',
   params: z.object({
     order: optional(z.enum(rankings, { error: rankings.join(', ') })).describe(
-      `\`pending\` (among up to ${limits.bots_looked_at_max} webhooks that are due), \`failures\` (those that fail now first) or \`dead_letters\``,
+      `\`pending\` (among up to ${limits.bots_looked_at_max} webhooks that are due), \`failures\` (currently failing webhooks first) or \`dead_letters\``,
     ),
-    bot: optional(text).describe('Id or username of the one bot to show'),
+    bot: optional(text).describe('Id or username; shows only this bot'),
     limit: optional(
       integer()
         .pipe(z.number())
         .transform((n) => Math.min(limits.bots_ranked_max, Math.max(1, n))),
-    ).describe(`How many at most: 1 to ${limits.bots_ranked_max}, clamped`),
+    ).describe(`Maximum number of bots: 1 to ${limits.bots_ranked_max}, clamped`),
   }),
   errors: ['bot_not_found', 'unavailable'],
   result: rankedBots,
@@ -90,8 +90,8 @@ export const replayDeadLetters = defineAdminEndpoint({
   summary: `Delivers dead letters of a bot again: a range or all, at most ${limits.replay_max} a call. The bot’s audit log records it.`,
   params: z.object({
     id: userId,
-    from_update_id: updateId.describe('The first; the oldest if absent'),
-    to_update_id: updateId.describe('The last; the newest if absent'),
+    from_update_id: updateId.describe('First of the range; the oldest dead letter if absent'),
+    to_update_id: updateId.describe('Last of the range; the newest dead letter if absent'),
   }),
   errors: ['bot_not_found', 'too_many_requests'],
   result: replayedUpdates,

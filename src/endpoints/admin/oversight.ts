@@ -1,4 +1,4 @@
-/** Operators suspend bots and people, and reserve usernames (behaviour §14). */
+/** Lets operators suspend bots and people, and reserve usernames (behaviour §14). */
 import { z } from 'zod';
 import { limits } from '../../limits.js';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
@@ -64,7 +64,7 @@ export const reservedUsernames = defineAdminEndpoint({
   path: names,
   summary: 'Pages through the reserved usernames.',
   params: z.object({
-    cursor: optional(text).describe('`next_cursor` of the page before'),
+    cursor: optional(text).describe('`next_cursor` of the previous page'),
     limit: optional(pageSize),
   }),
   result: pageOf(z.string()),

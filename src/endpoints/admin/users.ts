@@ -1,4 +1,4 @@
-/** Operators create people and their tokens (behaviour §11). */
+/** Lets operators create people and issue their tokens (behaviour §11). */
 import { z } from 'zod';
 import { defineAdminEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';

@@ -1,4 +1,4 @@
-/** A person stops a bot from writing, or lets it again (behaviour §11). */
+/** Blocks and unblocks a bot for a person (behaviour §11). */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -8,7 +8,7 @@ import { done } from '../../wire/results.js';
 const path = '/api/bots/{username}/block';
 const params = z.object({ username: z.string() });
 
-/** Who never started the bot need not block it: it can't write to them. */
+/** A bot that the person never started cannot write to them, so there is nothing to block. */
 async function setBlocked(store: Store, username: string, user: number, blocked: boolean): Promise<true> {
   const bot = (await store.bots.findByUsername(username.replace(/^@/, ''))) ?? fail('bot_not_found');
   await store.chats.setBlocked(bot.id, user, blocked);
@@ -28,7 +28,7 @@ export const blockBot = defineEndpoint({
 export const unblockBot = defineEndpoint({
   verb: 'DELETE',
   path,
-  summary: 'Unblocks a bot. Starting it does so too.',
+  summary: 'Unblocks a bot. Starting the bot also unblocks it.',
   params,
   errors: ['bot_not_found'],
   result: done,

@@ -1,4 +1,4 @@
-/** The avatar and the start picture of a bot, which its owner sets here alone (interface §2, Other identity items). */
+/** The avatar and start picture of a bot. Only these endpoints set them (interface §2, Other identity items). */
 import { z } from 'zod';
 import { pictureErrors, putPicture, removePicture, viewPicture } from '../../actions/pictures.js';
 import { type ErrorName, fail } from '../../errors.js';
@@ -10,7 +10,7 @@ import { done, picture } from '../../wire/results.js';
 
 const params = z.object({ bot_id: botId });
 
-/** Reading, setting and removing one kind of picture. */
+/** The endpoints that read, set and remove one kind of picture. */
 function endpointsOf(
   kind: PictureKind,
   name: string,

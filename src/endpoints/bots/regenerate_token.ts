@@ -3,7 +3,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { botId } from '../../wire/fields.js';
 import { botWithToken } from '../../wire/results.js';
 
-/** Interface §4.2, §5.4: the old token stops working at once. */
+/** The old token stops working at once (interface §4.2, §5.4). */
 export const regenerateToken = defineEndpoint({
   verb: 'POST',
   path: '/api/me/bots/{bot_id}/regenerate_token',

@@ -1,4 +1,4 @@
-/** A bot changes hands (interface §3, §5.7). */
+/** Transfers a bot to another owner (interface §3, §5.7). */
 import { z } from 'zod';
 import { limits } from '../../limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -34,7 +34,8 @@ export const transferBot = defineEndpoint({
 export const listTransfers = defineEndpoint({
   verb: 'GET',
   path: '/api/me/transfers',
-  summary: 'Pages through bots that the caller has offered or is offered, where transfers need consent.',
+  summary:
+    'Pages through the open transfer offers that the caller made or received. Offers exist when transfers need consent.',
   params: z.object({ cursor: numberCursor, limit: optional(pageSize) }),
   result: transferPage,
   handler: async ({ user, store }, { cursor: after = 0, limit = limits.page_size_default }) =>

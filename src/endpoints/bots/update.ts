@@ -5,7 +5,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { botId } from '../../wire/fields.js';
 import { ownedBotSettings } from '../../wire/owner_results.js';
 
-/** The same limits and answers as the setters of the bot interface; languages that are not named stay (behaviour §11). */
+/** Same limits and errors as the setters of the bot interface. Other languages keep their texts (behaviour §11). */
 export const updateBot = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me/bots/{bot_id}',

@@ -11,7 +11,7 @@ const policyError = 'all, selected or owner';
 const listError = `a list of up to ${limits.writers_per_bot_max} usernames`;
 const usernames = json(
   z.array(usernameOfPerson, { error: listError }).max(limits.writers_per_bot_max, { error: listError }),
-  // The list counts too.
+  // Counts the list itself as one value.
   limits.writers_per_bot_max + 1,
 );
 
@@ -20,13 +20,15 @@ export const setWriteAccess = defineEndpoint({
   verb: 'PUT',
   path: '/api/me/bots/{bot_id}/write_access',
   summary:
-    'Sets who may write to a bot in direct chats: everybody, selected people or only its owner. In force before this call returns.',
+    'Sets who may write to a bot in direct chats: everybody, selected people or only its owner. Takes effect before this call returns.',
   params: z.object({
     bot_id: botId,
     policy: z
       .enum(['all', 'selected', 'owner'], { error: policyError })
-      .describe('Who may write besides the owner, who always may'),
-    usernames: optional(usernames).describe('Of the people who may write, with the policy `selected`'),
+      .describe('Who may write besides the owner'),
+    usernames: optional(usernames).describe(
+      'Usernames of the people who may write, for the policy `selected`',
+    ),
   }),
   errors: ['bot_not_found', 'not_bot_owner', 'username_unknown', 'username_not_person'],
   result: ownedBotSettings,

@@ -1,4 +1,4 @@
-/** Messages that people send on (behaviour §6, §11). */
+/** Forwards messages as a person (behaviour §6, §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { forwardAs } from '../../actions/forwarding.js';
@@ -13,7 +13,7 @@ export const forwardMessages = defineEndpoint({
   summary: 'Forwards up to 100 messages from another chat of the caller, in the order given.',
   params: z.object({
     chat_id: appChatId,
-    from_chat_id: appChatId.describe('Where they are now'),
+    from_chat_id: appChatId.describe('Id of the source chat'),
     message_ids: messageIds,
   }),
   errors: [

@@ -1,4 +1,4 @@
-/** Coming into a public chat, and going out of any (behaviour §11). */
+/** Joins a public chat, and leaves any group or channel (behaviour §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { readableChat } from '../../actions/reading.js';

@@ -9,7 +9,7 @@ import { pageSize } from '../../wire/fields.js';
 import { optional, text } from '../../wire/schema.js';
 
 const cursorError = 'a cursor of an earlier answer';
-/** Date and id of the last chat of the page before. */
+/** Date and id of the last chat on the previous page. */
 const cursor = optional(text.regex(/^\d{1,12}_-?\d{1,14}$/, { error: cursorError }));
 
 const cursorOf = ({ date, chat }: ActiveChat) => `${date}_${chat.id}`;
@@ -23,9 +23,9 @@ export const listChats = defineEndpoint({
   verb: 'GET',
   path: '/api/chats',
   summary:
-    'Pages through the chats of the caller, the latest message first, with previews of messages. Of a chat without messages it counts when the caller joined.',
+    'Pages through the chats of the caller, by latest message, with message previews. Chats without messages are sorted by when the caller joined.',
   params: z.object({
-    cursor: cursor.describe('`next_cursor` of the page before'),
+    cursor: cursor.describe('`next_cursor` of the previous page'),
     limit: optional(pageSize),
   }),
   result: listedChats,

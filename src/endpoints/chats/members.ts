@@ -1,4 +1,4 @@
-/** Who is in a group or channel (behaviour §3, §11). */
+/** Lists, adds, changes and removes members of groups and channels (behaviour §3, §11). */
 import { z } from 'zod';
 import { chatOfUser } from '../../actions/compose.js';
 import { readableChat } from '../../actions/reading.js';
@@ -20,14 +20,17 @@ import { json, optional } from '../../wire/schema.js';
 const path = '/api/chats/{chat_id}/members';
 const rights = z.partialRecord(z.enum(rightNames), z.boolean(), { error: 'an object of booleans' });
 
-/** A bot by its name in the language of who looks. */
+/** The profile of a member. Bots have their name in the viewer's language. */
 async function profileOf(store: Store, id: number, isBot: boolean, language: string | null) {
   if (isBot) return store.bots.profile(id, language);
   const user = await store.users.find(id);
   return user && userProfile(user);
 }
 
-/** A group or channel in which the caller may change members. Errors: `chat_not_found`, `not_chat_member`, `not_enough_rights`. */
+/**
+ * A group or channel whose members the caller may change. Errors: `chat_not_found`, `not_chat_member`,
+ * `not_enough_rights`.
+ */
 async function managedChat(store: Store, user: User, chatId: number) {
   const chat = await readableChat(store, user, chatId);
   if (isDirect(chat)) fail('chat_not_found');
@@ -50,7 +53,7 @@ export const listMembers = defineEndpoint({
     if (isDirect(chat)) fail('chat_not_found');
     const limit = p.limit ?? limits.page_size_default;
     const [found, own] = await Promise.all([store.chats.find(chat), store.chats.member(chat, user.id)]);
-    // Subscribers of a channel do not see each other.
+    // Subscribers of a channel may not see each other.
     if (found?.kind !== 'group' && !['creator', 'administrator'].includes(own.status))
       fail('not_enough_rights');
     const view = async (row: MemberRow) => {
@@ -74,7 +77,7 @@ export const putMember = defineEndpoint({
   verb: 'PUT',
   path: `${path}/{member_id}`,
   summary:
-    'Adds a member to a group or channel, or changes their rights. A person who may not be added is invited.',
+    'Adds a member to a group or channel, or changes their rights. A person who does not allow it is invited instead.',
   params: z.object({
     chat_id: appChatId,
     member_id: userId,
@@ -97,7 +100,7 @@ export const putMember = defineEndpoint({
   result: chatMember,
   handler: async ({ user, store }, p) => {
     const chat = chatOfUser(user.id, p.chat_id);
-    // What an administrator may do is said with the status, which would else be taken away.
+    // Rights alone would make the member an ordinary one, because an absent status means `member`.
     if (p.status === undefined && p.rights !== undefined) fail('parameter_required', { name: 'status' });
     const status = p.status ?? 'member';
     await store.unlessApplied(async () => {

@@ -1,4 +1,4 @@
-/** Messages as people read, write, edit and delete them (behaviour §11). */
+/** Lists, sends, edits and deletes messages as a person (behaviour §11). */
 import { z } from 'zod';
 import { captionContent, chatOfUser, textContent, userSender } from '../../actions/compose.js';
 import { takeMedia, withMedia } from '../../actions/media.js';
@@ -25,7 +25,7 @@ export const listMessages = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     cursor: numberCursor,
-    before: optional(integer()).describe('In place of `cursor`: messages below this id'),
+    before: optional(integer()).describe('Instead of `cursor`: messages with lower ids'),
     limit: optional(pageSize),
   }),
   errors: ['chat_not_found', 'not_chat_member'],
@@ -51,9 +51,9 @@ export const postMessage = defineEndpoint({
   summary: 'Sends a text message, or a photo with the text as its caption.',
   params: z.object({
     chat_id: appChatId,
-    text: optional(text).describe('Up to 4096 characters, or 1024 as a caption'),
-    caption: optional(text).describe('In place of `text` with a photo'),
-    photo: optional(text).describe('A part of the multipart body, an HTTPS URL, or a `file_id`'),
+    text: optional(text).describe('Up to 4096 characters, or up to 1024 as a caption'),
+    caption: optional(text).describe('Caption of a photo, instead of `text`'),
+    photo: optional(text).describe('An uploaded part, an HTTPS URL, or a `file_id`'),
     parse_mode: parseMode,
     reply_to_message_id: optional(integer()),
   }),

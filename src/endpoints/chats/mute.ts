@@ -1,4 +1,4 @@
-/** Chats of which the caller does not want to be notified. */
+/** Turns notifications of a chat off and on for the caller. */
 import { z } from 'zod';
 import { readableChat } from '../../actions/reading.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -7,16 +7,16 @@ import { done } from '../../wire/results.js';
 import { integer, optional } from '../../wire/schema.js';
 
 const path = '/api/chats/{chat_id}/mute';
-/** Farther than that is for ever. */
+/** Larger times count as forever. */
 const until_max = 253_402_300_799;
 
 export const muteChat = defineEndpoint({
   verb: 'PUT',
   path,
-  summary: 'Mutes a chat for the caller: no notifications until a time, or for ever.',
+  summary: 'Mutes a chat for the caller: no notifications until a time, or forever.',
   params: z.object({
     chat_id: appChatId,
-    until: optional(integer()).describe('Unix time in seconds; for ever without it'),
+    until: optional(integer()).describe('Unix time in seconds; forever if absent'),
   }),
   uncounted: true,
   errors: ['chat_not_found', 'not_chat_member'],

@@ -1,4 +1,4 @@
-/** Pins as people set and remove them (behaviour §5, §11). */
+/** Pins and unpins messages as a person (behaviour §5, §11). */
 import { z } from 'zod';
 import { chatOfUser, userSender } from '../../actions/compose.js';
 import { defineEndpoint } from '../../server/endpoint.js';
@@ -11,7 +11,7 @@ const path = '/api/chats/{chat_id}/pin';
 export const pinMessage = defineEndpoint({
   verb: 'POST',
   path,
-  summary: 'Pins a message in place of the pinned one.',
+  summary: 'Pins a message. Replaces the pinned one.',
   params: z.object({
     chat_id: appChatId,
     message_id: messageId,

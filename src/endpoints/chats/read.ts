@@ -5,7 +5,7 @@ import { appChatId } from '../../wire/fields.js';
 import { done } from '../../wire/results.js';
 import { messageId } from '../../wire/schema.js';
 
-/** The mark only moves on: an older message changes nothing. */
+/** The read mark never moves back: an older message changes nothing. */
 export const readChat = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/read',

@@ -4,12 +4,12 @@ import type { MediaFile } from '../../files/file_id.js';
 import { defineEndpoint, replied } from '../../server/endpoint.js';
 import { text } from '../../wire/schema.js';
 
-/** For people the path names the file: one that is unknown is 404, as elsewhere (behaviour §11). */
+/** People name the file by a path, so an unknown file is a 404 (behaviour §11). */
 export const downloadFile = defineEndpoint({
   verb: 'GET',
   path: '/api/files/{file_id}',
   summary: 'Downloads a file, whole or by range.',
-  params: z.object({ file_id: text.describe('Of a message that the caller sees') }),
+  params: z.object({ file_id: text.describe('`file_id` from a message the caller can read') }),
   errors: ['not_found', 'range_not_satisfiable'],
   contentType: 'application/octet-stream',
   handler: async ({ user, files, downloads, request }, { file_id }) => {

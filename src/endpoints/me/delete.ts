@@ -3,7 +3,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { confirm } from '../../wire/fields.js';
 import { done } from '../../wire/results.js';
 
-/** Behaviour §14. */
+/** Deletes the caller's account (behaviour §14). */
 export const deleteSelf = defineEndpoint({
   verb: 'DELETE',
   path: '/api/me',

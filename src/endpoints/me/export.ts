@@ -7,7 +7,7 @@ import { exportLine } from '../../wire/export_results.js';
 
 let running = 0;
 
-/** Behaviour §14. Lines go out no faster than the client takes them. */
+/** Writes lines no faster than the client reads them (behaviour §14). */
 export const exportSelf = defineEndpoint({
   verb: 'GET',
   path: '/api/me/export',
@@ -48,7 +48,7 @@ export const exportSelf = defineEndpoint({
         await send();
         stream.close();
       } catch (error) {
-        // The client sees that it is not whole.
+        // Breaks the connection, so that the client notices the incomplete export.
         end();
         throw error;
       }

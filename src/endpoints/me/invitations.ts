@@ -1,4 +1,4 @@
-/** Chats that a person was invited to, since they may not be added without being asked. */
+/** Invitations to chats. People who may not be added directly receive one instead. */
 import { z } from 'zod';
 import { limits } from '../../limits.js';
 import { defineEndpoint } from '../../server/endpoint.js';

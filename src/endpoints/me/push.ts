@@ -1,4 +1,4 @@
-/** Browsers in which the caller is notified of messages while no window is open (behaviour §11). */
+/** Push subscriptions: browsers that notify the caller of messages while no window is open (behaviour §11). */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -27,8 +27,8 @@ export const subscribePush = defineEndpoint({
   path,
   summary: `Subscribes a browser to notifications, sent while the caller has no window open. The body is the JSON of a \`PushSubscription\`. A person has at most ${limits.push_subscriptions_max}; the oldest is replaced.`,
   params: z.object({
-    endpoint: text.describe('HTTPS address at the push service'),
-    keys: z.object({ p256dh: text, auth: text }).describe('Of the browser, as base64url'),
+    endpoint: text.describe('HTTPS URL at the push service'),
+    keys: z.object({ p256dh: text, auth: text }).describe('Keys of the browser, base64url'),
   }),
   errors: ['push_off', 'push_subscription_invalid'],
   result: done,

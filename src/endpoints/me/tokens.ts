@@ -1,4 +1,4 @@
-/** The tokens with which a person calls this interface: many at a time, each by its name (behaviour §11). */
+/** A person's tokens for the application API. A person may have several, told apart by name (behaviour §11). */
 import { z } from 'zod';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -40,14 +40,14 @@ export const createToken = defineEndpoint({
   },
 });
 
-/** Also the token of this call. */
+/** May also revoke the token of this call. */
 export const removeToken = defineEndpoint({
   verb: 'DELETE',
   path,
   summary: 'Revokes a token of the caller by `id` or `name`. It stops working before this call returns.',
   params: z.object({
     id: optional(integer()).describe('Of the list'),
-    name: optional(text).describe('In place of `id`'),
+    name: optional(text).describe('Instead of `id`'),
   }),
   errors: ['token_not_found'],
   result: done,

@@ -1,4 +1,4 @@
-/** What people change of themselves (behaviour §11). */
+/** Settings that people change about themselves (behaviour §11). */
 import { z } from 'zod';
 import { defineEndpoint } from '../../server/endpoint.js';
 import { userProfile } from '../../store/chats/chats.js';
@@ -9,13 +9,14 @@ import { answer, optional } from '../../wire/schema.js';
 export const updateSelf = defineEndpoint({
   verb: 'PATCH',
   path: '/api/me',
-  summary: 'Sets the caller’s language (`language_code` for bots) and who may add them to groups.',
+  summary:
+    'Sets the language of the caller, which bots see as `language_code`, and who may add the caller to groups.',
   params: z.object({
     language_code: optional(
       z
         .string({ error: answer('language_invalid') })
         .regex(/^[a-z]{2}$/, { error: answer('language_invalid') }),
-    ).describe('Two letters (ISO 639-1); it stays as it is when absent'),
+    ).describe('Two letters (ISO 639-1); unchanged when absent'),
     add_to_groups: optional(
       z.enum(addPolicies, { error: 'one of: everyone, shared_chats, nobody' }),
     ).describe(

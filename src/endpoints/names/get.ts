@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../server/endpoint.js';
 import { namedByUsername } from '../../wire/chat_results.js';
 import { usernameOfPerson } from '../../wire/fields.js';
 
-/** A private chat has no username. People find each other by theirs, as they do when they add members or hand over bots. */
+/** Finds public chats, bots and people by username. Private chats have no username. */
 export const findName = defineEndpoint({
   verb: 'GET',
   path: '/api/names/{username}',

@@ -22,7 +22,7 @@ export const getPostEndpoint = defineEndpoint({
   handler: ({ user, store }, p) => findPost(store, p.post, { id: user.id, isBot: false }, user),
 });
 
-/** Service messages are no posts: a page may read over so many of them. */
+/** Service messages are not posts. A page reads at most this many ranges of messages to skip them. */
 const rangesMax = 5;
 
 export const listPosts = defineEndpoint({
@@ -32,7 +32,7 @@ export const listPosts = defineEndpoint({
   params: z.object({
     chat_id: appChatId,
     cursor: numberCursor,
-    before: optional(integer()).describe('In place of `cursor`: posts below this message id'),
+    before: optional(integer()).describe('Instead of `cursor`: posts with lower message ids'),
     limit: optional(pageSize),
   }),
   result: pageOf(post),
@@ -53,7 +53,7 @@ export const listPosts = defineEndpoint({
         const state = await store.posts.find(message.record.post, { id: user.id, isBot: false });
         return viewPost(store, message, state, user);
       } catch (error) {
-        // Deleted since the page was read.
+        // The post was deleted after the page was read.
         if (error instanceof ApiError && error.kind === 'post_not_found') return null;
         throw error;
       }

@@ -36,7 +36,7 @@ export const removeReactions = defineEndpoint({
   verb: 'DELETE',
   path: reactions,
   summary: 'Removes one reaction of the caller from a post, or all of them.',
-  // An empty emoji is a wrong one: whoever meant one must not lose all.
+  // An empty emoji is refused. Treated as absent, it would remove all reactions.
   params: post.extend({ emoji: emoji.optional() }),
   body: payload,
   errors: ['post_not_found', 'reaction_invalid'],

@@ -13,7 +13,7 @@ import { type ChatRef, isDirect } from '../../store/core/keys.js';
 import { viewMessage } from '../../view/messages.js';
 import { boolean, optional } from '../../wire/schema.js';
 
-/** How a person names a chat. */
+/** The id of a chat in the application API. */
 const nameOf = (chat: ChatRef) => chat.id;
 
 function eventOf(
@@ -29,13 +29,14 @@ function eventOf(
     case 'a':
       return { event: 'callback_answer', data: { chat_id, ...change.answer } };
     case 'p': {
-      // A chat without a pin shows none: what was pinned when a later event tells of another is left out.
+      // An unpinned chat shows no message. The pinned message is also missing if a newer pin replaced it; a later event
+      // shows that one.
       const shown = change.message && viewMessage(change.message, { isBot: false, bot });
       const pinned = change.id === '0' ? {} : { pinned_message: shown ?? { message_id: Number(change.id) } };
       return { event: 'pinned', data: { chat_id, ...pinned, notify: change.notify } };
     }
     default: {
-      // A message that changed again, or was deleted, before it could be shown: a later event tells of that.
+      // The message was edited again or deleted meanwhile. A later event shows that.
       if (!change.message) return null;
       const message = viewMessage(change.message, { isBot: false, bot });
       const notify = (change.message.record.flags & messageFlags.silent) === 0;
@@ -46,7 +47,7 @@ function eventOf(
   }
 }
 
-/** The event stream of a person (behaviour §11): resumes by `Last-Event-ID`. */
+/** The event stream of a person (behaviour §11). Resumes from `Last-Event-ID`. */
 export const openStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream',
@@ -54,14 +55,14 @@ export const openStream = defineEndpoint({
   params: z.object({
     post: optional(postName),
     background: optional(boolean).describe(
-      'Whether nobody sees the window: then the person is notified as if it were closed',
+      'True for a window that is not visible. Notifications are then sent as if it were closed',
     ),
   }),
   contentType: 'text/event-stream',
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
     const post = p.post === undefined ? null : postOf(store, p.post);
-    // Refused before the stream begins, when the caller cannot see it.
+    // Checks access before the stream starts, so that the error is an ordinary answer.
     if (post !== null) await store.posts.find(post, { id: user.id, isBot: false });
     if (store.streams.openOf(user.id) >= limits.streams_per_user_max)
       fail('too_many_requests', { retry_after: 1 });
@@ -82,13 +83,13 @@ export const openStream = defineEndpoint({
     });
     const write = (text: string) => {
       if (ended || stream.write(text)) return;
-      // The reader is too slow: it comes back with the last event it has.
+      // The reader is too slow. It reconnects with the last event id it received.
       end();
       stream.close();
     };
     const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);
     request.onAbort(end);
-    // Views of one stream may wait for a profile: they are written in the order of their changes.
+    // Events of one stream may wait for a profile. The chain keeps them in order.
     let order = Promise.resolve();
     const inOrder = (work: () => Promise<void> | void) => {
       order = order.then(work).catch(() => {
@@ -130,7 +131,7 @@ export const openStream = defineEndpoint({
         });
       }
     } catch (error) {
-      // What was begun cannot be answered any more: the reader sees it end, and comes again.
+      // The stream has started, so the error cannot be sent. Close it, and the reader reconnects.
       end();
       stream.close();
       throw error;

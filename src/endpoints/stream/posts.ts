@@ -13,17 +13,17 @@ const posts = z
     error: wrong,
   });
 
-/** A page of posts shows the numbers of all that are in sight; of chats, `/api/stream` tells. */
+/** For pages that show several posts. Events of chats come on `/api/stream`. */
 export const openPostsStream = defineEndpoint({
   verb: 'GET',
   path: '/api/stream/posts',
-  summary: `Streams \`post_reactions\` of up to ${limits.posts_watched_max} posts as server-sent events: the present reactions, then each change.`,
+  summary: `Streams \`post_reactions\` of up to ${limits.posts_watched_max} posts as server-sent events: the current reactions, then each change.`,
   params: z.object({ posts: posts.describe('Ids or external ids, separated by commas') }),
   contentType: 'text/event-stream',
   errors: ['post_not_found'],
   handler: async ({ user, store, request, onRevoked }, p) => {
     const ids = p.posts.map((name) => postOf(store, name));
-    // Refused before the stream begins, when the caller cannot see one.
+    // Checks access before the stream starts, so that the error is an ordinary answer.
     await Promise.all(ids.map((id) => store.posts.find(id, { id: user.id, isBot: false })));
     const leave = store.streams.join(user.id) ?? fail('too_many_requests', { retry_after: 1 });
     const stream = request.openStream();
@@ -43,7 +43,7 @@ export const openPostsStream = defineEndpoint({
     };
     const forget = onRevoked(close);
     const write = (text: string) => {
-      // A reader that is too slow comes back and is shown everything anew.
+      // A reader that is too slow is disconnected. It reconnects and gets the current reactions.
       if (!ended && !stream.write(text)) close();
     };
     const keepAlive = setInterval(() => write(': \n\n'), limits.stream_keepalive_ms);

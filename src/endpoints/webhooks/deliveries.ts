@@ -7,14 +7,14 @@ import { botId, numberCursor, pageSize } from '../../wire/fields.js';
 import { integer, optional, text } from '../../wire/schema.js';
 import { attemptPage } from '../../wire/webhook_results.js';
 
-const statusError = 'delivered, failed or a status of HTTP';
+const statusError = 'delivered, failed or an HTTP status';
 const status = optional(text.regex(/^(delivered|failed|[1-5]\d\d)$/, { error: statusError })).describe(
-  '`delivered`, `failed` or a status of HTTP',
+  '`delivered`, `failed` or an HTTP status',
 );
 
 /**
- * Every failure and the last successes of a bot; all that went before are counts (behaviour §10). What was tried for a former owner is
- * not for the present one: answers of a receiver that was another's.
+ * Lists all failures and the last successes of a bot's webhook; older successes are only counted (behaviour §10). Hides
+ * deliveries made for a former owner, because they show answers of that owner's receiver.
  */
 export const listDeliveries = defineEndpoint({
   verb: 'GET',
@@ -22,7 +22,7 @@ export const listDeliveries = defineEndpoint({
   summary: `Pages through the delivery attempts of a webhook, newest first: failures of a week and the last ${limits.delivery_successes_kept} successes.`,
   params: z.object({
     bot_id: botId,
-    update_id: optional(integer()).describe('Attempts to deliver this update alone'),
+    update_id: optional(integer()).describe('Only attempts for this update'),
     status,
     cursor: numberCursor,
     limit: optional(pageSize),

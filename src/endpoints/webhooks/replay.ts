@@ -13,7 +13,7 @@ interface Given {
   readonly dead_letters?: boolean | undefined;
 }
 
-/** A range, or all dead letters. Errors: `parameter_required`, `parameter_wrong`. */
+/** The requested range, or all dead letters. Errors: `parameter_required`, `parameter_wrong`. */
 function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given): ReplayAsk {
   if (dead_letters && from === undefined && to === undefined) return allDead;
   if (from === undefined) return fail('parameter_required', { name: 'from_update_id' });
@@ -25,8 +25,8 @@ function askOf({ from_update_id: from, to_update_id: to, dead_letters }: Given):
 const updateId = optional(integer().pipe(z.number().min(0, { error: 'an update_id' }).max(limits.id_max)));
 
 /**
- * Over a webhook a replay carries the `update_id` that it had, for receivers that drop what they have seen; over polling a new one,
- * since offsets only grow.
+ * Replays to a webhook keep the `update_id`, so that receivers can drop duplicates. Replays to polling get a new one,
+ * because polling offsets only grow.
  */
 export const replayUpdates = defineEndpoint({
   verb: 'POST',
@@ -34,9 +34,9 @@ export const replayUpdates = defineEndpoint({
   summary: `Delivers updates again under the same update_id: all dead letters, or a range of dead letters and the last ${limits.delivery_successes_kept} deliveries. At most ${limits.replay_max} a call.`,
   params: z.object({
     bot_id: botId,
-    from_update_id: updateId.describe('The first of a range'),
-    to_update_id: updateId.describe('The last of it'),
-    dead_letters: optional(boolean).describe('Dead letters alone; without a range, all of them'),
+    from_update_id: updateId.describe('First update of a range'),
+    to_update_id: updateId.describe('Last update of the range'),
+    dead_letters: optional(boolean).describe('Only dead letters; all of them without a range'),
   }),
   result: queuedCount,
   errors: ['bot_not_found', 'not_bot_owner'],

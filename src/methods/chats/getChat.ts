@@ -9,7 +9,7 @@ import { viewChat } from '../../view/users.js';
 import { chatInfo } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** What every member may do in a group or channel. */
+/** Rights of every member in a group or channel. */
 const permissions = {
   can_send_messages: true,
   can_pin_messages: false,
@@ -18,7 +18,7 @@ const permissions = {
   can_delete_messages: false,
 };
 
-/** What typed client libraries require of every chat, and Petrel has no use for. */
+/** Fields that typed client libraries require in every chat. Petrel has no such features. */
 const unused = {
   accepted_gift_types: {
     unlimited_gifts: false,
@@ -30,7 +30,7 @@ const unused = {
 };
 const accent_colors = 7;
 
-/** A chat that the bot is in (behaviour §4). */
+/** Returns a chat that the bot is in (behaviour §4). */
 export const getChat = defineMethod({
   name: 'getChat',
   effect: 'read',

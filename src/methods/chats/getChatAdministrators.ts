@@ -7,7 +7,7 @@ import { viewMember } from '../../view/members.js';
 import { botChatMembers } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** The people who manage a chat, and the bot itself if it does: bots are not shown to one another. */
+/** Lists the people who manage a chat, and the bot itself if it does. Bots do not see other bots. */
 export const getChatAdministrators = defineMethod({
   name: 'getChatAdministrators',
   effect: 'read',

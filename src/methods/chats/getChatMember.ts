@@ -9,14 +9,14 @@ import { viewMember } from '../../view/members.js';
 import { botChatMember } from '../../wire/results.js';
 import { chatId, integer } from '../../wire/schema.js';
 
-/** Someone who never was in the chat: a bot, or a person who shares another chat with the caller. */
+/** The profile of someone who was never in the chat: any bot, or a person who shares another chat with the caller. */
 async function outsider(store: Store, bot: number, chat: ChatRef, id: number): Promise<Profile | null> {
   const found = await profileOf(store, id);
   if (found === null || found.bot === 1) return found;
   return (await store.chats.acquaintances(bot, chat, [id])).has(id) ? found : null;
 }
 
-/** What someone is in a chat that the bot is in; who never was there counts as one who left. */
+/** Status and rights of a user in a chat of the bot. Someone who was never a member has status `left`. */
 export const getChatMember = defineMethod({
   name: 'getChatMember',
   effect: 'read',

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { memberCount } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** The two sides of a direct chat count as two. */
+/** A direct chat has two members. */
 export const getChatMemberCount = defineMethod({
   name: 'getChatMemberCount',
   effect: 'read',

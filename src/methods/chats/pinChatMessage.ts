@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, chatId, messageId, optional } from '../../wire/schema.js';
 
-/** Pins a message in place of the one that was pinned (interface §3, §5.11; behaviour §5). */
+/** Pins a message and replaces the pinned one (interface §3, §5.11; behaviour §5). */
 export const pinChatMessage = defineMethod({
   name: 'pinChatMessage',
   effect: 'grow',

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { chatId } from '../../wire/schema.js';
 
-/** Leaves no message of a chat pinned; none was is no error (behaviour §5). */
+/** Unpins all messages. A chat without a pinned message is not an error (behaviour §5). */
 export const unpinAllChatMessages = defineMethod({
   name: 'unpinAllChatMessages',
   effect: 'change',

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { chatId, messageId, optional } from '../../wire/schema.js';
 
-/** Unpins a message; without `message_id` the one that is pinned (interface §4.3.4). */
+/** Unpins a message; without `message_id`, the pinned one (interface §4.3.4). */
 export const unpinChatMessage = defineMethod({
   name: 'unpinChatMessage',
   effect: 'change',

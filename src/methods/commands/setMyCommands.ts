@@ -6,11 +6,11 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { json, text } from '../../wire/schema.js';
 
-/** Sets the commands that users are shown, for a scope and a language (behaviour §4). */
+/** Sets the commands shown to users of a scope and language (behaviour §4). */
 export const setMyCommands = defineMethod({
   name: 'setMyCommands',
   effect: 'configure',
-  summary: `Sets the commands of a scope and language, for up to ${limits.command_scopes_max} of them.`,
+  summary: `Sets the commands of a scope and language. A bot has at most ${limits.command_scopes_max} such lists.`,
   params: z.object({
     commands: json(
       z.array(z.object({ command: text, description: text }), { error: 'an array of commands' }),

@@ -13,8 +13,8 @@ import { message } from '../../wire/results.js';
 import { chatId, entities, messageId, optional, parseMode, replyMarkup, text } from '../../wire/schema.js';
 
 /**
- * Replaces the caption of a message; the media stay (interface §4.3). Without a caption it is removed, and so is the
- * keyboard without one, as an edit of a text removes it.
+ * Replaces the caption of a message and keeps the media (interface §4.3). Without `caption`, removes the caption.
+ * Without `reply_markup`, removes the keyboard, like `editMessageText`.
  */
 export const editMessageCaption = defineMethod({
   name: 'editMessageCaption',

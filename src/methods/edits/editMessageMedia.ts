@@ -13,15 +13,15 @@ import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
-/** Replaces media with their caption entirely, by media of any kind (interface §4.3.5). Without a keyboard it is removed. */
+/** Replaces media and caption by media of any kind (interface §4.3.5). Without `reply_markup`, removes the keyboard. */
 export const editMessageMedia = defineMethod({
   name: 'editMessageMedia',
   effect: 'grow',
-  summary: 'Replaces the media of a message with their caption, and its inline keyboard.',
+  summary: 'Replaces the media, caption and inline keyboard of a message.',
   params: z.object({
     chat_id: chatId,
     message_id: messageId,
-    media: mediaDescriptor.describe('What replaces the media and their caption'),
+    media: mediaDescriptor.describe('The new media and caption'),
     reply_markup: replyMarkup,
   }),
   errors: [

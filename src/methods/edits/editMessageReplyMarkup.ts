@@ -5,7 +5,7 @@ import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { chatId, messageId, replyMarkup } from '../../wire/schema.js';
 
-/** Replaces the inline keyboard of a message; the text stays (interface §4.3). Without a keyboard it is removed. */
+/** Replaces the inline keyboard and keeps the text (interface §4.3). Without `reply_markup`, removes the keyboard. */
 export const editMessageReplyMarkup = defineMethod({
   name: 'editMessageReplyMarkup',
   effect: 'grow',

@@ -12,7 +12,7 @@ import { viewMessage } from '../../view/messages.js';
 import { message } from '../../wire/results.js';
 import { chatId, entities, messageId, messageText, parseMode, replyMarkup } from '../../wire/schema.js';
 
-/** Replaces the text of a message. Bots that stream an answer call this about once a second (interface §4.3). */
+/** Replaces the text of a message (interface §4.3). Bots that stream an answer call this about once a second. */
 export const editMessageText = defineMethod({
   name: 'editMessageText',
   effect: 'grow',

@@ -4,12 +4,12 @@ import { defineMethod } from '../../server/method.js';
 import { fileInfo } from '../../wire/results.js';
 import { text } from '../../wire/schema.js';
 
-/** Tells where a file is downloaded from (behaviour §4). One that is kept as a URL has no `file_path`. */
+/** Returns the download path of a file (behaviour §4). Media stored as a URL have no `file_path`. */
 export const getFile = defineMethod({
   name: 'getFile',
   effect: 'read',
   summary: 'Returns the path of a file: download it from `/file/bot<token>/<file_path>`.',
-  params: z.object({ file_id: text.describe('Of a message that the bot sent or heard') }),
+  params: z.object({ file_id: text.describe('`file_id` from a message the bot sent or received') }),
   errors: ['wrong_file_id'],
   result: fileInfo,
   handler: async ({ files }, { file_id }) => {

@@ -3,8 +3,8 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
 /**
- * Elsewhere this ends a bot's instance before the bot moves to another server. Here every node serves every bot and none
- * holds anything of it, so there is nothing to end: token, queue, polls and webhook go on (behaviour §4).
+ * On other servers this ends a bot's instance before the bot moves to another server. Here every node serves every bot
+ * and keeps no instance, so nothing changes: token, queue, polls and webhook continue (behaviour §4).
  */
 export const close = defineMethod({
   name: 'close',

@@ -4,7 +4,7 @@ import { textIn } from '../../rules/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { botName } from '../../wire/results.js';
 
-/** The name in a language, else the default, else the name at creation (interface §4.3). Answered from memory. */
+/** The name in a language, else the default, else the name given at creation (interface §4.3). Answered from memory. */
 export const getMyName = defineMethod({
   name: 'getMyName',
   effect: 'read',

@@ -3,8 +3,8 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
 /**
- * Elsewhere this ends a bot's session with a hosted service before a server of one's own takes it over. Here the server is
- * the service, so there is no session to end: the token stays valid and updates go on (behaviour §4).
+ * Elsewhere this ends a bot's session with a hosted service before it moves to a self-hosted server. Petrel is the only
+ * server, so nothing changes: the token stays valid and updates continue (behaviour §4).
  */
 export const logOut = defineMethod({
   name: 'logOut',

@@ -3,7 +3,7 @@ import { descriptionText, languageCode } from '../../actions/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
-/** Sets what people see before they start the bot (interface §4.3, §8). */
+/** Sets the text that people see before they start the bot (interface §4.3, §8). */
 export const setMyDescription = defineMethod({
   name: 'setMyDescription',
   effect: 'configure',

@@ -3,7 +3,7 @@ import { languageCode, nameText } from '../../actions/identity_texts.js';
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
-/** Sets the bot's name. Once this has answered, no node answers a former one (interface §4.3, §8). */
+/** Sets the bot's name. After the answer no node returns the old name (interface §4.3, §8). */
 export const setMyName = defineMethod({
   name: 'setMyName',
   effect: 'configure',

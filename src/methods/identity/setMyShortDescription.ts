@@ -3,7 +3,7 @@ import { languageCode, shortDescriptionText } from '../../actions/identity_texts
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
-/** Sets the small text on the bot's page (interface §4.3, §8). */
+/** Sets the short text on the bot's page (interface §4.3, §8). */
 export const setMyShortDescription = defineMethod({
   name: 'setMyShortDescription',
   effect: 'configure',

@@ -17,8 +17,8 @@ import {
 } from '../../wire/schema.js';
 
 /**
- * Sends a message again as the bot's own (interface §4.3, behaviour §6). A caption that is given replaces that of media,
- * an empty one removes it; a text has none. A keyboard that is given replaces the original's.
+ * Sends a copy of a message as the bot's own (interface §4.3, behaviour §6). A given caption replaces that of media,
+ * and an empty one removes it; texts have no caption. A given keyboard replaces the original one.
  */
 export const copyMessage = defineMethod({
   name: 'copyMessage',
@@ -62,7 +62,8 @@ export const copyMessage = defineMethod({
         ? null
         : await captionContent(store, { id: bot.id, isBot: true, chat }, { ...p, caption });
     const markup = p.reply_markup === undefined ? undefined : keyboard(p.reply_markup);
-    // As a batch of one: of a message sent alone Redis keeps a copy for a day under an idempotency key, and only the id is answered.
+    // Uses a batch of one. A single send would keep a copy of the message in Redis for a day under the idempotency key,
+    // but only the id is returned.
     const { ids } = await store.messages.sendMany(chat, botSender(bot), async () => {
       const [found] = await readSources({ bot, store }, 'copy', p.from_chat_id, [p.message_id]);
       const source = found ?? fail('message_to_copy_not_found');

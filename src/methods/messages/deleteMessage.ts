@@ -4,7 +4,9 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { chatId, messageId } from '../../wire/schema.js';
 
-/** Deletes a message that is not older than 48 hours: any in a direct chat, elsewhere its own or by right. */
+/**
+ * Deletes a message up to 48 hours old: any in a direct chat; elsewhere the bot's own, or any with the right to delete.
+ */
 export const deleteMessage = defineMethod({
   name: 'deleteMessage',
   effect: 'change',

@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { chatId, messageIds } from '../../wire/schema.js';
 
-/** Deletes up to 100 messages in one step: missing ones are skipped, one that may not be deleted keeps them all. */
+/** Deletes up to 100 messages in one script. Skips missing ones; if one may not be deleted, deletes none. */
 export const deleteMessages = defineMethod({
   name: 'deleteMessages',
   effect: 'change',

@@ -18,7 +18,7 @@ const actions = [
   'upload_video_note',
 ] as const;
 
-/** Names of older versions of the Bot API, which libraries still send. */
+/** Action names of older Bot API versions. Libraries still send them. */
 const formerActions: Readonly<Record<string, string>> = {
   record_audio: 'record_voice',
   upload_audio: 'upload_voice',
@@ -29,7 +29,7 @@ const action = z.preprocess(
   z.enum(actions, { error: answer('chat_action_invalid') }),
 );
 
-/** Shows those who look at the chat that the bot is at work. */
+/** Shows people in the chat what the bot is doing, such as typing. */
 export const sendChatAction = defineMethod({
   name: 'sendChatAction',
   effect: 'grow',

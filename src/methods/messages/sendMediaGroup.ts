@@ -36,16 +36,18 @@ const item = z.object(
   { error: 'an object with type and media' },
 );
 
-/** Pictures and videos go together; pieces of music and documents only among their like. Error: `album_mixed`. */
+/**
+ * Photos and videos may be mixed. Audio files and documents may not be mixed with other types. Error: `album_mixed`.
+ */
 function checkAlbum(items: ReadonlyArray<{ readonly type: keyof typeof typeNames }>): void {
   const alone = items.find(({ type }) => type === 'audio' || type === 'document')?.type;
   if (alone && items.some(({ type }) => type !== alone)) fail('album_mixed', { name: typeNames[alone] });
 }
 
-/** Clients take it for a number that is written as text. */
+/** Clients expect the id of an album to be a number written as text. */
 const newGroup = (): string => (randomBytes(8).readBigUInt64BE() >> 1n).toString();
 
-/** Sends an album: all of it or nothing, in one step, with no other message in between (behaviour §4). */
+/** Sends an album in one script: all of it or nothing, with no other message in between (behaviour §4). */
 export const sendMediaGroup = defineMethod({
   name: 'sendMediaGroup',
   effect: 'grow',
@@ -53,7 +55,7 @@ export const sendMediaGroup = defineMethod({
   params: z.object({
     ...sendingParams,
     media: json(z.array(item, { error: list }).min(min, { error: list }).max(max, { error: list })).describe(
-      `What the album shows, in order: ${min} to ${max}`,
+      `Media of the album, in order: ${min} to ${max}`,
     ),
   }),
   result: messageList,

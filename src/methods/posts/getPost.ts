@@ -3,7 +3,7 @@ import { botPostName, findPost, postFields } from '../../actions/posts.js';
 import { defineMethod } from '../../server/method.js';
 import { post } from '../../wire/post_results.js';
 
-/** A post of a channel that the bot can see (behaviour §8). */
+/** Returns a post of a channel that the bot can read (behaviour §8). */
 export const getPost = defineMethod({
   name: 'getPost',
   effect: 'read',

@@ -3,7 +3,7 @@ import { fail } from '../../errors.js';
 import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 
-/** Bots cannot put reactions on their own behalf (interface §1): known, so that libraries get a reason, and always refused. */
+/** Bots cannot react (interface §1). The method exists so that libraries get an explicit error. It always fails. */
 export const setMessageReaction = defineMethod({
   name: 'setMessageReaction',
   effect: 'change',

@@ -6,7 +6,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, clampedInteger, optional, text } from '../../wire/schema.js';
 
-/** People's clients open it, so it is of a kind that a button may have too, and no longer than a link in a text. */
+/** A URL that the person's client opens. Same schemes as URL buttons, and the same length limit as media URLs. */
 const followed = z
   .string({ error: 'a string' })
   .max(limits.media_url_length_max, {
@@ -14,7 +14,7 @@ const followed = z
   })
   .regex(/^(https?|tg):\/\/\S+$/i, { error: 'an http, https or tg address' });
 
-/** Answers a press of an inline button: the user sees it on the event stream (behaviour §9). */
+/** Answers a press of an inline button. The person sees the answer on the event stream (behaviour §9). */
 export const answerCallbackQuery = defineMethod({
   name: 'answerCallbackQuery',
   effect: 'change',
@@ -22,7 +22,7 @@ export const answerCallbackQuery = defineMethod({
   params: z.object({
     callback_query_id: text,
     text: optional(text).describe(
-      `What the person is shown, up to ${limits.callback_answer_length_max} characters`,
+      `Text shown to the person, up to ${limits.callback_answer_length_max} characters`,
     ),
     show_alert: optional(boolean),
     url: optional(followed),

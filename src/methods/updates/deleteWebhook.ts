@@ -4,7 +4,7 @@ import { defineMethod } from '../../server/method.js';
 import { done } from '../../wire/results.js';
 import { boolean, optional } from '../../wire/schema.js';
 
-/** Ends webhook mode (interface §6): what was not delivered waits for getUpdates, unless it is dropped. */
+/** Ends webhook mode (interface §6). Pending updates wait for getUpdates, unless they are dropped. */
 export const deleteWebhook = defineMethod({
   name: 'deleteWebhook',
   effect: 'configure',

@@ -8,7 +8,7 @@ import { viewUpdate } from '../../view/updates.js';
 import { updateList } from '../../wire/results.js';
 import { allowedUpdates, clampedInteger, integer, optional } from '../../wire/schema.js';
 
-/** Long poll for updates (behaviour §9). The newest of two polls of a bot wins. */
+/** Long poll for updates (behaviour §9). A newer poll ends an older one of the same bot. */
 export const getUpdates = defineMethod({
   name: 'getUpdates',
   effect: 'read',
@@ -35,7 +35,7 @@ export const getUpdates = defineMethod({
       mask: p.allowed_updates === undefined ? null : updateMask(p.allowed_updates),
       onGone,
     });
-    // The bot may have got another name while its poll waited.
+    // The bot may have been renamed while the poll waited.
     const { profile } = botSender(entries.length === 0 ? bot : await store.bots.present(bot));
     const updates: unknown[] = [];
     let bytes = 0;

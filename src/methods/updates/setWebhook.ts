@@ -19,14 +19,17 @@ const secretToken = text
   .max(limits.webhook_secret_length_max, { error: answer('webhook_secret_too_long') })
   .regex(/^[A-Za-z0-9_-]+$/, { error: answer('webhook_secret_invalid') });
 
-/** An upload as its part, under whatever name, or the PEM itself. */
+/**
+ * The certificate: the uploaded part that the parameter names, else the part `certificate`, else the PEM in the
+ * parameter itself.
+ */
 function certificateOf({ uploads, receivers }: MethodContext, given: string | undefined): string | null {
   const part = given?.startsWith(attached) ? given.slice(attached.length) : 'certificate';
   const bytes = uploads.get(part)?.bytes ?? (given === undefined ? undefined : Buffer.from(given));
   return bytes === undefined ? null : receivers.readCertificate(bytes);
 }
 
-/** Sets where updates are pushed (interface §6): everything is checked before anything changes. */
+/** Registers a webhook URL (interface §6). Checks everything before it changes anything. */
 export const setWebhook = defineMethod({
   name: 'setWebhook',
   effect: 'configure',
@@ -35,11 +38,13 @@ export const setWebhook = defineMethod({
   params: z.object({
     url: z
       .preprocess((value) => value ?? '', text)
-      .describe('HTTPS URL, `https://` when it has no scheme; an empty one deletes the webhook'),
+      .describe(
+        'HTTPS URL, `https://` is added when the scheme is missing. An empty URL deletes the webhook',
+      ),
     certificate: optional(text).describe(
-      'Uploaded file: the PEM certificate that the receiver shows, or that of its issuer, when no public authority vouches for it',
+      'Uploaded file: PEM certificate of the receiver or its issuer, for certificates that no public authority signed',
     ),
-    max_connections: optional(connections).describe('Deliveries at a time, 1 to 100; 40 when absent'),
+    max_connections: optional(connections).describe('Maximum parallel deliveries, 1 to 100; default 40'),
     allowed_updates: allowedUpdates,
     drop_pending_updates: optional(boolean),
     secret_token: optional(secretToken).describe(
