@@ -392,8 +392,8 @@ export const limits = {
   postgres_statement_timeout_ms: 10_000,
   /** How often the shard map is checked, and the age at which it is too old to use a shard. */
   ...{ shard_map_look_ms: 1_000, shard_map_age_ms_max: 5_000 },
-  /** How often the shard map is checked without DATABASE_SHARDS. */
-  shard_map_idle_look_ms: 10_000,
+  /** The same pair of bounds without DATABASE_SHARDS. */
+  ...{ shard_map_idle_look_ms: 10_000, shard_map_idle_age_ms_max: 25_000 },
   postgres_copies_max: 3,
   postgres_copy_age_ms_max: 3_600_000,
   shutdown_ms_max: 10_000,

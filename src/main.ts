@@ -7,6 +7,7 @@ import { addBench } from './commands/bench.js';
 import { addCapacity } from './commands/capacity.js';
 import { addSuspensions, addWebhooks } from './commands/oversight.js';
 import { addRoles } from './commands/roles.js';
+import { addShards } from './commands/shards.js';
 import { addTokens } from './commands/tokens.js';
 import { version } from './config/version.js';
 
@@ -17,6 +18,7 @@ addSuspensions(program);
 addAdministrators(program);
 addBackups(program);
 addKeys(program);
+addShards(program);
 addTokens(program);
 addBench(program);
 addCapacity(program);

@@ -79,15 +79,9 @@ const quarantined = statement(
   'select count(*) as count from quarantine where partition = any($1::int[])',
 );
 
-/** Entries that Postgres did not take. */
-export async function countQuarantined(shards: Shards): Promise<number> {
-  const counts = await Promise.all(
-    holding(shards).map(async (shard) => {
-      const { rows } = await shard.pool.query<{ count: number }>(quarantined, [shards.owned(shard)]);
-      return rows[0]?.count ?? 0;
-    }),
-  );
-  return counts.reduce((a, b) => a + b, 0);
+/** Entries of these partitions that a database did not take. */
+export async function quarantinedIn(pool: Pool, partitions: readonly number[]): Promise<number> {
+  return (await pool.query<{ count: number }>(quarantined, [partitions])).rows[0]?.count ?? 0;
 }
 
 /** When Redis was last found to have lost what Postgres had, in how many partitions, and the last write-behind before it. */

@@ -3,7 +3,7 @@
 import { ratesOf, ratesText, redisOf } from '../config/config.js';
 import { version } from '../config/version.js';
 import { loadEngine } from '../http/engine.js';
-import { countQuarantined, journalState } from '../journal/state.js';
+import { journalState } from '../journal/state.js';
 import { appliedVersion, schemaVersion } from '../postgres/migrate.js';
 import type { Backends } from '../processes/backends.js';
 import { fullness, gather } from '../processes/facts.js';
@@ -72,8 +72,8 @@ export async function runDoctor(backends: Backends): Promise<boolean> {
     null,
   );
   say(`flushed      ${last ? last.toISOString() : 'never'}`);
-  const quarantined = await countQuarantined(shards);
-  say(`quarantine   ${quarantined} entries`);
   const { warnings } = await checkRedis(redisOf(config));
-  return !tell(await gather(backends, state, quarantined, warnings, await backends.filesProblem()), say);
+  const facts = await gather(backends, state, warnings, await backends.filesProblem());
+  say(`quarantine   ${facts.databases.reduce((sum, { quarantined }) => sum + quarantined, 0)} entries`);
+  return !tell(facts, say);
 }

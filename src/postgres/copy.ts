@@ -28,8 +28,8 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
-/** The migration runner keeps the first, running nodes the second. */
-const ownTables = ['schema_migrations', 'redis_nodes'];
+/** The migration runner keeps the first, running nodes the others. */
+const ownTables = ['schema_migrations', 'redis_nodes', 'shard_nodes'];
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 

@@ -3,9 +3,10 @@
  * in the control database, which is shard 0 and has the partitions that the map does not name. No statement and no transaction
  * touches two shards, nor tables of both kinds.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
-import type { ControlMarks } from './messages/history.js';
+import { type ControlMarks, type RaisedMark, raiseMark } from './messages/history.js';
 import { type Pool, type Queryable, statement } from './pool.js';
 import type { Database } from './sql.js';
 
@@ -146,14 +147,64 @@ const putRow = statement(
    on conflict (partition) do update set shard = excluded.shard, paused = excluded.paused`,
 );
 
-/** Changes the map; returns its new epoch. */
-export function changeMap(control: Pool, rows: readonly MapRow[]): Promise<number> {
-  return control.transaction(async (tx) => {
+/**
+ * Changes the map; returns its new epoch. With `marks`, Redis learns of it before this returns. `check` throws in the transaction
+ * where the change is not to be made.
+ */
+export async function changeMap(
+  control: Pool,
+  rows: readonly MapRow[],
+  marks?: ControlMarks,
+  check: (tx: Queryable) => Promise<void> = async () => {},
+): Promise<number> {
+  const { epoch, raised } = await control.transaction(async (tx) => {
+    await check(tx);
     // First: of two that change it, one waits here.
     const epoch = (await tx.query<{ epoch: number }>(raiseEpoch)).rows[0]?.epoch ?? 0;
     for (const { partition, shard, paused } of rows) await tx.query(putRow, [partition, shard, paused]);
-    return epoch;
+    if (marks === undefined) return { epoch, raised: [] };
+    const { statement, values } = raiseMark(tx.server);
+    return { epoch, raised: (await tx.query<RaisedMark>(statement, values)).rows };
   });
+  await marks?.note(raised);
+  return epoch;
+}
+
+const report = statement(
+  'report_shard_epoch',
+  `insert into shard_nodes (node, epoch, shards, trust_ms) values ($1, $2, $3, $4)
+   on conflict (node) do update set epoch = excluded.epoch, shards = excluded.shards,
+     trust_ms = excluded.trust_ms, at = now()`,
+);
+const forget = statement('forget_shard_node', 'delete from shard_nodes where node = $1');
+const laggingNodes = statement(
+  'lagging_shard_nodes',
+  'select node, trust_ms from shard_nodes where epoch <> $1',
+);
+const dropNodes = statement(
+  'drop_shard_nodes',
+  'delete from shard_nodes where node = any($1::text[]) and epoch <> $2',
+);
+
+/** Beyond what a process trusts its map, for clocks that do not run alike. */
+const trustMargin_ms = 500;
+const acknowledgePoll_ms = 50;
+
+/**
+ * Waits until no process follows another map than that of an epoch which is committed: each has said so, or has been silent for longer than
+ * it trusts what it knows. Errors: what Postgres says.
+ */
+export async function awaitEpoch(control: Pool, epoch: number): Promise<void> {
+  const began = performance.now();
+  for (;;) {
+    const { rows } = await control.query<{ node: string; trust_ms: number }>(laggingNodes, [epoch]);
+    if (rows.length === 0) return;
+    const waited = performance.now() - began;
+    const silent = rows.filter(({ trust_ms }) => waited > trust_ms + trustMargin_ms).map(({ node }) => node);
+    // One that comes back reports before it follows any map.
+    if (silent.length > 0) await control.query(dropNodes, [silent, epoch]);
+    if (silent.length < rows.length) await sleep(acknowledgePoll_ms);
+  }
 }
 
 export interface FollowOptions {
@@ -163,6 +214,8 @@ export interface FollowOptions {
   readonly map: ShardMap;
   /** When the map was asked for, by performance.now(). */
   readonly at: number;
+  /** Name under which this process reports which map it follows; it does not if absent. */
+  readonly node?: string;
   /** Called when the map cannot be read, and for partitions whose shard is not configured. */
   readonly onError: (error: Error) => void;
 }
@@ -171,12 +224,35 @@ export interface FollowedShards extends Shards {
   /** Reads the map now. */
   look(): Promise<void>;
   /** Ends the looks. */
-  stop(): void;
+  stop(): Promise<void>;
 }
 
-/** Follows the map: looks at its epoch each limits.shard_map_look_ms (each limits.shard_map_idle_look_ms without DATABASE_SHARDS), and reads it when that was raised. */
-export function followShards({ all, partitions, map, at, onError }: FollowOptions): FollowedShards {
+/** How often a process that has these databases looks at the epoch, and how long it follows a map after that. */
+const looksOf = (all: readonly unknown[]) =>
+  all.length > 1
+    ? { every: limits.shard_map_look_ms, trust: limits.shard_map_age_ms_max }
+    : { every: limits.shard_map_idle_look_ms, trust: limits.shard_map_idle_age_ms_max };
+
+const reportOf = (node: string, epoch: number, all: readonly Shard[]) => [
+  ...[node, epoch, all.map(({ id }) => id)],
+  looksOf(all).trust,
+];
+
+const forgetOld = statement(
+  'forget_old_shard_nodes',
+  "delete from shard_nodes where at < now() - interval '1 hour' and node not in (select node from redis_nodes)",
+);
+
+/** Says that a process is about to read the map, so that whoever changes it waits for that. Before the first read. */
+export async function joinMap(all: readonly [Shard, ...Shard[]], node: string): Promise<void> {
+  await all[0].pool.query(forgetOld);
+  await all[0].pool.query(report, reportOf(node, -1, all));
+}
+
+/** Follows the map: looks at its epoch each limits.shard_map_look_ms (each limits.shard_map_idle_look_ms without DATABASE_SHARDS), and reads it when that was raised. The map that it begins with is reported by the first look. */
+export function followShards({ all, partitions, map, at, node, onError }: FollowOptions): FollowedShards {
   const control = all[0] as Shard;
+  const { every, trust } = looksOf(all);
   const byId = new Map(all.map((shard) => [shard.id, shard]));
   let places = new Map<number, MapRow>();
   let owned = new Map<number, number[]>();
@@ -198,22 +274,25 @@ export function followShards({ all, partitions, map, at, onError }: FollowOption
   }
   take(map);
 
+  let reported: number | undefined;
   async function look(): Promise<void> {
     const asked = performance.now();
     if ((await loadEpoch(control.pool)) !== epoch) take(await loadMap(control.pool));
+    // Before the map is trusted again: whoever changed it may have given this process up.
+    if (node !== undefined && (reported !== epoch || asked - readAt > trust)) {
+      await control.pool.query(report, reportOf(node, epoch, all));
+      reported = epoch;
+    }
     readAt = asked;
   }
 
   let looking = false;
-  const timer = setInterval(
-    async () => {
-      if (looking) return;
-      looking = true;
-      await look().catch(onError);
-      looking = false;
-    },
-    all.length > 1 ? limits.shard_map_look_ms : limits.shard_map_idle_look_ms,
-  );
+  const timer = setInterval(async () => {
+    if (looking) return;
+    looking = true;
+    await look().catch(onError);
+    looking = false;
+  }, every);
   timer.unref();
 
   const refuse = () => {
@@ -223,12 +302,15 @@ export function followShards({ all, partitions, map, at, onError }: FollowOption
     ...{ all, control, look },
     of(partition) {
       // Whoever moves a partition waits until every process has read the new map or no longer trusts the old one.
-      if (epoch > 0 && performance.now() - readAt > limits.shard_map_age_ms_max) refuse();
+      if (performance.now() - readAt > trust) refuse();
       return byId.get(places.get(partition)?.shard ?? 0) ?? refuse();
     },
     owned: ({ id }) => owned.get(id) ?? [],
     isPaused: (partition) => places.get(partition)?.paused ?? false,
     epoch: () => epoch,
-    stop: () => clearInterval(timer),
+    async stop() {
+      clearInterval(timer);
+      if (node !== undefined) await control.pool.query(forget, [node]).catch(() => undefined);
+    },
   };
 }

@@ -43,6 +43,8 @@ export { StartError };
 
 export interface Backends {
   readonly config: Config;
+  /** Id of the installation. */
+  readonly installation: string;
   readonly log: Logger;
   /** Of the control database. */
   readonly pool: Pool;
@@ -228,7 +230,7 @@ export async function openBackends(
   const { connection, hints } = openRedis(target, keys, role, onError('redis'), identity.admit);
   const went = tellPostgres(log);
   const databases = openShards({
-    ...{ config, keys, role, connection, runner: () => runner, events: went, identity },
+    ...{ config, keys, role, node: node.id, connection, runner: () => runner, events: went, identity },
     onError: onError('postgres'),
     onLate: onDelay('marks and the shard map of Postgres', 'both are learned later'),
   });
@@ -335,6 +337,7 @@ export async function openBackends(
   );
   return {
     config,
+    installation: identity.id(),
     log,
     ring,
     managementBot,

@@ -1,15 +1,17 @@
 /** Gathers the facts from which findings are made: for `petrel doctor` and for the operators' page. */
 import { nowMs } from '../clock.js';
 import { loadEngine } from '../http/engine.js';
-import { lastLoss, type PartitionState } from '../journal/state.js';
+import { lastLoss, type PartitionState, quarantinedIn } from '../journal/state.js';
 import { daysAhead } from '../postgres/day_partitions.js';
-import { lastPostgresLoss, loadRewrites, type PostgresLoss } from '../postgres/messages/history.js';
+import { lastPostgresLoss, loadRewrites } from '../postgres/messages/history.js';
 import type { Pool } from '../postgres/pool.js';
-import { holding } from '../postgres/shards.js';
+import { loadMove } from '../postgres/shard_moves.js';
+import type { Shard } from '../postgres/shards.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { shownUrl } from '../redis/slots.js';
+import { rangesText } from '../rules/number_ranges.js';
 import type { Backends } from './backends.js';
-import type { Facts, ServerFacts } from './findings.js';
+import type { DatabaseFacts, Facts, ServerFacts } from './findings.js';
 
 const flusher_age_ms_max = 30_000;
 
@@ -48,7 +50,10 @@ async function runningFlushers({ connection, keys }: Backends): Promise<number> 
   return seen.filter((at) => Number(seconds) * 1_000 - Number(at) < flusher_age_ms_max).length;
 }
 
-export async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
+/** Of one database. */
+export async function connectionsOf(
+  pool: Pool,
+): Promise<Pick<DatabaseFacts, 'connections' | 'connectionsMax'>> {
   const { rows } = await pool.query<{ connections: number; max: number }>({
     name: 'doctor_connections',
     text: `select (select count(*) from pg_stat_activity where backend_type = 'client backend')::int as connections,
@@ -57,36 +62,57 @@ export async function connectionsOf(pool: Pool): Promise<Facts['postgres']> {
   return { connections: rows[0]?.connections ?? 0, connectionsMax: rows[0]?.max ?? 0 };
 }
 
-/** Of the database with the least room left. */
-const fullestOf = (all: ReadonlyArray<Facts['postgres']>) =>
-  all.reduce((a, b) => (b.connections / b.connectionsMax > a.connections / a.connectionsMax ? b : a));
+export const databaseName = (shard: number): string =>
+  shard === 0 ? 'Postgres' : `Postgres (shard ${shard})`;
 
-const latestOf = (all: ReadonlyArray<PostgresLoss | null>) =>
-  all.reduce((a, b) => (a === null || (b !== null && b.at > a.at) ? b : a), null);
+async function databaseFacts({ shards }: Backends, shard: Shard): Promise<DatabaseFacts> {
+  const { id, pool } = shard;
+  const own = shards.owned(shard);
+  const [connections, quarantined, ahead, lost, rewrites] = await Promise.all([
+    connectionsOf(pool),
+    quarantinedIn(pool, own),
+    own.length > 0 ? daysAhead(pool) : null,
+    lastPostgresLoss(pool),
+    loadRewrites(pool),
+  ]);
+  return {
+    database: databaseName(id),
+    ...connections,
+    quarantined,
+    failureDaysAhead: ahead,
+    lost: lost && { ago: nowMs() - new Date(lost.at).getTime(), transactions: lost.transactions },
+    rewriting: rewrites.length,
+  };
+}
+
+async function movingNow({ pool }: Backends): Promise<Facts['moving']> {
+  const move = await loadMove(pool);
+  if (move === null) return null;
+  return {
+    what: `partitions ${rangesText(move.partitions)} are on their way from shard ${move.source} to shard ${move.target}`,
+    paused: move.step !== 'copy' && move.step !== 'clean',
+    silentMs: nowMs() - move.renewed_at.getTime(),
+  };
+}
 
 /** What findings are made from; `warnings` are what Redis is warned of. Errors: what Redis or Postgres is unavailable with. */
 export async function gather(
   backends: Backends,
   state: readonly PartitionState[],
-  quarantined: number,
   warnings: readonly string[],
   files: string | null,
 ): Promise<Facts> {
   const { note } = loadEngine();
   const { connection, pool, shards, ring } = backends;
-  const pools = shards.all.map((shard) => shard.pool);
-  const [servers, overdue, flushers, others, postgres, loss, ahead, postgresLoss, rewrites] =
-    await Promise.all([
-      Promise.all(connection.nodes().map(factsOf)),
-      overdueWebhooks(backends),
-      runningFlushers(backends),
-      ring.others(),
-      Promise.all(pools.map(connectionsOf)).then(fullestOf),
-      lastLoss(pool),
-      Promise.all(holding(shards).map((shard) => daysAhead(shard.pool))),
-      Promise.all(pools.map(lastPostgresLoss)).then(latestOf),
-      Promise.all(pools.map(loadRewrites)),
-    ]);
+  const [servers, overdue, flushers, others, databases, moving, loss] = await Promise.all([
+    Promise.all(connection.nodes().map(factsOf)),
+    overdueWebhooks(backends),
+    runningFlushers(backends),
+    ring.others(),
+    Promise.all(shards.all.map((shard) => databaseFacts(backends, shard))),
+    movingNow(backends),
+    lastLoss(pool),
+  ]);
   const flushed = state.flatMap(({ flushedAt }) => (flushedAt === null ? [] : [flushedAt.getTime()]));
   return {
     engine: { note },
@@ -99,17 +125,11 @@ export async function gather(
       fullest: Math.max(...state.map(fullness)),
       flushedAgo: flushed.length > 0 ? nowMs() - Math.max(...flushed) : null,
     },
-    quarantined,
-    failureDaysAhead: Math.min(...ahead),
     overdueWebhooks: overdue,
     flushers,
     nodes: others.length,
-    postgres,
-    postgresLost: postgresLoss && {
-      ago: nowMs() - new Date(postgresLoss.at).getTime(),
-      transactions: postgresLoss.transactions,
-    },
-    rewriting: rewrites.flat().length,
+    databases,
+    moving,
     lostAgo: loss === null ? null : nowMs() - new Date(loss.at).getTime(),
   };
 }

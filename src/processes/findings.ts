@@ -9,6 +9,20 @@ export interface ServerFacts {
   readonly appending: boolean;
 }
 
+export interface DatabaseFacts {
+  /** As people call it: `Postgres`, or with its number. */
+  readonly database: string;
+  readonly connections: number;
+  readonly connectionsMax: number;
+  readonly quarantined: number;
+  /** Days to come that have a partition for failures of deliveries; null where no partition lies. */
+  readonly failureDaysAhead: number | null;
+  /** When it was last found to have gone back in time, in ms ago, and what it lost; null for never. */
+  readonly lost: { readonly ago: number; readonly transactions: number } | null;
+  /** Partitions whose hot entities are being written again since. */
+  readonly rewriting: number;
+}
+
 export interface Facts {
   readonly engine: { readonly note: string | undefined };
   /** What Redis was warned of before it was used. */
@@ -21,18 +35,14 @@ export interface Facts {
     /** Age of the last write-behind, in ms; null for never. */
     readonly flushedAgo: number | null;
   };
-  readonly quarantined: number;
-  /** Days to come that have a partition for failures of deliveries. */
-  readonly failureDaysAhead: number;
   readonly overdueWebhooks: number;
   /** Flushers that were seen lately, and nodes of all roles. */
   readonly flushers: number;
   readonly nodes: number;
-  readonly postgres: { readonly connections: number; readonly connectionsMax: number };
-  /** When Postgres was last found to have gone back in time, in ms ago, and what it lost; null for never. */
-  readonly postgresLost: { readonly ago: number; readonly transactions: number } | null;
-  /** Partitions whose hot entities are being written again since. */
-  readonly rewriting: number;
+  /** The control database first. */
+  readonly databases: readonly DatabaseFacts[];
+  /** Partitions on their way to another database: which, and how long ago the last process at it told of itself; null for none. */
+  readonly moving: { readonly what: string; readonly paused: boolean; readonly silentMs: number } | null;
   /** Nothing is sent to webhooks and browsers. */
   readonly held: boolean;
   /** Why uploaded files cannot be written; null when they can, or when nobody looked. */
@@ -50,6 +60,8 @@ export interface Finding {
 
 const day_ms = 86_400_000;
 const flushed_ms_max = 30_000;
+/** After which a move counts as left. */
+const left_ms = 15_000;
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
 function ofServer({ server, usedBytes, maxBytes, replicas, appending }: ServerFacts): Finding[] {
@@ -79,7 +91,7 @@ function ofServer({ server, usedBytes, maxBytes, replicas, appending }: ServerFa
   return found;
 }
 
-function ofPostgres({ journal, quarantined, flushers, failureDaysAhead }: Facts): Finding[] {
+function ofJournals({ journal, flushers }: Facts): Finding[] {
   const found: Finding[] = [];
   const stuck = journal.waiting > 0 && (journal.flushedAgo ?? Number.POSITIVE_INFINITY) > flushed_ms_max;
   if (flushers === 0)
@@ -100,25 +112,54 @@ function ofPostgres({ journal, quarantined, flushers, failureDaysAhead }: Facts)
       what: `the fullest journal is at ${percent(journal.fullest)} of its bound`,
       todo: 'add flushers, or look for what holds Postgres up; at the bound changes answer 429',
     });
+  return found;
+}
+
+function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
+  const { database, connections, connectionsMax, quarantined, failureDaysAhead, lost, rewriting } = facts;
+  const found: Finding[] = [];
   if (quarantined > 0)
     found.push({
       bad: true,
-      what: `${quarantined} entries are in quarantine`,
+      what: `${quarantined} entries are in quarantine in ${database}`,
       todo: 'Postgres refused them: the table quarantine says why, and keeps what they hold',
     });
-  if (failureDaysAhead < 1)
+  if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({
       // Flushers make them as soon as they run.
       bad: flushers > 0,
-      what: 'Postgres has no partition for tomorrow’s failures of deliveries',
+      what: `${database} has no partition for tomorrow’s failures of deliveries`,
       todo: 'flushers make them each minute, and their log says why not; until then rows go to delivery_failures_default',
+    });
+  if (connections > 0.9 * connectionsMax)
+    found.push({
+      bad: true,
+      what: `${connections} of ${connectionsMax} connections to ${database} are open`,
+      todo: 'lower POSTGRES_POOL, raise max_connections, or put a pooler between',
+    });
+  if (lost !== null && lost.ago < 7 * day_ms)
+    found.push({
+      bad: rewriting > 0,
+      what:
+        `${database} went back in time within a week and lost ${lost.transactions} transactions` +
+        (rewriting > 0 ? `; ${rewriting} partitions are still being written again` : ''),
+      todo: 'users, bots and settings of that time are gone, and their tokens with them: see the runbook PetrelPostgresWentBack',
     });
   return found;
 }
 
+function ofMove({ what, paused, silentMs }: NonNullable<Facts['moving']>): Finding {
+  const left = silentMs > left_ms;
+  return {
+    bad: left && paused,
+    what: `${what}${left ? ', and no process goes on with it' : ''}${paused ? '; nothing of them is written behind meanwhile' : ''}`,
+    todo: '"petrel shards list" tells which command goes on with it, and which ends it',
+  };
+}
+
 /** What is bad first. Empty where everything is as it should be. */
 export function findingsOf(facts: Facts): Finding[] {
-  const { engine, warnings, servers, overdueWebhooks, nodes, postgres, lostAgo, postgresLost } = facts;
+  const { engine, warnings, servers, overdueWebhooks, nodes, databases, moving, lostAgo } = facts;
   const found: Finding[] = [];
   if (engine.note)
     found.push({
@@ -130,7 +171,12 @@ export function findingsOf(facts: Facts): Finding[] {
     const [what = warning, todo = ''] = warning.split(/ \((?=set )/);
     found.push({ bad: false, what, todo: todo.replace(/\)$/, '') });
   }
-  found.push(...servers.flatMap(ofServer), ...ofPostgres(facts));
+  found.push(
+    ...servers.flatMap(ofServer),
+    ...ofJournals(facts),
+    ...databases.flatMap((database) => ofDatabase(database, facts.flushers)),
+    ...(moving === null ? [] : [ofMove(moving)]),
+  );
   if (facts.held)
     found.push({
       bad: false,
@@ -154,20 +200,6 @@ export function findingsOf(facts: Facts): Finding[] {
       bad: true,
       what: `${overdueWebhooks} webhooks have updates that nobody delivers`,
       todo: 'start "petrel deliver", or more of them',
-    });
-  if (postgres.connections > 0.9 * postgres.connectionsMax)
-    found.push({
-      bad: true,
-      what: `${postgres.connections} of ${postgres.connectionsMax} connections to Postgres are open`,
-      todo: 'lower POSTGRES_POOL, raise max_connections, or put a pooler between',
-    });
-  if (postgresLost !== null && postgresLost.ago < 7 * day_ms)
-    found.push({
-      bad: facts.rewriting > 0,
-      what:
-        `Postgres went back in time within a week and lost ${postgresLost.transactions} transactions` +
-        (facts.rewriting > 0 ? `; ${facts.rewriting} partitions are still being written again` : ''),
-      todo: 'users, bots and settings of that time are gone, and their tokens with them: see the runbook PetrelPostgresWentBack',
     });
   if (lostAgo !== null && lostAgo < 7 * day_ms)
     found.push({

@@ -5,7 +5,7 @@
 
 import { nowMs } from '../clock.js';
 import { version } from '../config/version.js';
-import { countQuarantined, journalState } from '../journal/state.js';
+import { journalState } from '../journal/state.js';
 import { limits } from '../limits.js';
 import { durationBounds } from '../obs/distribution.js';
 import type { RedisConnection } from '../redis/connection.js';
@@ -13,7 +13,7 @@ import { shownUrl } from '../redis/slots.js';
 import type { NodeTold, Operations, Overview, RankedBot, Ranking } from '../wire/operations_results.js';
 import type { Backends } from './backends.js';
 import { readBacklog } from './backlog.js';
-import { connectionsOf, gather } from './facts.js';
+import { connectionsOf, databaseName, gather } from './facts.js';
 import { type Finding, findingsOf } from './findings.js';
 import { readNodes, type SeenNode } from './node.js';
 import { describeBots, loadTotals, mostDead, mostFailing } from './rankings.js';
@@ -76,9 +76,8 @@ async function postgresOf(backends: Backends): Promise<NonNullable<Overview['pos
 /** Partitions' journals, and what is not as it should be. */
 async function journalOf(backends: Backends) {
   const state = await journalState(backends);
-  const quarantined = await countQuarantined(backends.shards);
   // Redis was checked when each process started.
-  const facts = await gather(backends, state, quarantined, [], null);
+  const facts = await gather(backends, state, [], null);
   return {
     facts,
     shown: {
@@ -86,7 +85,7 @@ async function journalOf(backends: Backends) {
       fullest: Math.max(...state.map(({ length }) => length)),
       high_water: backends.config.JOURNAL_HIGH_WATER,
       flushed_ms_ago: facts.journal.flushedAgo === null ? null : Math.max(0, facts.journal.flushedAgo),
-      quarantined,
+      quarantined: facts.databases.reduce((sum, { quarantined }) => sum + quarantined, 0),
     },
   };
 }
@@ -96,6 +95,17 @@ const away = (what: string): Finding => ({
   what: `${what} does not answer`,
   todo: `look at ${what} and at the way to it; ${what === 'Redis' ? 'without it nobody is served' : 'what it holds alone cannot be had, changes wait in the journals'}`,
 });
+
+/** Databases that do not answer. */
+async function silentOf({ shards }: Backends): Promise<string[]> {
+  const answers = await Promise.all(
+    shards.all.map(async (shard) => {
+      const answer = await inTime(shard.pool.query({ name: 'operations_ping', text: 'select 1 as up' }));
+      return answer === null ? [databaseName(shard.id)] : [];
+    }),
+  );
+  return answers.flat();
+}
 
 /** A process that was killed, or that cannot reach Redis. */
 const silent = (nodes: readonly SeenNode[]): Finding[] =>
@@ -109,19 +119,20 @@ const silent = (nodes: readonly SeenNode[]): Finding[] =>
 
 async function look(backends: Backends): Promise<Overview> {
   const { node, connection } = backends;
-  const [nodes, backlog, redis, postgres, journal] = await Promise.all([
+  const [nodes, backlog, redis, postgres, journal, silentDatabases] = await Promise.all([
     inTime(readNodes(backends)),
     inTime(readBacklog(backends)),
     inTime(Promise.all(connection.nodes().map(serverOf))),
     inTime(postgresOf(backends)),
     inTime(journalOf(backends)),
+    silentOf(backends),
   ]);
   const own = node.told as NodeTold | null;
   const seen = nodes ?? (own ? [{ ...own, told_ms: nowMs(), silent_ms: 0 }] : []);
   const facts = journal && { ...journal.facts, nodes: seen.length };
   const findings = [
     ...(redis === null || nodes === null ? [away('Redis')] : []),
-    ...(postgres === null ? [away('Postgres')] : []),
+    ...(postgres === null && silentDatabases.length === 0 ? ['Postgres'] : silentDatabases).map(away),
     ...silent(seen),
     ...(facts ? findingsOf(facts) : []),
   ];

@@ -9,6 +9,7 @@ import {
   changeMap,
   type FollowedShards,
   followShards,
+  joinMap,
   loadEpoch,
   loadMap,
   type Shard,
@@ -141,6 +142,8 @@ export interface OpenOptions {
   readonly config: Config & { readonly DATABASE_URL: string };
   readonly keys: Keys;
   readonly role: string;
+  /** Name of this process as a node. */
+  readonly node: string;
   readonly connection: RedisServers;
   /** Asked for with each call: the runner is made later. */
   readonly runner: () => ScriptRunner;
@@ -166,6 +169,7 @@ export function openShards({
   config,
   keys,
   role,
+  node,
   connection,
   runner,
   events,
@@ -206,13 +210,15 @@ export function openShards({
     all,
     async follow() {
       await checkShards(shardUrls(config));
+      await joinMap(all, node);
       const at = performance.now();
       const map = await loadMap(all[0].pool);
-      followed = followShards({ all, partitions: config.PARTITIONS, map, at, onError: on.onLate });
+      followed = followShards({ all, partitions: config.PARTITIONS, map, at, node, onError: on.onLate });
+      await followed.look();
       const known = new Set(all.map(({ id }) => id));
       const lacking = map.rows.find(({ shard }) => !known.has(shard));
       if (lacking !== undefined) {
-        followed.stop();
+        await followed.stop();
         throw new StartError(
           `partition ${lacking.partition} lies in shard ${lacking.shard}, which DATABASE_SHARDS does not name`,
         );
@@ -222,7 +228,7 @@ export function openShards({
     },
     async close() {
       for (const end of ends) end();
-      followed?.stop();
+      await followed?.stop();
       await Promise.all(all.map(({ pool }) => pool.close()));
     },
   };

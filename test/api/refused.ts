@@ -51,7 +51,7 @@ async function dumpRedis(masters: readonly Redis[]): Promise<Map<string, string>
  * used. */
 async function dumpPostgres(client: pg.Client): Promise<Record<string, string>> {
   const { rows: tables } = await client.query(
-    "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('admin_calls', 'control_marks', 'control_outbox', 'redis_nodes')",
+    "select tablename as name from pg_tables where schemaname = 'public' and tablename not in ('admin_calls', 'control_marks', 'control_outbox', 'redis_nodes', 'shard_nodes')",
   );
   const dump: Record<string, string> = {};
   for (const { name } of tables) {

@@ -25,7 +25,7 @@ export async function contentOf(url: string): Promise<Map<string, string[]>> {
     );
     const content = new Map<string, string[]>();
     for (const { name } of tables) {
-      if (name === 'schema_migrations' || name === 'redis_nodes') continue;
+      if (/^(schema_migrations|redis_nodes|shard_nodes)$/.test(name)) continue;
       const { rows } = await client.query(
         // A copy is an installation of its own.
         `select t::text as row from "${name}" t ${name === 'installation' ? "where name not in ('ID', 'REDIS_GENERATION')" : ''} order by 1`,

@@ -4,17 +4,23 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { prepareBatch, writeBatch } from '../../src/journal/write.js';
+import { limits } from '../../src/limits.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, isUnavailable, type Pool } from '../../src/postgres/pool.js';
+import { partitionSql } from '../../src/postgres/shard_copy.js';
 import {
+  awaitEpoch,
   byShard,
   changeMap,
   followShards,
+  joinMap,
   loadMap,
   pageOfAll,
+  type Shard,
   shardedTables,
 } from '../../src/postgres/shards.js';
 import { asDatabase } from '../../src/postgres/sql.js';
+import { layPartitions } from '../../src/store/core/partitions.js';
 import { freshDatabase } from '../support/servers.js';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
@@ -119,6 +125,30 @@ test('no unique key spans partitions', async () => {
   expect(spanning).toEqual([]);
 });
 
+test('each sharded table can be replicated by partition: its rows are found by a key that tells the partition', async () => {
+  const { rows } = await client.query<{ table: string; columns: string[] }>(
+    `select i.indrelid::regclass::text as table,
+       array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) as columns
+       from pg_index i where i.indisprimary and i.indrelid = any($1::regclass[])`,
+    [Object.keys(shardedTables)],
+  );
+  expect(rows.length).toBe(Object.keys(shardedTables).length);
+  for (const { table, columns } of rows) expect(columns, table).toContain(shardedTables[table]);
+});
+
+test('Postgres reckons the partition of an id as every node does', async () => {
+  const edges = [0, 1, -1, 2 ** 32, 2 ** 32 - 1, -(2 ** 32), limits.id_max, -limits.id_max];
+  const random = Array.from({ length: 2_000 }, () => Math.floor((Math.random() - 0.5) * limits.id_max * 2));
+  for (const count of [1, 3, 8, 64, 1_000]) {
+    const { rows } = await client.query<{ id: string; partition: number }>(
+      `select id, ${partitionSql('id', count)}::int as partition from unnest($1::bigint[]) as t (id)`,
+      [[...edges, ...random]],
+    );
+    const { of } = layPartitions(count);
+    expect(rows.filter(({ id, partition }) => of(Number(id)) !== partition)).toEqual([]);
+  }
+});
+
 test('no foreign key joins a sharded table with another one', async () => {
   const { rows } = await client.query<{ child: string; parent: string }>(
     "select conrelid::regclass::text as child, confrelid::regclass::text as parent from pg_constraint where contype = 'f'",
@@ -181,12 +211,42 @@ test('a node follows the map, refuses shards that it lacks, and trusts no map th
     );
     expect(page).toEqual([0, 1]);
   } finally {
-    shards.stop();
+    await shards.stop();
   }
   const old = followShards({
     ...{ all, partitions: 3, map: await loadMap(pool), at: performance.now() - 60_000 },
     onError: () => undefined,
   });
-  old.stop();
+  await old.stop();
   expect(() => old.of(0)).toThrow('Service Unavailable');
 });
+
+test('a change of the map waits for processes that follow another one, as long as they trust it', async () => {
+  const db = asDatabase(pool);
+  const all = [0, 1].map((id) => ({ id, url: '', pool, db })) as [Shard, Shard];
+  await joinMap(all, 'looks');
+  const [map, at] = [await loadMap(pool), performance.now()];
+  const shards = followShards({
+    ...{ all, partitions: 4, map, at, node: 'looks' },
+    onError: () => undefined,
+  });
+  try {
+    await shards.look();
+    const epoch = await changeMap(pool, []);
+    const began = performance.now();
+    await awaitEpoch(pool, epoch);
+    expect(shards.epoch()).toBe(epoch);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    // It is about to read the map.
+    await joinMap(all, 'silent');
+    const later = performance.now();
+    await awaitEpoch(pool, epoch);
+    expect(performance.now() - later).toBeGreaterThan(limits.shard_map_age_ms_max);
+    expect((await client.query('select node, epoch, shards from shard_nodes')).rows).toEqual([
+      { node: 'looks', epoch, shards: [0, 1] },
+    ]);
+  } finally {
+    await shards.stop();
+  }
+  expect((await client.query('select from shard_nodes')).rowCount).toBe(0);
+}, 20_000);

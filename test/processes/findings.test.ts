@@ -1,15 +1,22 @@
 import { expect, test } from 'vitest';
-import { type Facts, findingsOf } from '../../src/processes/findings.js';
+import { type DatabaseFacts, type Facts, findingsOf } from '../../src/processes/findings.js';
 
 const server = { server: 'Redis at a', usedBytes: 10, maxBytes: 100, replicas: 1, appending: true };
+const database: DatabaseFacts = {
+  database: 'Postgres',
+  ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3, lost: null, rewriting: 0 },
+};
+/** Of two databases, the second with this. */
+const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
+  databases: [database, { ...database, database: 'Postgres (shard 2)', failureDaysAhead: null, ...change }],
+});
 const well: Facts = {
   engine: { note: undefined },
   warnings: [],
   servers: [server],
   journal: { waiting: 5, fullest: 0.01, flushedAgo: 100 },
-  ...{ quarantined: 0, failureDaysAhead: 3, overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null },
-  ...{ postgresLost: null, rewriting: 0, files: null, held: false },
-  postgres: { connections: 10, connectionsMax: 100 },
+  ...{ overdueWebhooks: 0, flushers: 2, nodes: 6, lostAgo: null, files: null, held: false },
+  ...{ databases: [database], moving: null },
 };
 
 test('nothing is found where all is well', () => {
@@ -42,24 +49,44 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ],
   ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
   ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
-  ['quarantine', { quarantined: 3 }, true, /3 entries/, /table quarantine/],
-  ['no days', { failureDaysAhead: 0 }, true, /no partition for tomorrow/, /delivery_failures_default/],
+  ['quarantine', second({ quarantined: 3 }), true, /3 entries .* shard 2/, /table quarantine/],
+  [
+    'no days',
+    second({ failureDaysAhead: 0 }),
+    true,
+    /shard 2.* no partition for tomorrow/,
+    /delivery_failures_default/,
+  ],
   ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
   ['webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],
-  ['connections', { postgres: { connections: 95, connectionsMax: 100 } }, true, /95 of 100/, /POSTGRES_POOL/],
+  ['connections', second({ connections: 95 }), true, /95 of 100 .* shard 2/, /POSTGRES_POOL/],
   [
     'a Postgres that went back',
-    { postgresLost: { ago: 1_000, transactions: 121 } },
+    second({ lost: { ago: 1_000, transactions: 121 } }),
     false,
-    /went back in time within a week and lost 121 transactions$/,
+    /^Postgres .shard 2. went back in time within a week and lost 121 transactions$/,
     /PetrelPostgresWentBack/,
   ],
   [
     'entities that are written again',
-    { postgresLost: { ago: 1_000, transactions: 121 }, rewriting: 16 },
+    second({ lost: { ago: 1_000, transactions: 121 }, rewriting: 16 }),
     true,
     /16 partitions are still being written again/,
     /PetrelPostgresWentBack/,
+  ],
+  [
+    'a move',
+    { moving: { what: 'partitions 3 are on their way', paused: true, silentMs: 1_000 } },
+    false,
+    /are on their way; nothing of them is written behind/,
+    /petrel shards list/,
+  ],
+  [
+    'a move that somebody left',
+    { moving: { what: 'partitions 3 are on their way', paused: true, silentMs: 60_000 } },
+    true,
+    /no process goes on with it; nothing/,
+    /petrel shards list/,
   ],
   ['a loss', { lostAgo: 1_000 }, false, /lost changes/, /redis rebuild/],
 ])('%s is told with what to do', (_, change, bad, what, todo) => {
@@ -71,10 +98,14 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
 test('what is at rest is no trouble, and what is wrong comes first', () => {
   expect(findingsOf({ ...well, journal: { waiting: 0, fullest: 0, flushedAgo: null } })).toEqual([]);
   // Whoever has restored it starts a flusher next.
-  expect(findingsOf({ ...well, failureDaysAhead: 0, flushers: 0 }).map(({ bad }) => bad)).toEqual([
-    true,
-    false,
-  ]);
-  const found = findingsOf({ ...well, warnings: ['w'], lostAgo: 8 * 86_400_000, quarantined: 1 });
+  expect(
+    findingsOf({ ...well, ...second({ failureDaysAhead: 0 }), flushers: 0 }).map(({ bad }) => bad),
+  ).toEqual([true, false]);
+  const found = findingsOf({
+    ...well,
+    warnings: ['w'],
+    lostAgo: 8 * 86_400_000,
+    ...second({ quarantined: 1 }),
+  });
   expect(found.map(({ bad }) => bad)).toEqual([true, false]);
 });

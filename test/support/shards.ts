@@ -81,7 +81,7 @@ export async function openTestShards(
   return {
     shards,
     async close() {
-      shards.stop();
+      await shards.stop();
       await Promise.all(others.map(({ pool }) => pool.close()));
     },
   };

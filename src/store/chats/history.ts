@@ -58,10 +58,13 @@ export function createHistory(
       const cold = hot.flatMap((row, i) => (row === null ? [page.first - i] : []));
       const load = (sql: Sql) => loadNewestMessages(sql, chat.id, chat.user, cold, bytes);
       const partition = keys.partitions.of(chat.id);
-      const shard = shards.of(partition);
-      // Standbys are those of the control database.
-      const source = shard.id === 0 ? replicas : noReplicas;
-      const loaded = cold.length === 0 ? [] : await source.read(shard.db, partition, page.flushed, load);
+      const readCold = () => {
+        const shard = shards.of(partition);
+        // Standbys are those of the control database.
+        const source = shard.id === 0 ? replicas : noReplicas;
+        return source.read(shard.db, partition, page.flushed, load);
+      };
+      const loaded = cold.length === 0 ? [] : await readCold();
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
       // What is below may not have been looked at.

@@ -1,0 +1,50 @@
+/** Commands on several databases. */
+import type { Command } from 'commander';
+import { listShards, movePartitions, undoMove } from '../operations/shard_moves.js';
+import { StartError } from '../processes/backends.js';
+import { parseRanges } from '../rules/number_ranges.js';
+import { settings, withBackends } from './running.js';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+export function addShards(program: Command): void {
+  const shards = program
+    .command('shards')
+    .description('databases of what is written behind: DATABASE_SHARDS');
+  shards
+    .command('list')
+    .description('tells which partitions lie in which database, and what is being moved')
+    .option('--rows', 'counts the messages of each partition, for which it reads all of them')
+    .addHelpText('after', `\n${settings}`)
+    .action(({ rows = false }: { readonly rows?: boolean }) =>
+      withBackends((backends) => listShards(backends, rows, say), 'shards'),
+    );
+  shards
+    .command('move')
+    .description(
+      'moves partitions to another database while the installation serves; again, it goes on where it ended',
+    )
+    .usage('[options] <partition...> <shard>')
+    .argument('<numbers...>', 'partitions, as 3 7 or 0-31, and last the shard; 0 is DATABASE_URL')
+    .option(
+      '--from <url>',
+      'how the database reaches the one that has them now, if not by the URL of the settings',
+    )
+    .addHelpText('after', `\n${settings}`)
+    .action((numbers: string[], { from }: { readonly from?: string }) =>
+      withBackends(async (backends) => {
+        const partitions = parseRanges(numbers.slice(0, -1), backends.keys.partitions.count);
+        const shard = parseRanges(numbers.slice(-1), 1_000);
+        if (partitions === null || partitions.length === 0 || shard?.length !== 1)
+          throw new StartError(
+            `name partitions from 0 to ${backends.keys.partitions.count - 1}, and last one shard: petrel shards move 0-3 7 1`,
+          );
+        await movePartitions(backends, partitions, shard[0] as number, { from, say });
+      }, 'shards'),
+    );
+  shards
+    .command('undo')
+    .description('ends a move that is not finished: the partitions stay where they are')
+    .addHelpText('after', `\n${settings}`)
+    .action(() => withBackends((backends) => undoMove(backends, say), 'shards'));
+}

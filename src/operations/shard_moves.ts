@@ -1,0 +1,344 @@
+/**
+ * The tasks `shards list`, `shards move` and `shards undo`. A move goes through the steps of `moveSteps`, each of which may be repeated:
+ *
+ *   copy    PostgreSQL copies the rows, and follows what changes. All goes on as before.
+ *   pause   The map has flushers leave the partitions alone: journals hold what comes.
+ *   fence   The source takes no row of them any more; what it took arrives at the target, and the row of each partition last.
+ *   switch  The map names the target, still paused until no process follows an older map, so that nobody reads what is behind.
+ *   clean   The subscription ends, and the source deletes its rows.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool } from '../postgres/pool.js';
+import * as copy from '../postgres/shard_copy.js';
+import * as moves from '../postgres/shard_moves.js';
+import { awaitEpoch, changeMap, loadMap, type Shard, shardedTables } from '../postgres/shards.js';
+import { type Backends, StartError } from '../processes/backends.js';
+import { readNodes } from '../processes/node.js';
+import { shardName } from '../processes/shards.js';
+import { rangesText } from '../rules/number_ranges.js';
+
+type Say = (line: string) => void;
+
+/** Before flushers are paused, so little of the log may be left for the target to read. */
+const lagBytesMax = 1_048_576;
+/** How long the target may take for what is left while partitions are paused; then they go on at the source. */
+const catchUpMsMax = 60_000;
+const nodesMsMax = 12_000;
+const claimMsMax = 15_000;
+const poll_ms = 50;
+
+const seconds = (since: number) => `${((performance.now() - since) / 1_000).toFixed(1)} s`;
+const partitionsText = (partitions: readonly number[]) =>
+  `partition${partitions.length === 1 ? '' : 's'} ${rangesText(partitions)}`;
+const again = ({ partitions, target }: moves.Move) =>
+  `"petrel shards move ${rangesText(partitions).replaceAll(',', '')} ${target}"`;
+
+/** How a person finds a process. */
+async function nodeNames(backends: Backends): Promise<(node: string) => string> {
+  const known = new Map((await readNodes(backends)).map((node) => [node.id, node]));
+  return (id) => {
+    const node = known.get(id);
+    return node === undefined
+      ? `a process that just starts (${id})`
+      : `${node.role} on ${node.host}, pid ${node.pid}`;
+  };
+}
+
+/** Every process must know of the target, and report its map. */
+async function checkNodes(backends: Backends, target: number): Promise<void> {
+  const began = performance.now();
+  for (;;) {
+    const [stranger] = await moves.nodesWithout(backends.pool, target);
+    if (stranger === undefined) return;
+    if (performance.now() - began > nodesMsMax) {
+      const name = (await nodeNames(backends))(stranger.node);
+      throw new StartError(
+        stranger.follows
+          ? `${name} has no ${shardName(target)}: set DATABASE_SHARDS alike on all processes and start them again`
+          : `${name} does not tell which map it follows: it runs an older version`,
+      );
+    }
+    // One that just starts has not reported yet.
+    await sleep(200);
+  }
+}
+
+interface Runner {
+  readonly id: string;
+  readonly control: Pool;
+  readonly control0: Shard;
+  readonly source: Shard;
+  readonly target: Shard;
+  readonly share: copy.Share;
+  readonly conninfo: string;
+  readonly say: Say;
+}
+
+const shardOf = ({ shards }: Backends, id: number): Shard => {
+  const shard = shards.all.find((each) => each.id === id);
+  if (shard === undefined) throw new StartError(`DATABASE_SHARDS does not name ${id}`);
+  return shard;
+};
+
+function runnerOf(backends: Backends, move: moves.Move, id: string, say: Say, from?: string): Runner {
+  const [source, target] = [shardOf(backends, move.source), shardOf(backends, move.target)];
+  const installation = backends.installation.replaceAll('-', '').slice(0, 12);
+  const name = `petrel_${installation}_${move.source}_${move.target}`;
+  const url = from ?? (source.id === 0 ? (backends.config.DATABASE_URL as string) : source.url);
+  return {
+    ...{ id, say, source, target },
+    ...{ control: backends.pool, control0: backends.shards.control },
+    share: { name, partitions: move.partitions, count: backends.keys.partitions.count },
+    conninfo: copy.conninfoOf(url),
+  };
+}
+
+/** Has the map say where the partitions lie, unless another process has taken the move over. */
+const place = ({ control, control0, share, id }: Runner, shard: Shard, paused: boolean): Promise<number> =>
+  changeMap(
+    control,
+    share.partitions.map((partition) => ({ partition, shard: shard.id, paused })),
+    control0.history,
+    (tx) => moves.holdMove(tx, id),
+  );
+
+async function copyRows({ source, target, share, conninfo, say }: Runner): Promise<void> {
+  const mayHave = await copy.markAway(target, share.partitions);
+  if (!(await copy.isCopying(source, target, share))) {
+    await copy.endCopy(source, target, share);
+    if (mayHave) await copy.deleteRows(target, share);
+    await copy.beginCopy(source, target, share, conninfo);
+  }
+  let told = '';
+  let failed = 0;
+  for (;;) {
+    const { tables, ready, errors } = await copy.copyState(target, share);
+    const line = `copying      ${ready} of ${tables} tables`;
+    if (line !== told) say(line);
+    told = line;
+    if (errors > failed)
+      say(`             it failed ${errors} times: the log of ${shardName(target.id)} says why`);
+    failed = errors;
+    if (tables > 0 && ready === tables) {
+      const lag = await copy.lagOf(source, share, await copy.positionOf(source.pool));
+      if (lag <= lagBytesMax) return;
+    }
+    await sleep(250);
+  }
+}
+
+async function pause(runner: Runner): Promise<void> {
+  const { source, share, control, say } = runner;
+  while (await copy.isRewriting(source, share.partitions)) {
+    say('             waiting until what a former state of the source lacked is written again');
+    await sleep(1_000);
+  }
+  await awaitEpoch(control, await place(runner, source, true));
+}
+
+/** The source serves them again. */
+async function resume(runner: Runner): Promise<void> {
+  const { control, source, share, id } = runner;
+  await copy.unfenceRows(source.pool);
+  await copy.markPresent(source, share.partitions);
+  await place(runner, source, false);
+  await moves.advanceMove(control, id, 'copy');
+}
+
+async function fence(runner: Runner): Promise<void> {
+  const { source, target, share } = runner;
+  const began = performance.now();
+  await copy.markAway(source, share.partitions);
+  await copy.fenceRows(source.pool, share);
+  const position = await copy.positionOf(source.pool);
+  while ((await copy.lagOf(source, share, position)) > 0) {
+    if (performance.now() - began > catchUpMsMax) {
+      await resume(runner);
+      throw new StartError(
+        `${shardName(target.id)} did not catch up within ${catchUpMsMax / 1_000} s: ${shardName(source.id)} serves ` +
+          'the partitions as before, and copying goes on. Run the command again',
+      );
+    }
+    await sleep(poll_ms);
+  }
+  await copy.skipIdentities(source.pool, target.pool);
+  await copy.bringPartitions(source, target, share.partitions);
+}
+
+async function switchMap(runner: Runner): Promise<void> {
+  await awaitEpoch(runner.control, await place(runner, runner.target, true));
+  await place(runner, runner.target, false);
+}
+
+async function clean({ source, target, share, say }: Runner): Promise<void> {
+  await copy.endCopy(source, target, share);
+  const deleted = await copy.deleteRows(source, share);
+  await copy.unfenceRows(source.pool);
+  say(`deleted      ${deleted} rows in ${shardName(source.id)}`);
+}
+
+const work: Readonly<Record<moves.MoveStep, (runner: Runner) => Promise<void>>> = {
+  copy: copyRows,
+  pause,
+  fence,
+  switch: switchMap,
+  clean,
+};
+
+/** Keeps others from taking the move over while `task` runs. */
+async function renewing<T>(control: Pool, id: string, task: () => Promise<T>): Promise<T> {
+  // What fails here is renewed in time, or the move is taken over.
+  const timer = setInterval(() => void moves.renewMove(control, id).catch(() => {}), moves.moveRenewal_ms);
+  return task().finally(() => clearInterval(timer));
+}
+
+/** Null where nothing is to be moved. */
+async function claim(control: Pool, id: string, say: Say): Promise<moves.Move | null> {
+  const began = performance.now();
+  for (let tries = 0; ; tries++) {
+    const own = await moves.claimMove(control, id);
+    if (own !== null || (await moves.loadMove(control)) === null) return own;
+    if (tries === 0) say('waiting      another process moves partitions, or has ended a moment ago');
+    if (performance.now() - began > claimMsMax)
+      throw new StartError('another process moves partitions: wait until it has ended');
+    await sleep(500);
+  }
+}
+
+/** Notes what is to be moved. Null when it is there already. Errors: StartError. */
+async function begin(
+  backends: Backends,
+  partitions: readonly number[],
+  target: Shard,
+  id: string,
+): Promise<moves.Move | null> {
+  const { pool } = backends;
+  const map = new Map((await loadMap(pool)).rows.map((row) => [row.partition, row.shard]));
+  const sources = new Set(partitions.map((partition) => map.get(partition) ?? 0));
+  if (sources.size > 1)
+    throw new StartError(
+      `these partitions lie in the shards ${[...sources].join(', ')}: move those of one at a time`,
+    );
+  const source = shardOf(backends, [...sources][0] as number);
+  if (source.id === target.id) return null;
+  await checkNodes(backends, target.id);
+  let step: moves.MoveStep = 'copy';
+  if ((await copy.leftFrom(source, partitions)).length > 0) {
+    // The control database went back to before a move.
+    if ((await copy.presentIn(target, partitions)).length < partitions.length)
+      throw new StartError(
+        `${shardName(source.id)} says that these partitions have left it, and ${shardName(target.id)} does not have all of them: ` +
+          '"petrel shards list" tells which database has which',
+      );
+    step = 'switch';
+  } else {
+    const problem = await copy.replicationProblem(source, target, shardName);
+    if (problem !== null) throw new StartError(problem);
+  }
+  return moves.insertMove(pool, { partitions, source: source.id, target: target.id, step }, id);
+}
+
+/** `from` is how the target reaches the source, where that is not by the URL of the settings. */
+export interface MoveOptions {
+  readonly from?: string | undefined;
+  readonly say: Say;
+}
+
+/**
+ * Moves partitions to a shard, or goes on with such a move. Errors: StartError; or what Postgres says, and then the same command goes on.
+ */
+export async function movePartitions(
+  backends: Backends,
+  partitions: readonly number[],
+  target: number,
+  { from, say }: MoveOptions,
+): Promise<void> {
+  const { pool } = backends;
+  const [id, to] = [randomUUID(), shardOf(backends, target)];
+  const unfinished = await claim(pool, id, say);
+  const move = unfinished ?? (await begin(backends, partitions, to, id));
+  if (move === null) {
+    say(`there        ${partitionsText(partitions)} in ${shardName(target)}`);
+    return;
+  }
+  if (move.target !== target || rangesText(move.partitions) !== rangesText(partitions))
+    throw new StartError(
+      `${partitionsText(move.partitions)} are on their way to ${shardName(move.target)}: finish that by ${again(move)}, or end it by "petrel shards undo"`,
+    );
+  const runner = runnerOf(backends, move, id, say, from);
+  await renewing(pool, id, async () => {
+    let paused = performance.now();
+    for (const step of moves.moveSteps.slice(moves.moveSteps.indexOf(move.step))) {
+      await moves.advanceMove(pool, id, step);
+      if (step === 'pause') paused = performance.now();
+      await work[step](runner);
+      if (step === 'switch')
+        say(
+          `moved        ${partitionsText(partitions)} to ${shardName(target)}; not written behind for ${seconds(paused)}`,
+        );
+    }
+    await moves.endMove(pool, id);
+  });
+}
+
+/** Ends a move that has not switched: all stays at the source. Errors: StartError, or what Postgres says. */
+export async function undoMove(backends: Backends, say: Say): Promise<void> {
+  const { pool } = backends;
+  const id = randomUUID();
+  const move = await claim(pool, id, say);
+  if (move === null) throw new StartError('no partition is being moved');
+  if (move.step === 'switch' || move.step === 'clean')
+    throw new StartError(
+      `${shardName(move.target)} has these partitions by now: finish that by ${again(move)}, then move them back`,
+    );
+  const runner = runnerOf(backends, move, id, say);
+  await renewing(pool, id, async () => {
+    if (move.step !== 'copy') await resume(runner);
+    await copy.endCopy(runner.source, runner.target, runner.share);
+    await copy.markAway(runner.target, move.partitions);
+    await copy.deleteRows(runner.target, runner.share);
+    await moves.endMove(pool, id);
+  });
+  say(`stayed       ${partitionsText(move.partitions)} in ${shardName(move.source)}`);
+}
+
+const gibibytes = (bytes: number): string =>
+  bytes < 1024 ** 3 ? `${(bytes / 1024 ** 2).toFixed(1)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
+
+/** What lies where, and what is being moved. `rows` counts the messages of each partition, for which all are read. */
+export async function listShards(backends: Backends, rows: boolean, say: Say): Promise<void> {
+  const { pool, shards, keys } = backends;
+  const [map, nodes, move] = await Promise.all([loadMap(pool), moves.nodeEpochs(pool), moves.loadMove(pool)]);
+  const name = await nodeNames(backends);
+  const live = new Set((await readNodes(backends)).map(({ id }) => id));
+  const late = nodes.filter(({ node, epoch }) => epoch !== map.epoch && live.has(node));
+  say(`epoch        ${map.epoch}${late.length === 0 ? ', which all processes follow' : ''}`);
+  for (const { node, epoch } of late) say(`             ${name(node)} follows ${epoch}`);
+  const places = new Map(map.rows.map((row) => [row.partition, row]));
+  const all = Array.from({ length: keys.partitions.count }, (_, partition) => partition);
+  for (const shard of shards.all) {
+    const own = all.filter((partition) => (places.get(partition)?.shard ?? 0) === shard.id);
+    const { bytes, messages } = await copy.sizeOf(shard, Object.keys(shardedTables));
+    say(
+      `shard ${shard.id}      ${own.length} partitions, ${gibibytes(bytes)}, about ${messages} messages${own.length > 0 ? `: ${rangesText(own)}` : ''}`,
+    );
+    const left = new Set(await copy.leftFrom(shard, own));
+    if (left.size > 0 && move === null)
+      say(`             it says that ${rangesText([...left].sort((a, b) => a - b))} have left it`);
+    if (!rows) continue;
+    for (const { partition, count } of await copy.countMessages(shard, keys.partitions.count))
+      say(
+        `             ${partition}: ${count} messages${own.includes(partition) ? '' : ', left over from a move'}`,
+      );
+  }
+  const paused = map.rows.filter((row) => row.paused).map(({ partition }) => partition);
+  if (paused.length > 0) say(`paused       ${rangesText(paused)}: not written behind until the move goes on`);
+  if (move === null) return;
+  say(
+    `moving       ${partitionsText(move.partitions)} from shard ${move.source} to shard ${move.target} since ${move.since.toISOString()}, step ${move.step}`,
+  );
+  say(
+    `             if no process is at it: ${again(move)} goes on${move.step === 'switch' || move.step === 'clean' ? '' : ', "petrel shards undo" ends it'}`,
+  );
+}

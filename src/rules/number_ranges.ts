@@ -1,0 +1,24 @@
+/** Sets of small numbers as people write them: `0-3, 7`. */
+
+/** Reads `0-3`, `7` and the like, in any order. Null for anything else, and for numbers from `bound` on. */
+export function parseRanges(texts: readonly string[], bound: number): number[] | null {
+  const found = new Set<number>();
+  for (const text of texts.flatMap((each) => each.split(',')).filter(Boolean)) {
+    const [, first, last] = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(text) ?? [];
+    if (first === undefined || Number(last ?? first) >= bound || Number(last ?? first) < Number(first))
+      return null;
+    for (let each = Number(first); each <= Number(last ?? first); each++) found.add(each);
+  }
+  return [...found].sort((a, b) => a - b);
+}
+
+/** Of ascending numbers. */
+export function rangesText(numbers: readonly number[]): string {
+  const runs: Array<[number, number]> = [];
+  for (const each of numbers) {
+    const run = runs.at(-1);
+    if (run !== undefined && run[1] === each - 1) run[1] = each;
+    else runs.push([each, each]);
+  }
+  return runs.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(', ');
+}

@@ -1,0 +1,265 @@
+/** Partitions that move to another database while people and bots write. */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { partitionSql } from '../../src/postgres/shard_copy.js';
+import { moveSteps } from '../../src/postgres/shard_moves.js';
+import { shardedTables } from '../../src/postgres/shards.js';
+import { makeKeys } from '../../src/store/core/keys.js';
+import { type PostgresServer, startPostgres } from '../journal/support.js';
+import { petrel, startPetrel } from '../support/command.js';
+import { freshDatabase, freshRedis } from '../support/servers.js';
+import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+
+const partitions = 8;
+const keys = makeKeys(partitions);
+
+let server: PostgresServer;
+/** Of the shards by number; 0 is the control database, on another server. */
+let urls: readonly [string, string, string];
+let service: Service;
+let owner: TestUser;
+let bots: TestBot[];
+/** Texts that were acknowledged, by bot. */
+const ledger = new Map<number, Set<string>>();
+
+async function rows<T extends object>(url: string, sql: string, ...values: unknown[]): Promise<T[]> {
+  const client = new pg.Client(url);
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const partitionOf = (bot: TestBot) => keys.partitions.of(bot.id);
+const inPartition = (partition: number) => bots.filter((bot) => partitionOf(bot) === partition);
+
+/** Rows of a partition in a database, by table; tables without any are left out. */
+async function content(url: string, partition: number): Promise<Map<string, string[]>> {
+  const found = new Map<string, string[]>();
+  for (const [table, column] of Object.entries(shardedTables)) {
+    if (table === 'partitions') continue;
+    const of = column === 'partition' ? column : partitionSql(column, partitions);
+    const all = await rows<{ row: string }>(
+      url,
+      `select t::text as row from ${table} t where ${of} = $1 order by 1`,
+      partition,
+    );
+    if (all.length > 0)
+      found.set(
+        table,
+        all.map(({ row }) => row),
+      );
+  }
+  return found;
+}
+
+async function send(bot: TestBot, text: string): Promise<number> {
+  const { status } = await service.bot(bot, 'sendMessage', { chat_id: owner.id, text });
+  if (status === 200) ledger.set(bot.id, (ledger.get(bot.id) ?? new Set()).add(text));
+  return status;
+}
+
+/** Every bot sends, over and over, until it is told to stop. Resolves with what was not answered 200. */
+function load(name: string): () => Promise<number[]> {
+  const failed: number[] = [];
+  let going = true;
+  const ended = Promise.all(
+    bots.map(async (bot) => {
+      for (let i = 0; going; i++) {
+        const status = await send(bot, `m ${name} ${i}`);
+        if (status !== 200) failed.push(status);
+        await sleep(20);
+      }
+    }),
+  );
+  return async () => {
+    going = false;
+    await ended;
+    return failed;
+  };
+}
+
+const move = (...args: Array<string | number>) => petrel(service.env, 'shards', 'move', ...args.map(String));
+
+/** Until the databases have every message that was acknowledged, and each is in one of them alone. */
+async function drained(): Promise<void> {
+  const map = new Map(
+    (await rows<{ partition: number; shard: number }>(urls[0], 'select * from shard_map')).map((row) => [
+      row.partition,
+      row.shard,
+    ]),
+  );
+  for (const bot of bots)
+    await expect
+      .poll(
+        async () =>
+          Promise.all(
+            urls.map(async (url) =>
+              Number(
+                (
+                  await rows<{ count: string }>(
+                    url,
+                    'select count(*) from messages where chat_id = $1 and record is not null',
+                    bot.id,
+                  )
+                )[0]?.count,
+              ),
+            ),
+          ),
+        { timeout: 60_000, interval: 200 },
+      )
+      .toEqual(
+        urls.map((_, i) => (map.get(partitionOf(bot)) === i ? (ledger.get(bot.id)?.size ?? 0) + 1 : 0)),
+      );
+}
+
+/** Every text that was acknowledged, once, as people read them. */
+async function readAll(): Promise<void> {
+  for (const bot of bots) {
+    const found: string[] = [];
+    for (let before = ''; ; ) {
+      const page = await itemsOf(
+        service.app(owner, 'GET', `/api/chats/${bot.id}/messages?limit=100${before}`),
+      );
+      found.push(...page.map(({ text }: { text?: string }) => text ?? ''));
+      if (page.length < 100) break;
+      before = `&cursor=${page.at(-1).message_id}`;
+    }
+    const told = found.filter((text) => text.startsWith('m '));
+    expect(new Set(told)).toEqual(ledger.get(bot.id) ?? new Set());
+    expect(told.length).toBe(ledger.get(bot.id)?.size ?? 0);
+  }
+}
+
+/** Nothing of a move is left in any database. */
+async function nothingLeft(): Promise<void> {
+  for (const url of urls) {
+    const left = await rows(
+      url,
+      `select 'slot' as what from pg_replication_slots where database = current_database()
+       union all select 'publication' from pg_publication
+       union all select 'subscription' from pg_subscription s join pg_database d on d.oid = s.subdbid where d.datname = current_database()
+       union all select 'trigger' from pg_trigger where tgname = 'refuse_moved_row'
+       union all select 'move' from shard_moves`,
+    );
+    expect(left, url).toEqual([]);
+  }
+  expect(await rows(urls[0], 'select * from shard_map where paused')).toEqual([]);
+}
+
+beforeAll(async () => {
+  server = await startPostgres();
+  const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
+  urls = [database.url, await server.emptyDatabase('one'), await server.emptyDatabase('two')];
+  const extraEnv = {
+    PARTITIONS: String(partitions),
+    DATABASE_SHARDS: `1=${urls[1]},2=${urls[2]}`,
+    HOT_TTL_MS: '60000',
+  };
+  service = await startService({ redis, database, extraEnv, divided: true });
+  owner = await service.newUser('olga');
+  bots = [];
+  while (bots.length < 6 || inPartition(0).length === 0 || inPartition(1).length === 0)
+    bots.push(await service.newBot(owner, 'b'));
+  for (const bot of bots) await service.openChat(owner, bot);
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await server?.remove();
+});
+
+test('a move that cannot be made says why, and changes nothing', async () => {
+  expect((await move(0, 2)).log).toMatch(
+    /DATABASE_SHARDS 1 has wal_level = replica: run ..?alter system set wal_level = 'logical'/,
+  );
+  expect((await move(0, 7)).log).toMatch(/DATABASE_SHARDS does not name 7/);
+  expect((await move(0, 1, 2)).log).toMatch(/lie in the shards 1, 2: move those of one at a time/);
+  expect((await move(9, 1)).log).toMatch(/name partitions from 0 to 7/);
+  expect((await petrel(service.env, 'shards', 'undo')).log).toMatch(/no partition is being moved/);
+  expect((await move(1, 2)).out).toMatch(/^there {8}partition 1 in DATABASE_SHARDS 2/);
+  await nothingLeft();
+  expect(await rows(urls[0], 'select max(shard) as shard from shard_map')).toEqual([{ shard: 2 }]);
+  // As the message says.
+  await rows(urls[1], "alter system set wal_level = 'logical'");
+  await server.stop();
+  await server.start();
+}, 60_000);
+
+test('a partition moves under load: no call fails, and each message is in one database', async () => {
+  const [from, to] = [urls[1], urls[2]];
+  const bot = inPartition(0)[0] as TestBot;
+  expect(await rows(urls[0], 'select shard from shard_map where partition = 0')).toEqual([{ shard: 1 }]);
+  for (let i = 0; i < 30; i++) expect(await send(bot, `m before ${i}`)).toBe(200);
+  await drained();
+  // What deliveries leave behind.
+  await rows(
+    from,
+    `insert into dead_updates (bot_id, update_id, version, record) values (${bot.id}, 1, 1, 'x');
+     insert into delivery_counts (bot_id, delivered) values (${bot.id}, 3);
+     insert into delivery_failures (bot_id, id, update_id, at, latency_ms, answer, tries) values (${bot.id}, 500, 1, now(), 1, '', 1);
+     insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)
+       select ${bot.id}, n, now(), true, 1, '', 1 from generate_series(1, 50) n`,
+  );
+  const before = await content(from, 0);
+  expect(before.size).toBeGreaterThan(5);
+  const stop = load('moved');
+  const ran = await move(0, 2);
+  await sleep(500);
+  expect(await stop()).toEqual([]);
+  expect(ran, ran.log).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/moved {8}partition 0 to DATABASE_SHARDS 2/),
+  });
+  await drained();
+  const after = await content(to, 0);
+  for (const table of ['dead_updates', 'delivery_counts', 'delivery_failures', 'delivery_attempts'])
+    expect(after.get(table), table).toEqual(before.get(table));
+  expect((await content(from, 0)).size).toBe(0);
+  const [next] = await rows<{ id: string }>(to, "select nextval('delivery_attempts_id_seq') as id");
+  expect(Number(next?.id)).toBeGreaterThan(50);
+  await nothingLeft();
+  await readAll();
+  const list = await petrel(service.env, 'shards', 'list', '--rows');
+  expect(list.out).toMatch(/shard 2 .* 5 partitions.*: 0, 1, 3, 5, 7\n {13}0: \d+ messages/);
+  const doctor = await petrel(service.env, 'doctor');
+  expect(doctor.out).toMatch(/shard 1 .* 3 partitions[\s\S]*shard 2 .* 5 partitions/);
+}, 180_000);
+
+test.each(moveSteps)(
+  'a move that is killed at "%s" goes on when it is run again',
+  async (step) => {
+    const [{ shard } = { shard: 0 }] = await rows<{ shard: number }>(
+      urls[0],
+      'select shard from shard_map where partition = 0',
+    );
+    const target = shard === 1 ? 2 : 1;
+    const stop = load(`killed at ${step}`);
+    const child = startPetrel(service.env, 'shards', 'move', '0', String(target));
+    const client = new pg.Client(urls[0]);
+    await client.connect();
+    for (;;) {
+      const found = (await client.query('select step from shard_moves')).rows[0]?.step;
+      if (found === step || child.exitCode !== null) break;
+      await sleep(2);
+    }
+    await client.end();
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect((await rows<{ step: string }>(urls[0], 'select step from shard_moves'))[0]?.step).toBe(step);
+    const other = await move(1, target);
+    expect(other.log).toMatch(/partition 0 .* (on their way|another process moves)/);
+    const ran = await move(0, target);
+    expect(await stop()).toEqual([]);
+    expect(ran, ran.log).toMatchObject({ code: 0 });
+    await drained();
+    await nothingLeft();
+    expect((await content(urls[shard] as string, 0)).size).toBe(0);
+    await readAll();
+  },
+  180_000,
+);
