@@ -271,8 +271,13 @@ export async function skipIdentities(source: Queryable, target: Queryable): Prom
 /** Pages of a table that are looked at in one statement: 8 MiB. */
 const pagesAtOnce = 1_024;
 
+/** What holds the rows of a table: itself, or its partitions. */
+const leavesOf = (table: string) =>
+  `(select oid as relid from pg_class where oid = to_regclass(${table}) and relkind = 'r'
+    union all select relid from pg_partition_tree(to_regclass(${table})) where isleaf and relid <> to_regclass(${table}))`;
+
 const leaves = `select i.relid::regclass::text as name, pg_relation_size(i.relid) / current_setting('block_size')::int as pages
-  from pg_partition_tree($1::text::regclass) i where i.isleaf`;
+  from ${leavesOf('$1::text')} i`;
 
 /**
  * Deletes what a database has of these partitions, as long as it says itself that they are not here. In one pass over its tables, 8 MiB of
@@ -386,8 +391,7 @@ export async function sizeOf(shard: Shard, tables: readonly string[]): Promise<S
   const [size] = await shard.db.query<ShardSize>(
     `select coalesce(sum(pg_total_relation_size(i.relid)), 0)::bigint as bytes,
        coalesce(sum(greatest(c.reltuples, 0)) filter (where t.name = 'messages'), 0)::bigint as messages
-       from unnest($1::text[]) as t (name) cross join pg_partition_tree(to_regclass(t.name)) i join pg_class c on c.oid = i.relid
-      where i.isleaf`,
+       from unnest($1::text[]) as t (name) cross join lateral ${leavesOf('t.name')} i join pg_class c on c.oid = i.relid`,
     [tables],
   );
   return size ?? { bytes: 0, messages: 0 };

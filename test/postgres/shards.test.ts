@@ -89,10 +89,11 @@ test('no statement joins control tables with sharded ones', () => {
 /** What runs in one shard over all that it has: each says how it is bounded, and drops rows that are no longer the shard's. */
 const wholeShard: Readonly<Record<string, RegExp>> = {
   'journal/purge.ts': /limit \$\{chunkRowsMax\}/,
-  'postgres/retention.ts': /from chat_sequences where \(chat_id, user_id\) > /,
-  'postgres/ranking.ts': /limit \$1/,
-  'postgres/dead_updates.ts': /from webhook_replays\s+where created_at < /,
-  'postgres/history.ts': /rewrite_after|left_at/,
+  'postgres/messages/retention.ts': /from chat_sequences where \(chat_id, user_id\) > /,
+  'postgres/bots/ranking.ts': /limit \$1/,
+  'postgres/webhooks/dead_updates.ts': /from webhook_replays\s+where created_at < /,
+  'postgres/shard_copy.ts': /from messages group by 1/,
+  'postgres/messages/history.ts': /rewrite_after|left_at/,
 };
 
 test('each statement on a sharded table names the partition, or what it follows from', () => {

@@ -49,7 +49,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ],
   ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
   ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
-  ['quarantine', second({ quarantined: 3 }), true, /3 entries .* shard 2/, /table quarantine/],
+  ['quarantine', second({ quarantined: 3 }), true, /3 entries .*shard 2/, /table quarantine/],
   [
     'no days',
     second({ failureDaysAhead: 0 }),
@@ -59,7 +59,7 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ],
   ['nobody', { nodes: 0 }, true, /no node/, /petrel front/],
   ['webhooks', { overdueWebhooks: 2 }, true, /2 webhooks/, /petrel deliver/],
-  ['connections', second({ connections: 95 }), true, /95 of 100 .* shard 2/, /POSTGRES_POOL/],
+  ['connections', second({ connections: 95 }), true, /95 of 100 .*shard 2/, /POSTGRES_POOL/],
   [
     'a Postgres that went back',
     second({ lost: { ago: 1_000, transactions: 121 } }),

@@ -101,7 +101,7 @@ test('ids that had reached Postgres do not come twice either', async () => {
   const { id } = await send('again');
   expect(id).toBe(2 + skip);
   await cluster.flush();
-  const rows = await node.db.query<{ message_id: number; version: number }>(
+  const rows = await node.written.query<{ message_id: number; version: number }>(
     'select message_id, version from messages order by version',
   );
   expect(rows.map((row) => row.message_id)).toEqual([1, 2, 2 + skip]);

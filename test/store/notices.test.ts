@@ -101,6 +101,7 @@ test('a process that is killed between a message and its mark has told once', as
   const child = spawn(process.execPath, [
     fileURLToPath(new URL('./notices_child.mjs', import.meta.url)),
     ...[folder, cluster.redis.url, cluster.databaseUrl, JSON.stringify(bot.sender.profile)],
+    ...cluster.shardUrls,
   ]);
   const [, signal] = await once(child, 'exit');
   expect(signal).toBe('SIGKILL');

@@ -1,5 +1,5 @@
-// Sends what notices are due and ends between a message and its mark: folder of the program, URLs of Redis and Postgres, bot.
-const [folder, redisUrl, postgresUrl, bot] = process.argv.slice(2);
+// Sends what notices are due and ends between a message and its mark: folder of the program, URLs of Redis and Postgres, bot, URLs of shards.
+const [folder, redisUrl, postgresUrl, bot, ...shardUrls] = process.argv.slice(2);
 const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');
 const { createRunner } = await load('redis/scripts');
@@ -15,9 +15,13 @@ await connection.ready(5_000);
 const runner = createRunner({ connection, recover: () => Promise.reject(new Error('not expected')) });
 const pool = createPool({ url: postgresUrl, max: 4, name: 'child' });
 const db = asDatabase(pool);
+const shards = (shardUrls.length > 0 ? shardUrls : [postgresUrl]).map((url, id) => ({
+  id,
+  db: asDatabase(createPool({ url, max: 2, name: 'child' })),
+}));
 const store = createStore({
   db,
-  shards: oneShard(pool, db, 4),
+  shards: { ...oneShard(pool, db, 4), of: (partition) => shards[partition % shards.length] },
   scripts: {
     counts: runner.counts,
     isFull: runner.isFull,

@@ -46,7 +46,7 @@ const remove = (emoji: string) => ({ what: 'remove', emoji }) as const;
 const viewer = { id: 1, isBot: true };
 
 const liveRows = (post: number) =>
-  a.db.query<{ user_id: number }>(
+  a.written.query<{ user_id: number }>(
     'select user_id from post_reactions where partition = $1 and number = $2 and record is not null',
     [partitionOfPost(post), postNumber(post)],
   );

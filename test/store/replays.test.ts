@@ -60,7 +60,7 @@ test('a node that dies before the queue has them leaves them to the sweep, which
   node.hooks.call = call;
   expect(await replays.countDead(bot.id)).toBe(0);
   expect(await waiting(bot.id)).toBe(0);
-  const [note] = await node.db.query<{ id: number }>('select id from webhook_replays');
+  const [note] = await node.written.query<{ id: number }>('select id from webhook_replays');
   const twice = await cluster.node();
   twice.hooks.call = async (name, run) => {
     const result = await run();
@@ -71,7 +71,7 @@ test('a node that dies before the queue has them leaves them to the sweep, which
   expect(await waiting(bot.id)).toBe(2);
   sweep.start();
   await expect
-    .poll(async () => (await node.db.query('select 1 from webhook_replays')).length, { timeout: 8_000 })
+    .poll(async () => (await node.written.query('select 1 from webhook_replays')).length, { timeout: 8_000 })
     .toBe(0);
   await sweep.stop();
   expect(await inQueue(bot)).toEqual(['one', 'two']);
@@ -91,7 +91,7 @@ test('two replays at one instant queue each dead letter once', async () => {
 test('a batch of the journal that is written again brings back neither what was replayed nor what was discarded', async () => {
   for (const take of ['replay', 'discard'] as const) {
     const { bot } = await bury('one');
-    const [row] = await node.db.query<{ version: number; record: Buffer; update_id: number }>(
+    const [row] = await node.written.query<{ version: number; record: Buffer; update_id: number }>(
       'select version, record, update_id from dead_updates where bot_id = $1',
       [bot.id],
     );
@@ -159,7 +159,7 @@ test('of many successes the last ones are kept, and all are counted, also while 
     ...{ delivered: many + 10, failed: failures, dead: 0 },
     unkept: limits.delivery_successes_kept,
   });
-  const kept = await node.db.query<{ update_id: number }>(
+  const kept = await node.written.query<{ update_id: number }>(
     'select update_id from delivery_attempts where bot_id = $1 and delivered order by id',
     [bot.id],
   );
@@ -211,7 +211,7 @@ const all = { ofOwner: false, updateId: null, delivered: null, status: null };
 
 test('what is kept past its age or number is purged', async () => {
   const { bot } = await bury('one', 'two');
-  const { db, pool } = node;
+  const { db, pool } = node.shards.of(node.keys.partitions.of(bot.id));
   const add = (count: number, days: number, delivered: boolean) =>
     db.query(
       `insert into delivery_attempts (bot_id, update_id, at, delivered, latency_ms, answer, tries)

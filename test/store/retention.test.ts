@@ -190,7 +190,7 @@ test('a chat of more than one batch is walked to its end', async () => {
   expect(await pass(any)).toBeGreaterThanOrEqual(all);
   expect(await node.store.history.list(group, 0, 10)).toEqual([]);
   await cluster.flush();
-  const left = await node.db.query('select 1 from messages where chat_id = $1 and record is not null', [
+  const left = await node.written.query('select 1 from messages where chat_id = $1 and record is not null', [
     group.id,
   ]);
   expect(left).toEqual([]);

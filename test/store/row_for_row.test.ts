@@ -129,5 +129,5 @@ test(`what Postgres holds after a drain is what Redis holds and what was acknowl
   for (const room of rooms) await expectAcked(room, nodes[1]);
   const bots = rooms.flatMap(({ people }) => people.filter(({ isBot }) => isBot).map(({ id }) => id));
   expect(await expectBuried(nodes[0], bots)).toBeGreaterThan(0);
-  expect(await nodes[0].db.query('select * from quarantine')).toEqual([]);
+  expect(await nodes[0].written.query('select * from quarantine')).toEqual([]);
 }, 60_000);

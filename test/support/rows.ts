@@ -46,7 +46,7 @@ async function messages(node: TestNode): Promise<Sides> {
     const name = key.split(':').slice(2).join(':');
     redis.set(name, `message ${name} ${version} ${kind === 0 ? '-' : bytes.toString('hex')}`);
   }
-  const rows = await node.db.query<Row & ChatKey & { message_id: number }>('select * from messages');
+  const rows = await node.written.query<Row & ChatKey & { message_id: number }>('select * from messages');
   const postgres = rows
     .map((row) => ({ name: `${chatOf(row)}:${row.message_id}`, row }))
     .filter(({ name }) => redis.has(name))
@@ -56,10 +56,10 @@ async function messages(node: TestNode): Promise<Sides> {
 
 async function chats(node: TestNode): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };
-  const sequences = await node.db.query<ChatKey & { last_message_id: number; version: number }>(
+  const sequences = await node.written.query<ChatKey & { last_message_id: number; version: number }>(
     'select * from chat_sequences',
   );
-  const pins = await node.db.query<Row & ChatKey>('select * from chat_pins');
+  const pins = await node.written.query<Row & ChatKey>('select * from chat_pins');
   for (const key of await keysLike(node, 'chat')) {
     const name = key.split(':')[2] as string;
     const { s, pin, v } = await node.connection.client.hgetall(key);
@@ -117,8 +117,8 @@ function coldPost(post: Row & PostKey, tallies: readonly (Row & { emoji: number 
 
 async function posts(node: TestNode, reactions: readonly Reaction[]): Promise<Sides> {
   const sides: Sides = { redis: [], postgres: [] };
-  const rows = await node.db.query<Row & PostKey>('select * from posts');
-  const tallies = await node.db.query<Row & PostKey & { emoji: number }>('select * from post_tallies');
+  const rows = await node.written.query<Row & PostKey>('select * from posts');
+  const tallies = await node.written.query<Row & PostKey & { emoji: number }>('select * from post_tallies');
   for (const key of await keysLike(node, 'post')) {
     const id = Number(key.split(':')[2]);
     sides.redis.push(`post ${id} ${await hotPost(node, key)}`);
@@ -153,7 +153,9 @@ async function acted(node: TestNode, reactions: readonly Reaction[]): Promise<Si
 
 /** Holds that Postgres has row for row what Redis has: versions and bytes. The journals are empty. */
 export async function expectSameRows(node: TestNode): Promise<void> {
-  const reactions = await node.db.query<Reaction>('select * from post_reactions where record is not null');
+  const reactions = await node.written.query<Reaction>(
+    'select * from post_reactions where record is not null',
+  );
   const all = await Promise.all([
     messages(node),
     chats(node),
@@ -165,7 +167,9 @@ export async function expectSameRows(node: TestNode): Promise<void> {
 
 /** Holds that what went past the bounds of these bots' queues is in Postgres as it was. Returns how much that is. */
 export async function expectBuried(node: TestNode, bots: readonly number[]): Promise<number> {
-  const rows = await node.db.query<Row & { bot_id: number; update_id: number }>('select * from dead_updates');
+  const rows = await node.written.query<Row & { bot_id: number; update_id: number }>(
+    'select * from dead_updates',
+  );
   for (const bot of bots) {
     const own = rows.filter((row) => row.bot_id === bot);
     const state = await node.connection.client.hgetall(node.keys.queueState(bot));

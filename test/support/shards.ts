@@ -69,10 +69,11 @@ export async function openTestShards(
   control: { readonly pool: Pool; readonly db: Database },
   urls: readonly string[],
   partitions: number,
+  hooked: (db: Database) => Database = (db) => db,
 ): Promise<OpenShards> {
   const others = urls.map((url, i): Shard => {
     const pool = createPool({ url, max: 4, name: 'test' });
-    return { id: i + 1, url, pool, db: asDatabase(pool) };
+    return { id: i + 1, url, pool, db: hooked(asDatabase(pool)) };
   });
   const at = performance.now();
   const map = await loadMap(control.pool);

@@ -7,8 +7,8 @@ import { createRecovery } from '../../src/journal/recovery.js';
 import { limits } from '../../src/limits.js';
 import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
-import { oneShard, type Shards } from '../../src/postgres/shards.js';
-import { asDatabase, type Database } from '../../src/postgres/sql.js';
+import { holding, oneShard, type Shards } from '../../src/postgres/shards.js';
+import { asDatabase, type Database, type Sql } from '../../src/postgres/sql.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createHints, type Hints } from '../../src/redis/hints.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
@@ -41,6 +41,8 @@ export interface TestNode {
   readonly pool: Pool;
   readonly shards: Shards;
   readonly db: Database;
+  /** What is written behind: rows of each shard that has partitions, one shard after the other. */
+  readonly written: Sql;
   readonly keys: Keys;
   readonly hooks: Hooks;
   /** What failed in the background. */
@@ -51,6 +53,8 @@ export interface TestNode {
 export interface TestCluster {
   readonly redis: RedisServer;
   readonly databaseUrl: string;
+  /** Partition p lies in the one with the index p % length; in the database itself where there is none. */
+  readonly shardUrls: readonly string[];
   readonly keys: Keys;
   node(reactorsListed?: number): Promise<TestNode>;
   /** Writes every journal to Postgres; what was written may be evicted from then on. */
@@ -79,16 +83,16 @@ async function openNode(
   const hooks = { ...open };
   const errors: unknown[] = [];
   const pool = createPool({ url: databaseUrl, max: 4, name: 'test' });
-  const real = asDatabase(pool);
-  const db: Database = {
+  const hooked = (real: Database): Database => ({
     query: <T>(text: string, params?: readonly unknown[]) =>
       hooks.query(text, () => real.query(text, params)) as Promise<T[]>,
     transaction: (work) => hooks.query('transaction', () => real.transaction(work)) as never,
-  };
+  });
+  const db = hooked(asDatabase(pool));
   const opened =
     shardUrls.length === 0
       ? { shards: oneShard(pool, db, keys.partitions.count), close: async () => undefined }
-      : await openTestShards({ pool, db }, shardUrls, keys.partitions.count);
+      : await openTestShards({ pool, db }, shardUrls, keys.partitions.count, hooked);
   const { shards } = opened;
   const connection = connectRedis({ url: redisUrl, name: 'test' });
   const hints = createHints(redisUrl, 'test', () => undefined);
@@ -129,6 +133,12 @@ async function openNode(
   await connection.ready(5_000);
   return {
     ...{ store, runner, connection, pool, shards, db, keys, hooks, errors },
+    written: {
+      async query<T>(text: string, params?: readonly unknown[]) {
+        const found = await Promise.all(holding(shards).map((shard) => shard.db.query<T>(text, params)));
+        return found.flat();
+      },
+    },
     async close() {
       Object.assign(hooks, open);
       store.polls.close();
@@ -160,6 +170,7 @@ export async function startCluster(
   return {
     redis,
     databaseUrl: database.url,
+    shardUrls: divided?.urls ?? [],
     keys,
     node,
     async flush() {
