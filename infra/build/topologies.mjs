@@ -1,7 +1,8 @@
 /**
- * Runs the tests of the whole service on each kind of Redis: one server, one that Sentinels watch, and a Redis Cluster.
+ * Runs the tests of the whole service on each kind of Redis: one server, one that Sentinels watch, and a Redis Cluster. Runs those of the
+ * store over two databases besides the control database, in which tables of the other kind are not there.
  *
- *   npm run test:cluster                                     all three, some 50 minutes
+ *   npm run test:cluster                                     all four, some 60 minutes
  *   npm run test:cluster -- --only sentinel test/api/edits   some of it
  *
  * Each test file that starts the service starts a Redis of that kind for it, and all of these are among them. Not among them are tests of
@@ -11,7 +12,12 @@
  */
 import { parseArgs } from 'node:util';
 
-const kinds = ['single', 'sentinel', 'cluster'];
+const kinds = {
+  single: { what: 'one Redis', env: { PETREL_TEST_REDIS: 'single' } },
+  sentinel: { what: 'a Redis with Sentinels', env: { PETREL_TEST_REDIS: 'sentinel' } },
+  cluster: { what: 'a Redis Cluster', env: { PETREL_TEST_REDIS: 'cluster' } },
+  shards: { what: 'two databases by partition', env: { TEST_SHARDS: '2' } },
+};
 const folders = [
   'test/redis',
   'test/api',
@@ -34,7 +40,10 @@ const folders = [
   'test/faults/rotation',
 ];
 
-const usage = `npm run test:cluster -- [--only ${kinds.join('|')}] [test files]
+/** What knows nothing of the kind of Redis. */
+const shardFolders = ['test/store', 'test/postgres/shards', 'test/faults/shards', 'test/faults/moving'];
+
+const usage = `npm run test:cluster -- [--only ${Object.keys(kinds).join('|')}] [test files]
 
   --only <kinds>   separated by commas; all without it
 `;
@@ -45,22 +54,21 @@ export const runTopologies = (runTests, say) => async (args) => {
     args,
     allowPositionals: true,
     options: {
-      only: { type: 'string', default: kinds.join(',') },
+      only: { type: 'string', default: Object.keys(kinds).join(',') },
       help: { type: 'boolean', default: false },
     },
   });
   const wanted = values.only.split(',');
-  if (values.help || !wanted.every((kind) => kinds.includes(kind))) {
+  if (values.help || !wanted.every((kind) => kind in kinds)) {
     say(usage);
     return values.help ? 0 : 1;
   }
   const failed = [];
   for (const kind of wanted) {
-    say(
-      `\nOn ${kind === 'single' ? 'one Redis' : kind === 'sentinel' ? 'a Redis with Sentinels' : 'a Redis Cluster'}`,
-    );
-    const files = positionals.length > 0 ? positionals : folders;
-    if ((await runTests(files, { PETREL_TEST_REDIS: kind })) !== 0) failed.push(kind);
+    const { what, env } = kinds[kind];
+    say(`\nOn ${what}`);
+    const files = positionals.length > 0 ? positionals : kind === 'shards' ? shardFolders : folders;
+    if ((await runTests(files, env)) !== 0) failed.push(kind);
   }
   say(
     failed.length === 0 ? `\nThe same results on ${wanted.join(', ')}` : `\nFAILED on ${failed.join(', ')}`,

@@ -12,11 +12,16 @@ import { environmentOf } from '../config/config.js';
 import { version } from '../config/version.js';
 import { openSnapshot, type Snapshot } from '../postgres/copy.js';
 import { appliedVersion } from '../postgres/migrate.js';
+import type { Pool } from '../postgres/pool.js';
+import { loadMove } from '../postgres/shard_moves.js';
+import { loadEpoch } from '../postgres/shards.js';
 import type { RedisServers } from '../redis/connection.js';
 import { saveRdb } from '../redis/copy.js';
 import { BackupError, describeFile, type Manifest, type SavedDatabase, writeManifest } from './manifest.js';
 
 export interface BackupSource {
+  /** The control database. */
+  readonly control: Pool;
   readonly databaseUrl: string;
   /** The databases of DATABASE_SHARDS. */
   readonly shards: ReadonlyArray<{ readonly id: number; readonly url: string }>;
@@ -56,6 +61,14 @@ async function saveRedis({ connection }: BackupSource, folder: string): Promise<
   return names;
 }
 
+/**
+ * The epoch of the shard map. Error: BackupError while partitions move, since the databases would not agree on which of them has the rows.
+ */
+async function stillEpoch(control: Pool): Promise<number> {
+  if ((await loadMove(control)) === null) return loadEpoch(control);
+  throw new BackupError('partitions are on their way to another database: "petrel shards list" tells more');
+}
+
 /** Writes every table of a database into a file of its own, whose name begins with `prefix`. */
 async function saveDatabase(snapshot: Snapshot, folder: string, prefix: string): Promise<SavedDatabase> {
   const tables: SavedDatabase['tables'] = [];
@@ -74,6 +87,7 @@ export async function backup(
   folder: string,
   { redis, say }: BackupOptions,
 ): Promise<Manifest> {
+  const epoch = await stillEpoch(source.control);
   openFolder(folder);
   const url = source.databaseUrl;
   const rdbs = redis ? await saveRedis(source, folder) : [];
@@ -84,6 +98,10 @@ export async function backup(
     const snapshot = await openSnapshot(url);
     snapshots.push(snapshot);
     for (const shard of source.shards) snapshots.push(await openSnapshot(shard.url));
+    if ((await stillEpoch(source.control)) !== epoch)
+      throw new BackupError(
+        'partitions moved to another database meanwhile: run it again into an empty folder',
+      );
     const control = await saveDatabase(snapshot, folder, '');
     const shards: Manifest['shards'] = [];
     for (const [i, { id }] of source.shards.entries()) {

@@ -13,7 +13,8 @@ import { checkSettings, compare } from '../processes/installation.js';
 import { settings, task, withBackends } from './running.js';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-const sourceOf = ({ config, connection, keys }: Backends) => ({
+const sourceOf = ({ config, connection, keys, pool }: Backends) => ({
+  control: pool,
   databaseUrl: config.DATABASE_URL as string,
   shards: config.DATABASE_SHARDS,
   connection,

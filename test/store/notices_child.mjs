@@ -2,7 +2,7 @@
 const [folder, redisUrl, postgresUrl, bot, ...shardUrls] = process.argv.slice(2);
 const load = (path) => import(`${folder}/dist/${path}.js`);
 const { connectRedis } = await load('redis/connection');
-const { createRunner } = await load('redis/scripts');
+const { createRunner } = await load('redis/scripts/scripts');
 const { createPool } = await load('postgres/pool');
 const { asDatabase } = await load('postgres/sql');
 const { oneShard } = await load('postgres/shards');
