@@ -1,78 +1,66 @@
 /**
- * Most test files bring their own servers and wait more than they work, so three of them run side by side. Those that
- * stop processes, count what a machine does in a time, or own the machine in another way come after them, one by one.
+ * Two tiers. Names decide: `*.long.test.ts` holds faults, topologies, long waits, whole installations and pages in a browser beyond
+ * the short form; `*.test.ts` holds the rest. `npm test` runs the second tier, `npm run test:all` both. A path runs what it names.
+ *
+ * Files of the short tier share their worker process: modules are imported once a worker, and `test/support/shared.ts` keeps a
+ * running service for the next file.
  */
 import { defineConfig } from 'vitest/config';
 
+const long = '**/*.long.test.ts';
+const ui = 'test/ui/**/*.test.ts';
+/** They count what the machine does in a time, or stop servers that they share with nobody. */
 const alone = ['dev', 'faults', 'loadtest'].map((folder) => `test/${folder}/**/*.test.ts`);
 alone.push('test/api/budget.test.ts', 'test/delivery/worker.test.ts');
 
-/** Where a browser was found; the rest of its tests only when asked for. */
-const browser = process.env.PETREL_CHROMIUM !== undefined;
-const ui = process.env.PETREL_UI === 'long' ? 'test/ui/**/*.test.ts' : 'test/ui/short.test.ts';
+const quick = process.env.PETREL_TEST_QUICK !== undefined;
 
-/** What takes minutes, and programs that not every machine has: `npm run faults`, `test:image`, `test:proxy` and `test:observability` ask for these. */
-const onlyWhenAsked = [
-  // Six nodes and what follows take their time: the short form of what they show is in test/redis.
-  ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/cluster.test.ts']),
-  // It mounts file systems of its own, which takes root.
-  ...(process.env.PETREL_FAULTS_SCALE ? [] : ['test/faults/disk.test.ts']),
-  ...(process.env.PETREL_TEST_IMAGE ? [] : ['test/deploy/{image,compose,operating}.test.ts']),
-  // Installs all packages from the registry.
-  ...(process.env.PETREL_TEST_FRESH ? [] : ['test/dev/fresh.test.ts']),
-  ...(process.env.PETREL_FAULTS_SCALE || process.env.PETREL_TEST_PROXY
-    ? []
-    : ['test/faults/rolling.test.ts']),
-  // A cluster, a server, and two installations: `npm run test:cluster` has them.
-  ...(process.env.PETREL_TEST_REDIS ? [] : ['test/backup/topologies.test.ts']),
-  ...(process.env.PETREL_TEST_OBSERVABILITY ? [] : ['test/observability/running.test.ts']),
-];
+/** These install programs, take root or start a topology of their own: the variable beside them asks for them. */
+const onlyWhenAsked = Object.entries({
+  PETREL_TEST_IMAGE: 'test/deploy/*.long.test.ts',
+  PETREL_TEST_FRESH: 'test/dev/fresh.long.test.ts',
+  PETREL_TEST_PROXY: 'test/faults/rolling.long.test.ts',
+  PETREL_TEST_REDIS: 'test/backup/topologies.long.test.ts',
+  PETREL_TEST_OBSERVABILITY: 'test/observability/running.long.test.ts',
+  PETREL_CHROMIUM: ui,
+}).flatMap(([name, files]) => (process.env[name] ? [] : [files]));
+
+const timeouts = {
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  // On a crowded machine what is polled for may take seconds.
+  expect: { poll: { timeout: 15_000 } },
+};
+
+function project(
+  name: string,
+  groupOrder: number,
+  options: { include: string[]; exclude: string[]; maxWorkers: number } & Record<string, unknown>,
+) {
+  const exclude = [...options.exclude, ...onlyWhenAsked];
+  return { test: { ...timeouts, ...options, name, exclude, sequence: { groupOrder } } };
+}
 
 export default defineConfig({
   test: {
-    // Where dozens of processes share two cores, one of them may be held up for seconds. What fails twice is wrong; the report
-    // names what was tried again.
-    retry: 1,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Once for all projects, which therefore extend nothing.
+    globalSetup: ['test/support/global_setup.ts'],
+    // A worker stops its shared service at its end.
+    teardownTimeout: 60_000,
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'side by side',
-          include: ['test/**/*.test.ts'],
-          exclude: [...alone, ...onlyWhenAsked, 'test/ui/**'],
-          globalSetup: ['test/support/global_setup.ts'],
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'alone',
-          include: alone,
-          exclude: onlyWhenAsked,
-          globalSetup: ['test/support/global_setup.ts'],
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      ...(browser
-        ? [
-            {
-              extends: true as const,
-              test: {
-                name: 'ui',
-                include: [ui],
-                globalSetup: ['test/support/global_setup.ts'],
-                fileParallelism: false,
-                expect: { poll: { timeout: 10_000 } },
-                sequence: { groupOrder: 2 },
-              },
-            },
-          ]
-        : []),
+      project('side by side', 0, {
+        include: ['test/**/*.test.ts'],
+        exclude: [...alone, long, ui],
+        maxWorkers: 3,
+        isolate: false,
+      }),
+      project('alone', 1, { include: alone, exclude: [long], maxWorkers: 1 }),
+      project('ui', 2, {
+        include: [ui],
+        exclude: quick ? [long] : [],
+        maxWorkers: 1,
+      }),
+      project('long', 3, { include: [long], exclude: [ui, ...(quick ? ['**'] : [])], maxWorkers: 1 }),
     ],
   },
 });

@@ -86,8 +86,9 @@ export const runFaults = (runTests, say) => async (args) => {
   // Titles begin with the rows that a test is for.
   const filter = rows.length > 0 ? ['--testNamePattern', `\\b(${rows.join('|')})\\b`] : [];
   try {
-    const code = await runTests(['--project', 'alone', 'test/faults', ...filter], {
+    const code = await runTests(['--project', 'long', 'test/faults', ...filter], {
       PETREL_FAULTS_SCALE: values.scale,
+      PETREL_TEST_PROXY: '1',
       PETREL_FAULTS_REPORT: file,
     });
     const kept = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];

@@ -5,7 +5,8 @@
  *
  *   launch.mjs <role> [arguments]   any role of the program, for instance `dev`
  *   launch.mjs build                only packages and build
- *   launch.mjs test [arguments]     the test suite, with Redis installed if absent
+ *   launch.mjs test [arguments]     the short tier of tests, or the files that are named, with Redis installed if absent
+ *   launch.mjs test:all             all tests, the long ones where their programs are here
  *   launch.mjs test:ui [arguments]  the tests of the web application in their long form, with Chromium installed if absent
  *   launch.mjs faults [arguments]   the tests of faults in their long form, with their figures
  *   launch.mjs test:proxy           HAProxy and nginx in front, and rolling restarts behind them; installs both if absent

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { Refusal } from './checkout.mjs';
 
-function isThere(program) {
+export function isThere(program) {
   const folders = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/bin'];
   return folders.filter(Boolean).some((folder) => {
     try {

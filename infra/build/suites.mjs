@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { dist, run, say } from './checkout.mjs';
 import { runFaults } from './faults.mjs';
-import { balancers, ensurePrograms, watchers } from './programs.mjs';
+import { balancers, ensurePrograms, isThere, watchers } from './programs.mjs';
 import { runTopologies } from './topologies.mjs';
 
 const built = (...path) => import(pathToFileURL(join(dist, ...path)).href);
@@ -18,17 +18,47 @@ async function runTests(args, env = {}) {
   return run(process.execPath, [runner, 'run', ...args], { env: { ...process.env, ...env } });
 }
 
-/** Browser tests are among all others, in a short form, where a browser is there already. */
-async function runAll(args) {
+/** Chromium if it is there, as the tests want to be told of it. */
+async function browser() {
   const { findChromium } = await built('dev', 'chromium.js');
   const found = findChromium();
-  return runTests(args, found ? { PETREL_CHROMIUM: found } : {});
+  if (!found) say('Skipped: the browser, no Chromium was found (npm run test:ui installs it)');
+  return found ? { PETREL_CHROMIUM: found } : {};
+}
+
+const namesFiles = (args) => args.some((arg) => !arg.startsWith('-'));
+
+/** The short tier, or the files that are named, of any tier. */
+async function runShort(args) {
+  return runTests(args, { ...(await browser()), ...(namesFiles(args) ? {} : { PETREL_TEST_QUICK: '1' }) });
+}
+
+/** What the long tier can run with the programs that are here; says what it leaves out. */
+async function longTier() {
+  const env = await browser();
+  const ask = (variable, programs, what, command) => {
+    const missing = Object.keys(programs).filter((program) => !isThere(program));
+    if (missing.length === 0) env[variable] = '1';
+    else say(`Skipped: ${what}, no ${missing.join(', ')} was found (${command} installs it)`);
+  };
+  ask('PETREL_TEST_PROXY', balancers, 'balancers', 'npm run test:proxy');
+  ask('PETREL_TEST_OBSERVABILITY', watchers, 'alerts', 'npm run test:observability');
+  say('Skipped: the image (npm run test:image) and an installation from the registry (npm run test:fresh)');
+  return env;
+}
+
+/** Both tiers, then what starts a service once more, on a Redis Cluster. Goes on after a failure. */
+async function runAll(args) {
+  const codes = [await runShort([])];
+  const env = { ...(await longTier()), PETREL_GARBAGE_CASES: '10000' };
+  codes.push(await runTests(['.long.test.ts', 'test/api/garbage', ...args], env));
+  codes.push(await runTopologies(runTests, say)(['--only', 'cluster']));
+  return Math.max(...codes);
 }
 
 async function runInBrowser(args) {
   const { ensureChromium } = await built('dev', 'chromium.js');
-  const env = { PETREL_CHROMIUM: await ensureChromium(say), PETREL_UI: 'long' };
-  return runTests(['--project', 'ui', ...args], env);
+  return runTests(['--project', 'ui', ...args], { PETREL_CHROMIUM: await ensureChromium(say) });
 }
 
 function runBehindBalancers(args) {
@@ -49,7 +79,8 @@ function runAllFaults(args) {
 }
 
 export const suites = {
-  test: runAll,
+  test: runShort,
+  'test:all': runAll,
   'test:ui': runInBrowser,
   'test:proxy': runBehindBalancers,
   'test:observability': runUnderPrometheus,

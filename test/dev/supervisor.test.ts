@@ -49,7 +49,7 @@ test('a role that is killed is started again, and its pid is told', async () => 
   const kept = keep(first, start);
   expect(kept.pid).toBe(first.pid);
   process.kill(first.pid, 'SIGKILL');
-  await vi.waitFor(() => expect(kept.pid).toBeUndefined());
+  await expect.poll(() => kept.pid).toBeUndefined();
   await vi.waitFor(() => expect(kept.pid).toBeGreaterThan(0), 5_000);
   expect(kept.pid).not.toBe(first.pid);
   expect(lines).toEqual([
@@ -87,7 +87,7 @@ test('stopping ends the process and starts no other, also in the pause and durin
 
   const inPause = keep(await start(), start);
   process.kill(inPause.pid ?? 0, 'SIGKILL');
-  await vi.waitFor(() => expect(inPause.pid).toBeUndefined());
+  await expect.poll(() => inPause.pid).toBeUndefined();
   await inPause.stop();
 
   const first = await start();
@@ -141,7 +141,7 @@ test('the log file has every line, the terminal only warnings and worse, shorten
   const start = role('deliver');
   const running = await start();
   await running.stop();
-  await vi.waitFor(() => expect(readFileSync(join(dir, 'deliver.log'), 'utf8')).toContain('deliver serves'));
+  await expect.poll(() => readFileSync(join(dir, 'deliver.log'), 'utf8')).toContain('deliver serves');
   expect(lines).toEqual([]);
 
   expect(summarise('{"level":30,"msg":"fine"}')).toBeUndefined();
@@ -156,7 +156,7 @@ test('the log file has every line, the terminal only warnings and worse, shorten
   const { Readable } = await import('node:stream');
   const log = new RoleLog('front', join(dir, 'front.log'), say);
   log.follow(Readable.from(Array.from({ length: 50 }, (_, index) => `{"level":40,"msg":"w${index}"}\n`)));
-  await vi.waitFor(() => expect(readFileSync(log.path, 'utf8').split('\n')).toHaveLength(51));
+  await expect.poll(() => readFileSync(log.path, 'utf8').split('\n')).toHaveLength(51);
   expect(lines).toHaveLength(11);
   expect(lines[0]).toBe('front: w0');
   expect(lines[10]).toBe(`front: more in ${log.path}`);

@@ -1,5 +1,5 @@
 /**
- * How much a fault test does, and what it found. `npm test` runs the short form; `npm run faults` the long one, whose amounts
+ * How much a fault test does, and what it found. `npm run test:all` runs the short form; `npm run faults` the long one, whose amounts
  * are those of the goals times PETREL_FAULTS_SCALE, and shows each figure beside its goal.
  */
 import { appendFileSync } from 'node:fs';

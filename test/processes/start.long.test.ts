@@ -8,12 +8,17 @@ import { migrate } from '../../src/postgres/migrate.js';
 import { petrel } from '../support/command.js';
 import { environment } from '../support/environment.js';
 import { createRole } from '../support/role_process.js';
-import { freshDatabase, freshRedis, temporaryFolder } from '../support/servers.js';
+import {
+  type FreshDatabase,
+  freshDatabase,
+  freshRedis,
+  migratedDatabase,
+  temporaryFolder,
+} from '../support/servers.js';
 
-let database: Awaited<ReturnType<typeof freshDatabase>>;
+let database: FreshDatabase;
 beforeAll(async () => {
-  database = await freshDatabase();
-  await migrate(database.url);
+  database = await migratedDatabase();
 });
 afterAll(() => database?.drop());
 
@@ -79,8 +84,7 @@ test('a start says all that is missing at once, whatever LOG_LEVEL is, and names
   ])
     expect(said).toContain(`${name} is required`);
   const redis = await freshRedis();
-  const own = await freshDatabase();
-  await migrate(own.url);
+  const own = await migratedDatabase();
   const env = environment(redis, own.url, 'x'.repeat(20));
   const close = createRole('flush', async () => ({
     ...env,
@@ -118,8 +122,7 @@ test('a role waits for the schema, a command does not', async () => {
 
 test('a front refuses to start where uploaded files cannot be written, and doctor says so', async () => {
   const redis = await freshRedis();
-  const own = await freshDatabase();
-  await migrate(own.url);
+  const own = await migratedDatabase();
   const env = { ...environment(redis, own.url, 'x'.repeat(20)), PORT: String(await freePort()) };
   const s3 = {
     FILES_S3_URL: `http://127.0.0.1:${await freePort()}`,
@@ -144,8 +147,7 @@ test('a front refuses to start where uploaded files cannot be written, and docto
 
 test('the first person is made by a command, also beside npm start', async () => {
   const redis = await freshRedis();
-  const own = await freshDatabase();
-  await migrate(own.url);
+  const own = await migratedDatabase();
   const home = temporaryFolder();
   mkdirSync(home, { recursive: true });
   const env = environment(redis, own.url, 'x'.repeat(20));
