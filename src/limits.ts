@@ -226,6 +226,9 @@ export const limits = {
   file_name_length_max: 128,
   media_url_length_max: 2_048,
   media_title_length_max: 256,
+  /** Texts of venues and contacts. */
+  object_text_length_max: 256,
+  vcard_length_max: 2_048,
   measure_ms_max: 2_000,
   measure_wait_ms_max: 6_000,
   measure_waiting_max: 64,

@@ -4,7 +4,7 @@
 -- Content is a map, and the media behind it in a message of that kind. What never changes is a map, and the id of the post
 -- behind it in a channel.
 -- Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of keyboard
-local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA = 0, 1, 2, 3
+local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED = 4
 
 -- `tail` is everything behind version and date, as the caller packed it.

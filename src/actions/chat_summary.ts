@@ -1,4 +1,5 @@
 /** Builds a chat's entry in a person's chat list. */
+import { kindOf, titleOf } from '../content/kinds.js';
 import type { Files } from '../files/files.js';
 import { limits } from '../limits.js';
 import { rightsOf } from '../rules/rights.js';
@@ -27,14 +28,15 @@ function preview(message: StoredMessage, viewer: Viewer): Readonly<Record<string
   const { content, kind, origin } = message.record;
   const { from, text, caption } = viewMessage(message, viewer);
   const words = text ?? caption;
+  const title = titleOf(content);
   const service = origin.service?.pinned === undefined ? 'service' : 'pinned_message';
   return {
     message_id: message.id,
     date: message.record.date,
-    kind: kind === messageKinds.service ? service : (content.media?.type ?? 'text'),
+    kind: kind === messageKinds.service ? service : kindOf(content),
     ...(from === undefined ? {} : { from }),
     ...(typeof words === 'string' ? { text: shortText(words) } : {}),
-    ...(content.media?.name === undefined ? {} : { file_name: shortText(content.media.name) }),
+    ...(title ? { file_name: shortText(title) } : {}),
   };
 }
 

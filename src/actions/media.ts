@@ -1,6 +1,7 @@
 /**
  * Resolves media parameters: an HTTPS URL, the `file_id` of an earlier message, or an uploaded part (behaviour §1, §4).
  */
+import { fileKinds } from '../content/kinds.js';
 import { fail } from '../errors.js';
 import type { MediaFile } from '../files/file_id.js';
 import { type Described, type Files, wasRefused } from '../files/files.js';
@@ -17,16 +18,6 @@ export interface MediaContext {
 }
 
 const attached = 'attach://';
-
-/** Names of media types in error texts. */
-export const typeNames: Readonly<Record<MediaType, string>> = {
-  photo: 'Photo',
-  video: 'Video',
-  audio: 'Audio',
-  document: 'Document',
-  animation: 'Animation',
-  voice: 'VoiceNote',
-};
 
 /** Accepts only HTTPS URLs. The server stores them unchanged and never fetches them. */
 function referredTo(url: string): string {
@@ -77,7 +68,8 @@ export async function takeMedia(
     return keep(uploads.get(value.slice(attached.length)) ?? fail('wrong_file_id'));
   if (value.includes(':')) return { file: { type, url: referredTo(value), ...given(said) }, uploaded: false };
   const file = files.fileOf(value);
-  if (file.type !== type) fail('file_type_mismatch', { name: typeNames[file.type], what: typeNames[type] });
+  if (file.type !== type)
+    fail('file_type_mismatch', { name: fileKinds[file.type].typeName, what: fileKinds[type].typeName });
   await files.stillThere(file);
   return { file, uploaded: false };
 }

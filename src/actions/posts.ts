@@ -1,5 +1,6 @@
 /** Shows posts to people and bots (interface §2, behaviour §8). */
 import { z } from 'zod';
+import { kindOf } from '../content/kinds.js';
 import { fail } from '../errors.js';
 import { heart } from '../rules/emoji.js';
 import { Flat } from '../server/endpoint.js';
@@ -10,7 +11,6 @@ import type { ChatRef } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 import type { PostState } from '../store/posts/posts.js';
 import type { Store } from '../store/store.js';
-import { viewMedia } from '../view/media.js';
 import { viewMessage } from '../view/messages.js';
 import { viewChat, viewStranger } from '../view/users.js';
 import { answer, optional } from '../wire/schema.js';
@@ -56,7 +56,6 @@ export const reactionPayload = (state: PostState, user: User): Flat =>
 export function viewPost(store: Store, message: StoredMessage, state: PostState, viewer: PostViewer): object {
   const view = viewMessage(message, { isBot: viewer === null, bot: null });
   const { content, origin } = message.record;
-  const { media } = content;
   const { from } = origin;
   const shown: Record<string, unknown> = {
     id: state.post,
@@ -70,8 +69,8 @@ export function viewPost(store: Store, message: StoredMessage, state: PostState,
     if (view[name] !== undefined) shown[name] = view[name];
   }
   if (view.caption_entities !== undefined) shown.entities = view.caption_entities;
-  if (media !== undefined)
-    shown.media = { type: media.type, ...([viewMedia(media, viewer !== null)].flat()[0] as object) };
+  const type = kindOf(content);
+  if (type !== 'text') shown.media = { type, ...([view[type]].flat()[0] as object) };
   return {
     ...shown,
     reactions: viewReactions(state, viewer),

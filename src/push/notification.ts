@@ -1,6 +1,7 @@
 /** What a person is told of a message: whom it is from and how it begins. */
+import { signOf } from '../content/kinds.js';
 import { limits } from '../limits.js';
-import type { Entity, MediaType, MessageRecord, Profile } from '../store/core/codec.js';
+import type { Entity, MessageRecord, Profile } from '../store/core/codec.js';
 import { type ChatRef, isDirect } from '../store/core/keys.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
 
@@ -13,16 +14,6 @@ export interface Notification {
   /** Unix time in seconds */
   readonly date: number;
 }
-
-/** Said without words: the browser's language is not known here. */
-const signs: Readonly<Record<MediaType, string>> = {
-  photo: '🖼',
-  video: '🎬',
-  audio: '🎵',
-  document: '📎',
-  animation: '🎞',
-  voice: '🎤',
-};
 
 /** At most `max` code points. */
 function cut(text: string, max: number): string {
@@ -44,8 +35,7 @@ function withoutSpoilers(text: string, entities: readonly Entity[] = []): string
 
 function wordsOf({ content, origin }: MessageRecord): string {
   const text = withoutSpoilers(content.text ?? '', content.entities);
-  if (content.media) return `${signs[content.media.type]} ${text || (content.media.name ?? '')}`.trim();
-  return text || (origin.forward ? '↪' : '');
+  return signOf(content, text) || text || (origin.forward ? '↪' : '');
 }
 
 const nameOf = ({ n, l }: Profile): string => (l === undefined ? n : `${n} ${l}`);

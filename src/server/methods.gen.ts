@@ -34,10 +34,13 @@ import { forwardMessages } from '../methods/messages/forwardMessages.js';
 import { sendAnimation } from '../methods/messages/sendAnimation.js';
 import { sendAudio } from '../methods/messages/sendAudio.js';
 import { sendChatAction } from '../methods/messages/sendChatAction.js';
+import { sendContact } from '../methods/messages/sendContact.js';
 import { sendDocument } from '../methods/messages/sendDocument.js';
+import { sendLocation } from '../methods/messages/sendLocation.js';
 import { sendMediaGroup } from '../methods/messages/sendMediaGroup.js';
 import { sendMessage } from '../methods/messages/sendMessage.js';
 import { sendPhoto } from '../methods/messages/sendPhoto.js';
+import { sendVenue } from '../methods/messages/sendVenue.js';
 import { sendVideo } from '../methods/messages/sendVideo.js';
 import { sendVoice } from '../methods/messages/sendVoice.js';
 import { createPost } from '../methods/posts/createPost.js';
@@ -87,10 +90,13 @@ export const methods: readonly Method[] = [
   sendAnimation,
   sendAudio,
   sendChatAction,
+  sendContact,
   sendDocument,
+  sendLocation,
   sendMediaGroup,
   sendMessage,
   sendPhoto,
+  sendVenue,
   sendVideo,
   sendVoice,
   createPost,

@@ -1,7 +1,7 @@
 /** Messages as the wire shows them. */
-import type { ForwardOrigin, Media, MessageRecord, Profile } from '../store/core/codec.js';
+import { viewContent } from '../content/kinds.js';
+import type { ForwardOrigin, MessageRecord, Profile } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';
-import { viewMedia } from './media.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
 /** Who looks: each side of a direct chat names it by the other side. */
@@ -42,16 +42,6 @@ function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   return { ...told, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
 }
 
-/** An animation is a document too, for clients that do not know animations. */
-function viewMediaFields(media: Media, forPeople: boolean): MessageView {
-  const shown = viewMedia(media, forPeople);
-  return {
-    [media.type]: shown,
-    ...(media.type === 'animation' ? { document: viewMedia({ ...media, type: 'document' }, forPeople) } : {}),
-    ...(media.spoiler ? { has_media_spoiler: true } : {}),
-  };
-}
-
 function viewRecord(message: StoredMessage, id: number, record: MessageRecord, viewer: Viewer): MessageView {
   const { chat, peer } = message;
   const direct = chat.user !== 0;
@@ -75,7 +65,8 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   if (record.editedAt !== 0) view.edit_date = Math.floor(record.editedAt / 1000);
   if ((record.flags & protectedFlag) !== 0) view.has_protected_content = true;
   if (record.origin.group !== undefined) view.media_group_id = record.origin.group;
-  if (content.media !== undefined) Object.assign(view, viewMediaFields(content.media, !viewer.isBot));
+  Object.assign(view, viewContent(content, !viewer.isBot));
+  if (content.media?.spoiler) view.has_media_spoiler = true;
   const [words, marks] = content.media === undefined ? ['text', 'entities'] : ['caption', 'caption_entities'];
   if (content.text !== undefined) view[words] = content.text;
   if (entities !== undefined && entities.length > 0) view[marks] = entities;

@@ -1,5 +1,6 @@
 /** Results about the caller's chats, as the OpenAPI document shows them. */
 import { z } from 'zod';
+import { kindNames } from '../content/kinds.js';
 import { limits } from '../limits.js';
 import { chat, pageOf, pictureFields, unixSeconds, user } from './results.js';
 
@@ -7,23 +8,16 @@ const preview = z
   .strictObject({
     message_id: z.int().positive(),
     date: unixSeconds,
-    kind: z.enum([
-      'text',
-      'photo',
-      'video',
-      'animation',
-      'audio',
-      'voice',
-      'document',
-      'pinned_message',
-      'service',
-    ]),
+    kind: z.enum(['text', ...kindNames, 'pinned_message', 'service']),
     from: user.optional(),
     text: z
       .string()
       .optional()
       .describe(`The first ${limits.preview_text_length_max} characters of the text or the caption`),
-    file_name: z.string().optional(),
+    file_name: z
+      .string()
+      .optional()
+      .describe('The name of a file, the title of a venue, the name of a contact'),
   })
   .meta({ id: 'MessagePreview', description: 'A message in a list of chats.' });
 

@@ -3,6 +3,7 @@
  * answers finds undocumented fields. A schema with an `id` becomes a component of that name.
  */
 import { z } from 'zod';
+import { contentFields } from '../content/kinds.js';
 import { otherFlags, rightNames } from '../rules/rights.js';
 
 export const unixSeconds = z.int().min(0).describe('Unix time in seconds');
@@ -98,41 +99,6 @@ export const forwardOrigin = z
   ])
   .meta({ id: 'ForwardOrigin', description: 'Where a forwarded message was first sent.' });
 
-const fileFields = {
-  file_id: z.string().describe('Sends the same file again'),
-  file_unique_id: z.string().describe('Equal for equal files. Gives no access to the file'),
-  file_size: z.int().min(0).optional().describe('bytes'),
-  url: z.string().optional().describe('URL of media stored by reference. Only in the application API'),
-};
-const pixels = {
-  width: z.int().min(0).describe('pixels; 0 when unknown'),
-  height: z.int().min(0).describe('pixels; 0 when unknown'),
-};
-const named = { file_name: z.string().optional(), mime_type: z.string().optional() };
-const duration = z.int().min(0).describe('seconds; 0 when unknown');
-
-const photoSize = z
-  .strictObject({ ...fileFields, ...pixels })
-  .meta({ id: 'PhotoSize', description: 'A picture.' });
-const video = z
-  .strictObject({ ...fileFields, ...pixels, ...named, duration })
-  .meta({ id: 'Video', description: 'A video or an animation.' });
-const audio = z
-  .strictObject({
-    ...fileFields,
-    ...named,
-    duration,
-    performer: z.string().optional(),
-    title: z.string().optional(),
-  })
-  .meta({ id: 'Audio', description: 'A piece of music.' });
-const voice = z
-  .strictObject({ ...fileFields, ...named, duration })
-  .meta({ id: 'Voice', description: 'A voice message.' });
-const document = z
-  .strictObject({ ...fileFields, ...named })
-  .meta({ id: 'Document', description: 'A file of any kind.' });
-
 const messageFields = {
   message_id: z.int().positive().describe('Unique in its chat'),
   from: user.optional(),
@@ -143,12 +109,7 @@ const messageFields = {
   has_protected_content: z.literal(true).optional().describe('The message cannot be forwarded or copied'),
   text: z.string().optional(),
   entities: z.array(messageEntity).optional(),
-  photo: z.array(photoSize).optional(),
-  video: video.optional(),
-  animation: video.optional(),
-  audio: audio.optional(),
-  voice: voice.optional(),
-  document: document.optional(),
+  ...contentFields,
   has_media_spoiler: z.literal(true).optional(),
   media_group_id: z.string().optional().describe('Id of the album'),
   caption: z.string().optional(),

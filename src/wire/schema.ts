@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { ApiError, type ErrorName } from '../errors.js';
 import { limits } from '../limits.js';
 import { parseJson } from '../rules/json.js';
+import { isLongerThan } from '../rules/text.js';
 
 /** An error message that selects this entry of the catalogue. */
 export const answer = (kind: ErrorName): string => `!${kind}`;
@@ -36,6 +37,28 @@ const asJson = (value: unknown) => {
 };
 
 export const integer = (error = 'an integer') => z.preprocess(asNumber, z.number({ error }).int({ error }));
+
+const decimalText = /^-?\d{1,3}(\.\d{1,20})?$/;
+
+/** A number between two bounds, also as decimal text. */
+export function decimal(min: number, max: number) {
+  const error = `a number from ${min} to ${max}`;
+  const asDecimal = (value: unknown) =>
+    typeof value === 'string' && decimalText.test(value) ? Number(value) : value;
+  return z.preprocess(asDecimal, z.number({ error }).min(min, { error }).max(max, { error }));
+}
+
+/** Text of 1 to `max` characters. */
+export function shortText(max: number) {
+  const error = `a text of 1 to ${max} characters`;
+  return z
+    .string({ error: ({ input }) => (input === undefined ? '' : error) })
+    .refine((given) => given !== '' && !isLongerThan(given, max), { error });
+}
+
+/** A parameter of the Bot API that has no effect here: refused rather than ignored. */
+export const unsupported = (what: string) =>
+  optional(z.undefined({ error: `absent: ${what}` })).describe(`Not supported: ${what}`);
 
 /** Values outside the range are clamped, not refused. */
 export const clampedInteger = (min: number, max: number) =>

@@ -171,6 +171,9 @@ export const methodRows: Readonly<Record<string, Row>> = {
   sendDocument: ['chat', { chat_id: '{chat}', document: url }],
   sendAnimation: ['chat', { chat_id: '{chat}', animation: url }],
   sendVoice: ['chat', { chat_id: '{chat}', voice: url }],
+  sendLocation: ['chat', { chat_id: '{chat}', latitude: 1, longitude: 1 }],
+  sendVenue: ['chat', { chat_id: '{chat}', latitude: 1, longitude: 1, title: 'A', address: 'B' }],
+  sendContact: ['chat', { chat_id: '{chat}', phone_number: '1', first_name: 'A' }],
   sendMediaGroup: [
     'chat',
     {

@@ -121,6 +121,10 @@ test('media, pins, forwards and copies', async () => {
   const caption = { caption: '<b>c</b>', parse_mode: 'HTML' };
   for (const kind of ['video', 'audio', 'document', 'animation', 'voice'])
     await call(`send${kind[0]?.toUpperCase()}${kind.slice(1)}`, { [kind]: `${files}${kind}`, ...caption });
+  const at = { latitude: 1, longitude: 2 };
+  await call('sendLocation', { ...at, horizontal_accuracy: 5 });
+  await call('sendVenue', { ...at, title: 't', address: 'a', foursquare_id: 'f' });
+  await call('sendContact', { phone_number: '1', first_name: 'f', last_name: 'l', vcard: 'v' });
   const first = await call('sendPhoto', { photo: `${files}a.jpg`, ...caption });
   const { message_id } = first;
   await call('getFile', { file_id: first.photo[0].file_id });

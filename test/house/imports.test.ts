@@ -49,7 +49,7 @@ const imports = [...texts].flatMap(([file, text]) => importsOf(file, text));
 const folderOf = (file: string) =>
   file.includes('/') ? file.slice(0, file.indexOf('/')) : file.replace(/\.ts$/, '');
 
-const handlers = /^(actions|wire|rules|view|store|files|errors|limits)$/;
+const handlers = /^(actions|content|wire|rules|view|store|files|errors|limits)$/;
 /** Of the server, a handler knows what it is defined with and what it is called with. */
 const serverForHandlers = /^server\/(method|endpoint|pages|params|request|body_bounds)\.ts$/;
 /** What anybody may read. */
@@ -75,8 +75,10 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
   methods: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   endpoints: (to) => handlers.test(folderOf(to)) || serverForHandlers.test(to),
   actions: (to) =>
-    /^(wire|rules|view|store|files|errors|limits)$/.test(folderOf(to)) || serverForHandlers.test(to),
-  wire: (to) => /^(rules|errors|limits)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
+    /^(content|wire|rules|view|store|files|errors|limits)$/.test(folderOf(to)) || serverForHandlers.test(to),
+  // A kind of content knows how it is stored, and nothing more of the store.
+  content: (to, typeOnly) => typeOnly && to === 'store/core/codec.ts',
+  wire: (to) => /^(content|rules|errors|limits)$/.test(folderOf(to)) || to === 'store/access/audit.ts',
   rules: (to) => /^(errors|limits)$/.test(folderOf(to)),
   store: (to) => /^(redis|postgres|rules|errors|limits)$/.test(folderOf(to)),
   // Records are packed by one codec; the settings choose the storage.
@@ -92,7 +94,8 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(rules|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
   // What it tells a front, the endpoints ask through one interface.
   push: (to, typeOnly) =>
-    /^(store|delivery|errors|limits)$/.test(folderOf(to)) || (typeOnly && to === 'server/endpoint.ts'),
+    /^(content|store|delivery|errors|limits)$/.test(folderOf(to)) ||
+    (typeOnly && to === 'server/endpoint.ts'),
   delivery: (to) => /^(store|view|obs|errors|limits)$/.test(folderOf(to)) || to === 'rules/ports.ts',
   // What it makes of a token, the callers of the API are told through one interface.
   identity: (to, typeOnly) =>
@@ -103,7 +106,7 @@ const arrows: Record<string, (target: string, typeOnly: boolean) => boolean> = {
     /^(rules|store|errors|limits)$/.test(folderOf(to)) ||
     /^(wire\/fields|actions\/identity_texts|server\/method)\.ts$/.test(to),
   // A view turns a record of the store into what the wire shows: it knows the record's type and nothing more.
-  view: (to, typeOnly) => typeOnly && folderOf(to) === 'store',
+  view: (to, typeOnly) => folderOf(to) === 'content' || (typeOnly && folderOf(to) === 'store'),
   // Nothing that looks like a token leaves the process in a log.
   obs: (to) => to === 'rules/token.ts',
   backup: (to) =>

@@ -61,7 +61,7 @@ describe('constants that codec.ts and Lua both spell', () => {
   const message = bodies.get('lib/message.lua') ?? '';
   test('kinds and flags of messages', () => {
     expect(message).toContain(
-      `local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA = ${Object.values(messageKinds).join(', ')}`,
+      `local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = ${Object.values(messageKinds).join(', ')}`,
     );
     expect(message).toContain(`local FLAG_FORWARDED = ${messageFlags.forwarded}`);
   });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { botSender, captionContent, chatOfBot } from '../../actions/compose.js';
-import { takeAll, takeMedia, typeNames, withMedia } from '../../actions/media.js';
+import { takeAll, takeMedia, withMedia } from '../../actions/media.js';
 import {
   amount,
   captionParams,
@@ -10,10 +10,12 @@ import {
   sendingParams,
   spoiler,
 } from '../../actions/send_media.js';
+import { fileKinds } from '../../content/kinds.js';
 import { fail } from '../../errors.js';
 import { mediaOf } from '../../files/file_id.js';
 import { limits } from '../../limits.js';
 import { defineMethod } from '../../server/method.js';
+import type { MediaType } from '../../store/core/codec.js';
 import { viewMessage } from '../../view/messages.js';
 import { messageList } from '../../wire/results.js';
 import { json, optional, text } from '../../wire/schema.js';
@@ -39,9 +41,10 @@ const item = z.object(
 /**
  * Photos and videos may be mixed. Audio files and documents may not be mixed with other types. Error: `album_mixed`.
  */
-function checkAlbum(items: ReadonlyArray<{ readonly type: keyof typeof typeNames }>): void {
+function checkAlbum(items: ReadonlyArray<{ readonly type: MediaType }>): void {
   const alone = items.find(({ type }) => type === 'audio' || type === 'document')?.type;
-  if (alone && items.some(({ type }) => type !== alone)) fail('album_mixed', { name: typeNames[alone] });
+  if (alone && items.some(({ type }) => type !== alone))
+    fail('album_mixed', { name: fileKinds[alone].typeName });
 }
 
 /** Clients expect the id of an album to be a number written as text. */

@@ -84,12 +84,18 @@ export interface Media {
   readonly spoiler?: true;
 }
 
-/** What an edit replaces: a text, or media with their caption. */
+/** Content that is neither text nor a file, such as a location. `src/content` knows the kinds. */
+export interface ContentObject {
+  readonly type: string;
+}
+
+/** What an edit replaces: a text, or media with their caption. An object has neither. */
 export interface Content {
   /** of a message with media, the caption */
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly media?: Media;
+  readonly object?: ContentObject;
 }
 
 /** Where a forwarded message was first sent. */
@@ -122,7 +128,7 @@ export interface Origin {
   readonly service?: Service;
 }
 
-export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3 } as const;
+export const messageKinds = { deleted: 0, text: 1, service: 2, media: 3, object: 4 } as const;
 export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 
 /** Bits of the header's flags. */
@@ -159,18 +165,23 @@ function isEmpty(object: object): boolean {
   return true;
 }
 
+/** The kind of a message with this content. */
+export const kindOfContent = ({ media, object }: Content): MessageKind =>
+  media !== undefined ? messageKinds.media : object !== undefined ? messageKinds.object : messageKinds.text;
+
 /** Text and media are packed one after the other, so that a script can replace a caption and leave the media. Error:
  * `entities_too_long`, since only links can make a text of allowed length this large. */
-export function packContent({ media, ...words }: Content): Buffer {
-  const bytes = media === undefined ? pack(words) : Buffer.concat([pack(words), pack(media)]);
+export function packContent({ media, object, ...words }: Content): Buffer {
+  const behind = media ?? object;
+  const bytes = behind === undefined ? pack(words) : Buffer.concat([pack(words), pack(behind)]);
   return bytes.length > limits.content_bytes_max ? fail('entities_too_long') : bytes;
 }
 
 function unpackContent(bytes: Buffer, kind: number): Content {
   if (bytes.length === 0) return {};
-  if (kind !== messageKinds.media) return unpack<Content>(bytes);
-  const [words, media] = packr.unpackMultiple(bytes) as [Content, Media];
-  return { ...words, media };
+  if (kind !== messageKinds.media && kind !== messageKinds.object) return unpack<Content>(bytes);
+  const [words, behind] = packr.unpackMultiple(bytes) as [Content, Media | ContentObject];
+  return kind === messageKinds.media ? { ...words, media: behind as Media } : { ...words, object: behind };
 }
 
 /** The parts of a new message that the script does not make: everything behind version and date. */

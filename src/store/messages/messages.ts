@@ -3,7 +3,7 @@ import { type ErrorName, fail } from '../../errors.js';
 import {
   type Content,
   type InlineKeyboard,
-  messageKinds,
+  kindOfContent,
   type Origin,
   type Profile,
   pack,
@@ -97,7 +97,7 @@ export function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, re
   const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
   return {
     sender: sender.id,
-    kind: message.content.media === undefined ? messageKinds.text : messageKinds.media,
+    kind: kindOfContent(message.content),
     flags: message.flags,
     content: message.content,
     markup: message.markup,

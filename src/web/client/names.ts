@@ -3,6 +3,7 @@ import { get } from './api.js';
 import { Signal } from './signal.js';
 import type { BotPage, ChatRef, Message, Preview, User } from './types.js';
 import { mediumName, mediumOf } from './view/media.js';
+import { objectOf } from './view/objects.js';
 import { t } from './words.js';
 
 export const personName = (user: User | undefined): string =>
@@ -14,14 +15,15 @@ export const chatName = (chat: ChatRef): string =>
 /** What a list of chats keeps of a message. */
 export function previewOf(message: Message): Preview {
   const medium = mediumOf(message);
+  const object = objectOf(message);
   const { message_id, date, from } = message;
   return {
     message_id,
     date,
     from,
-    kind: message.pinned_message ? 'pinned_message' : (medium?.kind ?? 'text'),
+    kind: message.pinned_message ? 'pinned_message' : (medium?.kind ?? object?.kind ?? 'text'),
     text: message.text ?? message.caption,
-    file_name: medium?.file.file_name,
+    file_name: medium?.file.file_name ?? object?.title,
   };
 }
 

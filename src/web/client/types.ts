@@ -52,6 +52,14 @@ export interface FileRef {
   title?: string;
 }
 
+/** Content that is neither text nor a file. */
+export type ObjectKind = 'location' | 'venue' | 'contact';
+
+export interface Point {
+  latitude: number;
+  longitude: number;
+}
+
 export type MediaKind = 'photo' | 'video' | 'animation' | 'audio' | 'voice' | 'document';
 
 export interface Message {
@@ -72,6 +80,9 @@ export interface Message {
   audio?: FileRef;
   voice?: FileRef;
   document?: FileRef;
+  location?: Point;
+  venue?: { location: Point; title: string; address: string };
+  contact?: { phone_number: string; first_name: string; last_name?: string };
   has_media_spoiler?: true;
   media_group_id?: string;
   reply_markup?: { inline_keyboard: Button[][] };
@@ -85,7 +96,7 @@ export interface Message {
 export interface Preview {
   message_id: number;
   date: number;
-  kind: 'text' | MediaKind | 'pinned_message' | 'service';
+  kind: 'text' | MediaKind | ObjectKind | 'pinned_message' | 'service';
   from?: User;
   /** The first words. */
   text?: string;

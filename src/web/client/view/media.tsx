@@ -4,7 +4,7 @@ import { fileUrl } from '../api.js';
 import { reasonOf } from '../failures.js';
 import { say } from '../notes.js';
 import { Cell, useCell } from '../signal.js';
-import type { FileRef, MediaKind, Message, Post } from '../types.js';
+import type { FileRef, MediaKind, Message, ObjectKind, Post } from '../types.js';
 import { t } from '../words.js';
 import { Icon } from './icons.js';
 import { Spinner, useFile } from './ui.js';
@@ -31,8 +31,8 @@ export const mediumOfPost = ({ media }: Post): Medium | undefined =>
   media && { kind: media.type, file: media, spoiler: false };
 
 /** What stands in place of a medium where there is no room for it. */
-export const mediumName = (kind: MediaKind, file_name?: string): string =>
-  kind === 'document' && file_name ? file_name : t(`media_${kind}`);
+export const mediumName = (kind: MediaKind | ObjectKind, file_name?: string): string =>
+  ['document', 'venue', 'contact'].includes(kind) && file_name ? file_name : t(`media_${kind}`);
 
 export function sizeText(bytes: number): string {
   if (bytes < 1_024) return `${bytes} B`;

@@ -7,6 +7,7 @@ import { fullDate, t, timeText } from '../words.js';
 import { Icon } from './icons.js';
 import { Keyboard } from './keyboard.js';
 import { Media, mediumOf } from './media.js';
+import { ObjectCard, objectOf } from './objects.js';
 import { PostReactions } from './reactions.js';
 import { type OnCommand, RichText } from './text.js';
 
@@ -76,6 +77,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
   const worded = messages.find(({ caption, text }) => caption ?? text) ?? message;
   const own = message.from?.id === me.value?.id && message.chat.type !== 'channel';
   const media = messages.flatMap((one) => mediumOf(one) ?? []);
+  const object = objectOf(message);
   const words = worded.text ?? worded.caption;
   const from = forwardedFrom(message);
   const pictures =
@@ -121,6 +123,7 @@ export const Bubble = memo(function Bubble({ messages, joined, showName, marked,
             ))}
           </div>
         )}
+        {object && <ObjectCard card={object} />}
         <div className="words">
           {words && (
             <span className={isJumbo(words) ? 'text jumbo' : 'text'} dir="auto">

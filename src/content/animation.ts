@@ -1,0 +1,14 @@
+/** A silent video that repeats. It is a document too, for clients that do not know animations. */
+import { viewDocument } from './document.js';
+import type { FileKind } from './kind.js';
+import { videoFile, viewVideo } from './video.js';
+
+export const animation: FileKind = {
+  typeName: 'Animation',
+  sign: '🎞',
+  fields: { animation: videoFile.optional() },
+  view: (media, forPeople) => ({
+    animation: viewVideo(media, forPeople),
+    document: viewDocument(media, forPeople),
+  }),
+};

@@ -1,0 +1,21 @@
+/** A file of any type. */
+import { z } from 'zod';
+import type { Media } from '../store/core/codec.js';
+import { fileFields, nameFields, viewFile, viewName } from './file_fields.js';
+import type { FileKind } from './kind.js';
+
+const documentFile = z
+  .strictObject({ ...fileFields, ...nameFields })
+  .meta({ id: 'Document', description: 'A file of any kind.' });
+
+export const viewDocument = (media: Media, forPeople: boolean) => ({
+  ...viewFile(media, forPeople),
+  ...viewName(media),
+});
+
+export const document: FileKind = {
+  typeName: 'Document',
+  sign: '📎',
+  fields: { document: documentFile.optional() },
+  view: (media, forPeople) => ({ document: viewDocument(media, forPeople) }),
+};

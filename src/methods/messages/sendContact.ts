@@ -1,0 +1,34 @@
+import { z } from 'zod';
+import { objectErrors, objectParams, sendObject } from '../../actions/send_object.js';
+import type { Contact } from '../../content/contact.js';
+import { limits } from '../../limits.js';
+import { defineMethod } from '../../server/method.js';
+import { message } from '../../wire/results.js';
+import { optional, shortText } from '../../wire/schema.js';
+
+const words = shortText(limits.object_text_length_max);
+
+/** Sends a phone contact. */
+export const sendContact = defineMethod({
+  name: 'sendContact',
+  effect: 'grow',
+  summary: 'Sends a phone contact.',
+  params: z.object({
+    ...objectParams,
+    phone_number: words,
+    first_name: words,
+    last_name: optional(words),
+    vcard: optional(shortText(limits.vcard_length_max)),
+  }),
+  errors: objectErrors,
+  result: message,
+  handler: (context, p) => {
+    const { phone_number, first_name, last_name, vcard } = p;
+    const contact: Contact = {
+      ...{ type: 'contact', phone_number, first_name },
+      ...(last_name === undefined ? {} : { last_name }),
+      ...(vcard === undefined ? {} : { vcard }),
+    };
+    return sendObject<Contact>(context, contact, p);
+  },
+});
