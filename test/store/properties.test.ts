@@ -40,8 +40,11 @@ const media = fc.record({
   unique: words,
   size: fc.integer({ min: 0, max: 2 ** 31 }),
 });
-const content = (kind: number) =>
-  kind === messageKinds.media ? fc.record({ text: words, media }) : fc.record({ text: words });
+const object = fc.record({ type: words, latitude: fc.double({ noNaN: true }) });
+const content = (kind: number) => {
+  if (kind === messageKinds.object) return fc.record({ object });
+  return kind === messageKinds.media ? fc.record({ text: words, media }) : fc.record({ text: words });
+};
 const messages: fc.Arbitrary<MessageRecord> = fc
   .constantFrom(...Object.values(messageKinds))
   .chain((kind) => messagesOf(kind));
