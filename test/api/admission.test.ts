@@ -2,10 +2,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { makeToken } from '../../src/rules/token.js';
 import { headOf, RawClient } from '../http/fixture.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const mebibyte = 1024 * 1024;
 let service: Service;
@@ -13,14 +14,13 @@ let owner: TestUser;
 let bot: TestBot;
 const clients: RawClient[] = [];
 
-beforeAll(async () => {
-  service = await startService({ fronts: 1, extraEnv: { GUESSES_BURST: '0' } });
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('owner');
   bot = await service.newBot(owner, 'uploading');
 });
 afterAll(async () => {
   for (const client of clients) client.destroy();
-  await service?.stop();
 });
 
 const port = () => Number(new URL(service.fronts[0].url).port);

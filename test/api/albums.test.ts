@@ -1,28 +1,21 @@
 /** Albums: what goes together, all of it or nothing, and how it is shown. */
 import { readdir } from 'node:fs/promises';
 import { Api as GrammyApi, InputFile, InputMediaBuilder } from 'grammy';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { mp4, png } from '../support/samples.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let user: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'albums');
   await service.openChat(user, bot);
 });
-afterAll(() => service?.stop());
 
 const url = (n: number) => `https://example.org/${n}.jpg`;
 const photos = (count: number) => Array.from({ length: count }, (_, n) => ({ type: 'photo', media: url(n) }));

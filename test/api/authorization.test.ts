@@ -1,16 +1,10 @@
 /** Every endpoint and every bot method refuses everybody whom it does not serve, and nothing is different afterwards. */
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/server/endpoints.gen.js';
 import { methods } from '../../src/server/methods.gen.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { endpointRows, methodRows, type Row } from './authorization.cases.js';
 
 let service: Service;
@@ -35,8 +29,8 @@ async function stateOf(): Promise<string> {
   return JSON.stringify(state);
 }
 
-beforeAll(async () => {
-  service = await startService({ fronts: 1, extraEnv: { GUESSES_BURST: '0' } });
+onSharedService(async (running) => {
+  service = running;
   [owner, former, removed, stranger, suspended] = await Promise.all(
     ['owner', 'former', 'removed', 'stranger', 'suspended'].map((name) => service.newUser(name)),
   );
@@ -77,7 +71,6 @@ beforeAll(async () => {
     await resultOf(service.app(admin(), 'POST', `/api/admin/${what}/suspension`));
   before = await stateOf();
 }, 60_000);
-afterAll(() => service?.stop());
 
 /** Fills the texts in braces. */
 function fill(value: unknown): unknown {

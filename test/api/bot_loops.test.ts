@@ -1,16 +1,10 @@
 /** Bots of one chat do not answer each other for ever (behaviour §9). */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import { type Eviction, openEviction } from '../interface/eviction.js';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 const photo = (name: string) => ({ type: 'photo', media: `https://example.com/${name}.png` });
@@ -23,13 +17,12 @@ let b: TestBot;
 let group: number;
 let channel: number;
 
-beforeAll(async () => {
-  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+onSharedService(async (running) => {
+  service = running;
   eviction = await openEviction(service);
 });
 afterAll(async () => {
   await eviction?.close();
-  await service?.stop();
 });
 beforeEach(async () => {
   owner = await service.newUser('olga');

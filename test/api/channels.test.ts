@@ -1,14 +1,8 @@
 /** Channels, public names, members and what bots hear of them, over HTTP (behaviour §3, §9, §11). */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { eventually } from '../clients/event_source.js';
-import {
-  type Answer,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { type Answer, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { expectEnvelope } from './refused.js';
 
 let service: Service;
@@ -19,14 +13,13 @@ let other: TestBot;
 let named = 0;
 const uniqueName = () => `public_${++named}_x`;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('olga');
   reader = await service.newUser('rita');
   bot = await service.newBot(owner, 'writer');
   other = await service.newBot(owner, 'watcher');
 });
-afterAll(() => service?.stop());
 
 type Json = Answer['body'];
 type Caller = { readonly token: string };

@@ -2,9 +2,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let ann: TestUser;
@@ -22,13 +23,12 @@ interface Listing {
   readonly next_cursor?: string;
 }
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   ann = await service.newUser('ann');
   ben = await service.newUser('ben');
   bot = await service.newBot(ann, 'writer');
 });
-afterAll(() => service?.stop());
 
 async function query(text: string, values: unknown[]): Promise<void> {
   const client = new pg.Client(service.databaseUrl);

@@ -2,11 +2,12 @@
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { RawClient } from '../http/fixture.js';
 import type { Front } from '../support/role_process.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { field, post } from '../support/uploads.js';
 
 const run = promisify(execFile);
@@ -15,13 +16,12 @@ let service: Service;
 let user: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'files');
   await service.openChat(user, bot);
 });
-afterAll(() => service?.stop());
 
 const root = (front = 0) => service.fronts[front]?.url as string;
 const fileUrl = (path: string, token = bot.token, front = 1) => `${root(front)}/file/bot${token}/${path}`;

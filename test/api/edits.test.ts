@@ -1,14 +1,8 @@
 /** Edits over HTTP (interface §4.3.5, §4.3.6, §7, §8; behaviour §7), on two fronts. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { expect, test } from 'vitest';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let user: TestUser;
@@ -16,15 +10,14 @@ let bot: TestBot;
 let other: TestBot;
 let group: number;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'editor');
   other = await service.newBot(user, 'listener');
   await service.openChat(user, bot);
   group = await service.newGroup(user, 'Team', [bot, other]);
 });
-afterAll(() => service?.stop());
 
 const call = (method: string, params: object, front = 0, from = bot) =>
   service.bot(from, method, { ...params }, front);

@@ -1,7 +1,7 @@
 /** Idempotency-Key over HTTP on two fronts (behaviour §1). */
 import { Redis } from 'ioredis';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import {
@@ -9,10 +9,10 @@ import {
   itemsOf,
   resultOf,
   type Service,
-  startService,
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const reused = 'Bad Request: idempotency key was used with other parameters';
 
@@ -21,8 +21,8 @@ let redis: Redis;
 let user: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'once');
   await service.openChat(user, bot);
@@ -30,7 +30,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   redis?.disconnect();
-  await service?.stop();
 });
 
 async function call(

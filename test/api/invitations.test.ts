@@ -1,8 +1,9 @@
 /** Who may add people to groups and channels, and invitations where somebody may not. */
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { type Answer, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { type Answer, resultOf, type Service, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 /** Adds people. */
@@ -12,8 +13,8 @@ let vera: TestUser;
 /** Shares a group with Ann. */
 let fred: TestUser;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   ann = await service.newUser('ann');
   fred = await service.newUser('fred');
   await service.newGroup(ann, 'Friends', [fred]);
@@ -21,7 +22,6 @@ beforeAll(async () => {
 beforeEach(async () => {
   vera = await service.newUser('vera');
 });
-afterAll(() => service?.stop());
 
 interface Invitation {
   readonly chat: { readonly id: number; readonly title: string };

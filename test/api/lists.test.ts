@@ -1,22 +1,22 @@
 /** Every answer that holds a list is bounded in items and in bytes, and pages show every item once. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { limits } from '../../src/limits.js';
 import { endpoints } from '../../src/server/endpoints.gen.js';
 import { methods } from '../../src/server/methods.gen.js';
-import { type Answer, resultOf, type Service, startService } from '../support/service.js';
+import { type Answer, resultOf, type Service } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { makeWorld, message, type Row, rows } from './lists.cases.js';
 
 let service: Service;
 let world: Awaited<ReturnType<typeof makeWorld>>;
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   world = await makeWorld(service);
 }, 180_000);
 afterAll(async () => {
   await world?.end();
-  await service?.stop();
 });
 
 /** Whether an answer of this schema has an array anywhere. */

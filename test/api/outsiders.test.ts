@@ -1,14 +1,14 @@
 /** What one learns and does from outside of a private channel: nothing, whichever way it is asked for. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   type Answer,
   itemsOf,
   resultOf,
   type Service,
-  startService,
   type TestBot,
   type TestUser,
 } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
@@ -23,8 +23,8 @@ let posted: Answer['body'];
 let post: Answer['body'];
 const secret = 'nobody outside reads this';
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   [owner, left, stranger] = [
     await service.newUser('olga'),
     await service.newUser('lea'),
@@ -58,7 +58,6 @@ beforeAll(async () => {
   for (const who of [removed, left])
     await resultOf(service.app(owner, 'DELETE', `/api/chats/${channel}/members/${who.id}`));
 });
-afterAll(() => service?.stop());
 
 const told = (answer: Answer) => JSON.stringify(answer.body);
 

@@ -1,26 +1,19 @@
 /** Who owns a bot: transfer, what the former owner can still do, and what the audit log tells (interface §3, §5.7). */
 import { request } from 'undici';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { endpoints } from '../../src/server/endpoints.gen.js';
 import { keepBooks } from '../delivery/world.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
 let heir: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+onSharedService(async (running) => {
+  service = running;
 });
-afterAll(() => service.stop());
 beforeEach(async () => {
   owner = await service.newUser('olga');
   heir = await service.newUser('heidi');

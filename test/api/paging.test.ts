@@ -1,27 +1,20 @@
 /** Lists of people's chats page by page (behaviour §11). */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
 let bot: TestBot;
 let group: number;
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('olga');
   bot = await service.newBot(owner, 'pages');
   group = await service.newGroup(owner, 'Pages', [bot]);
 });
-afterAll(() => service?.stop());
 
 const get = (path: string, who = owner) => service.app(who, 'GET', `/api/chats/${group}/${path}`);
 

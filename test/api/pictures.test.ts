@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import pg from 'pg';
 import sharp from 'sharp';
 import { request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
@@ -15,15 +16,14 @@ let other: TestUser;
 let bot: TestBot;
 let start: Buffer;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   [owner, other] = [await service.newUser('olga'), await service.newUser('sam')];
   bot = await service.newBot(owner, 'shown');
   start = await sharp({ create: { width: 640, height: 360, channels: 3, background: 'teal' } })
     .jpeg()
     .toBuffer();
 });
-afterAll(() => service?.stop());
 
 const kinds = ['avatar', 'start_picture'] as const;
 const pathOf = (kind: string, of = bot) => `/api/me/bots/${of.id}/${kind}`;

@@ -1,14 +1,8 @@
 /** Pins over HTTP (interface §3, §5.11, §6; behaviour §5), on two fronts. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type EventSource, openEvents } from '../clients/event_source.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let user: TestUser;
@@ -17,8 +11,8 @@ let other: TestBot;
 let group: number;
 let events: EventSource;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'pins');
   other = await service.newBot(user, 'listener');
@@ -28,7 +22,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   events?.cut();
-  await service?.stop();
 });
 
 const call = (method: string, params: object, front = 0, from = bot) =>

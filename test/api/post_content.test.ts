@@ -1,9 +1,10 @@
 /** What bots put into posts: texts, media with captions, and edits of them (behaviour §8). */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { png } from '../support/samples.js';
-import { resultOf, type Service, startService, type TestBot } from '../support/service.js';
+import { resultOf, type Service, type TestBot } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { field, post as upload } from '../support/uploads.js';
 
 let service: Service;
@@ -12,8 +13,8 @@ let chat_id: number;
 const url = 'https://example.com/a.png';
 const photo = { type: 'photo', media: url };
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   const owner = await service.newUser('olga');
   bot = await service.newBot(owner, 'news');
   const body = { type: 'channel', title: 'News' };
@@ -22,7 +23,6 @@ beforeAll(async () => {
   const member = { status: 'administrator', rights };
   await resultOf(service.app(owner, 'PUT', `/api/chats/${chat_id}/members/${bot.id}`, member));
 });
-afterAll(() => service?.stop());
 
 const create = (given: object) => service.bot(bot, 'createPost', { chat_id, ...given });
 const edit = async (post_id: number, given: object) => {

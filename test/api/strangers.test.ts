@@ -1,14 +1,8 @@
 /** Nobody learns who a stranger is by trying ids: a stranger looks like an id that nobody has. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 /** Creates the group and the channels. */
@@ -40,8 +34,8 @@ async function newUser(name: string): Promise<TestUser> {
   return { id: user.id, username: body.username, first_name: name, token };
 }
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   [ann, ben, dora, eve, sam] = [
     await newUser('ann'),
     await newUser('ben'),
@@ -66,7 +60,6 @@ beforeAll(async () => {
   await resultOf(service.app(ben, 'POST', `/api/chats/${group}/join`));
   await resultOf(service.app(eve, 'POST', `/api/chats/${channel}/join`));
 }, 60_000);
-afterAll(() => service?.stop());
 
 const link = (id: number) => `<a href="tg://user?id=${id}">x</a>`;
 const everybody = () => [ann, ben, dora, eve, sam].map(({ id }) => id);

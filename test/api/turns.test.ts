@@ -1,13 +1,13 @@
 /** One account must not hold all connections to Postgres. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createTurns } from '../../src/server/turns.js';
-import { resultOf, type Service, startService } from '../support/service.js';
+import { resultOf, type Service } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
 });
-afterAll(() => service?.stop());
 
 test('calls of one account run so many at a time, in the order that they came; others do not wait', async () => {
   const turns = createTurns(2, 3);

@@ -1,22 +1,22 @@
 /** Tokens that people issue to themselves and revoke (behaviour §11). */
 import pg from 'pg';
 import { request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { eventually } from '../clients/event_source.js';
-import { itemsOf, resultOf, type Service, startService, type TestUser } from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let database: pg.Client;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   database = new pg.Client(service.databaseUrl);
   await database.connect();
 });
 afterAll(async () => {
   await database?.end();
-  await service?.stop();
 });
 
 const path = '/api/me/tokens';

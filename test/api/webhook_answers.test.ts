@@ -1,15 +1,9 @@
 /** Method calls in the answers of receivers (behaviour §10). */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeEach, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import {
-  itemsOf,
-  resultOf,
-  type Service,
-  startService,
-  type TestBot,
-  type TestUser,
-} from '../support/service.js';
+import { itemsOf, resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
 let service: Service;
@@ -19,8 +13,8 @@ let receiver: Receiver;
 let answer: (text: string) => string | Promise<string> = () => '';
 let arrived: string[] = [];
 
-beforeAll(async () => {
-  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('olga');
   receiver = await startReceiver(certificate, async (_, response, body) => {
     const { text } = JSON.parse(body.toString()).message;
@@ -29,7 +23,6 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await service.stop();
   await receiver.close();
 });
 beforeEach(async () => {

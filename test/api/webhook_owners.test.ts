@@ -3,13 +3,14 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { makeCertificate } from '../support/certificates.js';
 import { openAnywhere } from '../support/cluster.js';
 import { ageQueue } from '../support/queues.js';
 import { type Receiver, startReceiver } from '../support/receivers.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -31,8 +32,8 @@ let shown: Shown[] = [];
 let answer: (update: Shown) => readonly [status: number, body: string, headers?: Record<string, string>] =
   () => [200, ''];
 
-beforeAll(async () => {
-  service = await startService({ extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('olga');
   other = await service.newUser('oscar');
   receiver = await startReceiver(certificate, (request, response, body) => {
@@ -45,7 +46,6 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await service.stop();
   await receiver.close();
 });
 beforeEach(async () => {

@@ -1,24 +1,24 @@
 /** setWebhook, deleteWebhook and getWebhookInfo: every rule and text (behaviour §10), and updates that arrive. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
 import { type Books, keepBooks } from '../delivery/world.js';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let owner: TestUser;
 let bot: TestBot;
 let books: Books;
-beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+onSharedService(async (running) => {
+  service = running;
   owner = await service.newUser('olga');
   bot = await service.newBot(owner, 'hooked');
   await service.openChat(owner, bot);
   books = await keepBooks();
 });
 afterAll(async () => {
-  await service.stop();
   await books.close();
 });
 

@@ -3,8 +3,9 @@ import { execFile } from 'node:child_process';
 import { Agent, request as nodeRequest } from 'node:http';
 import { promisify } from 'node:util';
 import { FormData, Pool } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { expect, test } from 'vitest';
+import { itemsOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 const run = promisify(execFile);
 const text = 'grüße & <b>=100%</b> + 👋\n"x"';
@@ -14,13 +15,12 @@ let service: Service;
 let user: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('ann');
   bot = await service.newBot(user, 'plain');
   await service.openChat(user, bot);
 });
-afterAll(() => service?.stop());
 
 const urlOf = (method: string, front = 0) => `${service.fronts[front]?.url}/bot${bot.token}/${method}`;
 const pathOf = (method: string) => `/bot${bot.token}/${method}`;

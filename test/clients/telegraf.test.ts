@@ -2,8 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Markup, Telegraf, TelegramError } from 'telegraf';
 import { message } from 'telegraf/filters';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type Service, startService, type TestUser } from '../support/service.js';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import type { Service, TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { type Balancer, startBalancer } from './balancer.js';
 import { expectCommands, expectEcho, expectMenu } from './scenario.js';
 
@@ -12,8 +13,8 @@ let balancer: Balancer;
 let user: TestUser;
 let running: { readonly bot: Telegraf; readonly ended: Promise<void> } | undefined;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   balancer = await startBalancer(service.fronts);
   user = await service.newUser('tom');
 });
@@ -24,7 +25,6 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await balancer?.close();
-  await service?.stop();
 });
 
 async function run(bot: Telegraf): Promise<void> {

@@ -6,9 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { Bot, InputFile, webhookCallback } from 'grammy';
 import { Telegraf } from 'telegraf';
 import { request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { makeCertificate } from '../support/certificates.js';
-import { type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import type { Service, TestBot, TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 import { expectEcho } from './scenario.js';
 
 const certificate = makeCertificate({ names: ['localhost'], addresses: ['127.0.0.1'] });
@@ -16,8 +17,8 @@ let service: Service;
 let user: TestUser;
 const servers: Server[] = [];
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2, extraEnv: { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' } });
+onSharedService(async (running) => {
+  service = running;
   user = await service.newUser('wanda');
 });
 afterAll(async () => {
@@ -25,7 +26,6 @@ afterAll(async () => {
     server.closeAllConnections();
     server.close();
   }
-  await service?.stop();
 });
 
 /** Serves over HTTPS with a certificate that nobody but the bot vouches for; returns where. */

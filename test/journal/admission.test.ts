@@ -5,21 +5,21 @@ import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
-import { type PostgresServer, type RedisServer, startPostgres, startRedis } from './support.js';
+import { migratedDatabase } from '../support/servers.js';
+import { type RedisServer, startRedis } from './support.js';
 
 let redis: RedisServer;
-let postgres: PostgresServer;
 let connection: RedisConnection;
 const pools: Pool[] = [];
 
 beforeAll(async () => {
-  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+  redis = await startRedis();
   connection = connectRedis({ url: redis.url, name: 'admission' });
 });
 afterAll(async () => {
   await Promise.all(pools.map((pool) => pool.close()));
   await connection?.close();
-  await Promise.all([redis?.remove(), postgres?.remove()]);
+  await redis?.remove();
 });
 
 const own = statement('admission_own', 'select pg_backend_pid() as pid');
@@ -34,7 +34,7 @@ test('a server that was compared serves on new connections too, another one wait
     recover: async () => undefined,
     reconnectMsMax: 300,
   });
-  const [first, second] = [await postgres.database('first'), await postgres.database('second')];
+  const [first, second] = [(await migratedDatabase()).url, (await migratedDatabase()).url];
   const history = createHistory({ url: first, keys: makeKeys(4), connection, runner: () => runner });
   const open = (url: string, name: string) => {
     const pool = createPool({ url, max: 2, name, guard: history });

@@ -2,14 +2,12 @@
 import { expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
-import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, statement } from '../../src/postgres/pool.js';
-import { freshDatabase } from '../support/servers.js';
+import { migratedDatabase } from '../support/servers.js';
 
 test('keeps dead letters for a week, and the newest of a bot', async ({ onTestFinished }) => {
-  const database = await freshDatabase();
+  const database = await migratedDatabase();
   onTestFinished(() => database.drop());
-  await migrate(database.url);
   const pool = createPool({ url: database.url, max: 2, name: 'test' });
   onTestFinished(() => pool.close());
   const insert = statement(

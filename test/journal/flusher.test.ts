@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { FlushStep } from '../../src/journal/pipeline.js';
 import { limits } from '../../src/limits.js';
 import { statement } from '../../src/postgres/pool.js';
+import { migratedDatabase } from '../support/servers.js';
 import {
   chatOf,
   eventually,
@@ -11,29 +12,25 @@ import {
   messageRows,
   type Node,
   openNode,
-  type PostgresServer,
   partitionOf,
   putEntry,
   putMessage,
   type RedisServer,
-  startPostgres,
   startRedis,
   texts,
 } from './support.js';
 
 let redis: RedisServer;
-let postgres: PostgresServer;
 let node: Node;
-let databases = 0;
 
 beforeAll(async () => {
-  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+  redis = await startRedis();
 });
 afterAll(async () => {
-  await Promise.all([redis?.remove(), postgres?.remove()]);
+  await redis?.remove();
 });
 beforeEach(async () => {
-  node = await openNode(redis.url, await postgres.database(`flusher_${++databases}`));
+  node = await openNode(redis.url, (await migratedDatabase()).url);
   await node.connection.client.flushall();
   await node.recovery.openAll([0, 1, 2, 3], node.connection.runId() as string);
 });

@@ -6,24 +6,16 @@ import { createPool, type Pool } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import type { ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { ask } from '../support/postgres_pair.js';
-import {
-  type Node,
-  openNode,
-  type PostgresServer,
-  type RedisServer,
-  startPostgres,
-  startRedis,
-} from './support.js';
+import { migratedDatabase } from '../support/servers.js';
+import { type Node, openNode, type RedisServer, startRedis } from './support.js';
 
 let redis: RedisServer;
-let postgres: PostgresServer;
-let databases = 0;
 
 beforeAll(async () => {
-  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+  redis = await startRedis();
 });
 afterAll(async () => {
-  await Promise.all([redis?.remove(), postgres?.remove()]);
+  await redis?.remove();
 });
 
 /** A process on a database; `away` cuts it off from Redis. */
@@ -41,14 +33,13 @@ let before: string;
 let after: string;
 
 beforeEach(async () => {
-  const name = `before_${++databases}`;
-  before = await postgres.database(name);
+  before = (await migratedDatabase()).url;
   node = await openNode(redis.url, before);
   await node.connection.client.flushall();
   pools = [];
   await ask(before, "insert into admin_tokens (name, fingerprint) values ('ada', 'a'), ('bob', 'b')");
   await node.pool.close();
-  after = before.replace(name, `after_${databases}`);
+  after = `${before}_after`;
 });
 afterEach(async () => {
   await Promise.all(pools.map((pool) => pool.close()));

@@ -2,11 +2,10 @@
 import { afterAll, describe, expect, it, test } from 'vitest';
 import { type Adoption, createIdentity, decide, type RedisIdentity } from '../../src/journal/identity.js';
 import type { OtherNode } from '../../src/postgres/identity.js';
-import { migrate } from '../../src/postgres/migrate.js';
 import { connectCluster } from '../../src/redis/cluster.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { freshCluster, openAnywhere } from '../support/cluster.js';
-import { freshDatabase } from '../support/servers.js';
+import { migratedDatabase } from '../support/servers.js';
 
 const none: RedisIdentity = { id: null, generation: 0, used: false, run: null, seal: null };
 const named = (generation: number, id = 'ours'): RedisIdentity => ({ ...none, id, generation, used: true });
@@ -85,9 +84,8 @@ describe('a Redis of a version that named nothing', () => {
 });
 
 test('a master that has a partition of another installation is not used', async () => {
-  const [cluster, database] = await Promise.all([freshCluster(), freshDatabase()]);
+  const [cluster, database] = await Promise.all([freshCluster(), migratedDatabase()]);
   afterAll(() => Promise.all([cluster.stop(), database.drop()]));
-  await migrate(database.url);
   const keys = makeKeys(8);
   const refused: string[] = [];
   const identity = createIdentity({

@@ -10,6 +10,7 @@ import type { RedisConnection } from '../../src/redis/connection.js';
 import { createRunner, type ScriptRunner } from '../../src/redis/scripts/scripts.js';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { type FreshCluster, freshCluster } from '../support/cluster.js';
+import { migratedDatabase } from '../support/servers.js';
 import {
   bytesMax,
   chatOf,
@@ -18,9 +19,7 @@ import {
   hotTtlMs,
   messageRows,
   type Node,
-  type PostgresServer,
   putMessage,
-  startPostgres,
 } from './support.js';
 
 const keys = makeKeys(8);
@@ -29,16 +28,15 @@ const stuck = keys.partitions.of(bots[0] as number);
 const others = bots.slice(1).filter((bot) => keys.partitions.of(bot) !== stuck);
 
 let cluster: FreshCluster;
-let postgres: PostgresServer;
 let connection: RedisCluster;
 let pool: Node['pool'];
 let shards: Shards;
 let runner: ScriptRunner;
 
 beforeAll(async () => {
-  [cluster, postgres] = await Promise.all([freshCluster(), startPostgres()]);
+  cluster = await freshCluster();
   connection = connectCluster({ seeds: [cluster.url], name: 'test', slots: keys.partitions.slots });
-  pool = createPool({ url: await postgres.database('moving_slot'), max: 4, name: 'test' });
+  pool = createPool({ url: (await migratedDatabase()).url, max: 4, name: 'test' });
   shards = oneShard(pool, asDatabase(pool), keys.partitions.count);
   const recovery = createRecovery({
     shards: () => shards,
@@ -56,7 +54,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await connection?.close();
   await pool?.close();
-  await Promise.all([cluster?.stop(), postgres?.remove()]);
+  await cluster?.stop();
 });
 
 const masterOf = (partition: number) => connection.at(partition) as RedisConnection;

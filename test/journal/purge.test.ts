@@ -2,16 +2,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { purgeTombstones } from '../../src/journal/purge.js';
 import { limits } from '../../src/limits.js';
-import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
-import { freshDatabase } from '../support/servers.js';
+import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
-let database: Awaited<ReturnType<typeof freshDatabase>>;
+let database: FreshDatabase;
 let pool: Pool;
 
 beforeAll(async () => {
-  database = await freshDatabase();
-  await migrate(database.url);
+  database = await migratedDatabase();
   pool = createPool({ url: database.url, max: 2, name: 'test' });
 });
 afterAll(async () => {

@@ -92,13 +92,15 @@ export async function startPostgres(): Promise<PostgresServer> {
     });
   let server = await launch();
   const { url, port } = server;
-  const emptyDatabase = async (name: string) => {
+  let template: Promise<unknown> | undefined;
+  const createDatabase = async (name: string, options = '') => {
     const client = new pg.Client(url);
     await client.connect();
-    await client.query(`create database ${client.escapeIdentifier(name)}`);
+    await client.query(`create database ${client.escapeIdentifier(name)} ${options}`);
     await client.end();
     return Object.assign(new URL(url), { pathname: `/${name}` }).href;
   };
+  const emptyDatabase = (name: string) => createDatabase(name);
   return {
     async start() {
       server = await launch(port);
@@ -110,9 +112,9 @@ export async function startPostgres(): Promise<PostgresServer> {
     },
     emptyDatabase,
     async database(name) {
-      const url = await emptyDatabase(name);
-      await migrate(url);
-      return url;
+      template ??= emptyDatabase('migrated').then((url) => migrate(url));
+      await template;
+      return createDatabase(name, 'template migrated');
     },
   };
 }

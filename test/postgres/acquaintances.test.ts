@@ -2,17 +2,15 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadAcquaintances } from '../../src/postgres/chats/members.js';
-import { migrate } from '../../src/postgres/migrate.js';
-import { freshDatabase } from '../support/servers.js';
+import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
-let database: Awaited<ReturnType<typeof freshDatabase>>;
+let database: FreshDatabase;
 let client: pg.Client;
 const bot = 900;
 const members = 20_000;
 
 beforeAll(async () => {
-  database = await freshDatabase();
-  await migrate(database.url);
+  database = await migratedDatabase();
   client = new pg.Client(database.url);
   await client.connect();
   await client.query('set session_replication_role = replica');

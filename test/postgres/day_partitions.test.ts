@@ -4,21 +4,19 @@ import { purgeTombstones } from '../../src/journal/purge.js';
 import { createUpkeep } from '../../src/journal/upkeep.js';
 import { limits } from '../../src/limits.js';
 import { days_ahead, daysAhead, keepDays } from '../../src/postgres/day_partitions.js';
-import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
 import { appendAttempts, loadAttempts, type NewAttempt } from '../../src/postgres/webhooks/attempts.js';
-import { freshDatabase } from '../support/servers.js';
+import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
 const day_ms = 86_400_000;
 const age_ms = limits.delivery_attempt_age_ms_max;
-let database: Awaited<ReturnType<typeof freshDatabase>>;
+let database: FreshDatabase;
 let pool: Pool;
 let db: Database;
 
 beforeAll(async () => {
-  database = await freshDatabase();
-  await migrate(database.url);
+  database = await migratedDatabase();
   pool = createPool({ url: database.url, max: 8, name: 'test' });
   db = asDatabase(pool);
 });

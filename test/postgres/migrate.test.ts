@@ -11,24 +11,20 @@ import {
   schemaVersion,
 } from '../../src/postgres/migrate.js';
 import { createPool, statement } from '../../src/postgres/pool.js';
-import { type PostgresServer, startPostgres } from '../journal/support.js';
+import { freshDatabase } from '../support/servers.js';
 
 const shipped = fileURLToPath(new URL('../../src/postgres/migrations', import.meta.url));
-let postgres: PostgresServer;
 let folder: string;
 let url: string;
-let databases = 0;
 
 beforeAll(async () => {
-  postgres = await startPostgres();
   folder = mkdtempSync(join(tmpdir(), 'petrel-migrations-'));
 });
 afterAll(async () => {
-  await postgres?.remove();
   rmSync(folder, { recursive: true, force: true });
 });
 beforeEach(async () => {
-  url = await postgres.emptyDatabase(`migrate_${++databases}`);
+  url = (await freshDatabase()).url;
   rmSync(folder, { recursive: true, force: true });
   cpSync(shipped, folder, { recursive: true });
 });

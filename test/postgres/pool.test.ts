@@ -4,21 +4,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, isDataError, isUnavailable, type Pool, statement } from '../../src/postgres/pool.js';
-import { eventually, type PostgresServer, startPostgres } from '../journal/support.js';
+import { eventually } from '../journal/support.js';
+import { freshDatabase } from '../support/servers.js';
 
-let postgres: PostgresServer;
 let url: string;
 let pool: Pool;
 
 beforeAll(async () => {
-  postgres = await startPostgres();
-  url = await postgres.emptyDatabase('pool');
+  url = (await freshDatabase()).url;
   pool = createPool({ url, max: 4, name: 'test' });
   await pool.query(statement('make', 'create table counters (id bigint primary key, n bigint not null)'));
 });
 afterAll(async () => {
   await pool?.close();
-  await postgres?.remove();
 });
 
 const failure = (promise: Promise<unknown>) =>

@@ -5,7 +5,6 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { prepareBatch, writeBatch } from '../../src/journal/write.js';
 import { limits } from '../../src/limits.js';
-import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, isUnavailable, type Pool } from '../../src/postgres/pool.js';
 import { partitionSql } from '../../src/postgres/shard_copy.js';
 import {
@@ -21,7 +20,7 @@ import {
 } from '../../src/postgres/shards.js';
 import { asDatabase } from '../../src/postgres/sql.js';
 import { layPartitions } from '../../src/store/core/partitions.js';
-import { freshDatabase } from '../support/servers.js';
+import { migratedDatabase } from '../support/servers.js';
 
 const src = fileURLToPath(new URL('../../src', import.meta.url));
 
@@ -30,8 +29,7 @@ let client: pg.Client;
 let pool: Pool;
 let controlTables: string[];
 beforeAll(async () => {
-  database = await freshDatabase();
-  await migrate(database.url);
+  database = await migratedDatabase();
   client = new pg.Client({ connectionString: database.url });
   await client.connect();
   pool = createPool({ url: database.url, max: 2, name: 'test' });

@@ -2,10 +2,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noteDue } from '../../src/postgres/accounts/push.js';
-import { migrate } from '../../src/postgres/migrate.js';
-import { freshDatabase } from '../support/servers.js';
+import { type FreshDatabase, migratedDatabase } from '../support/servers.js';
 
-let database: Awaited<ReturnType<typeof freshDatabase>>;
+let database: FreshDatabase;
 let client: pg.Client;
 const crowd = -7;
 
@@ -13,8 +12,7 @@ const sql = async (text: string, ...values: unknown[]) => (await client.query(te
 const on = { query: async (text: string, values: readonly unknown[] = []) => sql(text, ...values) } as never;
 
 beforeAll(async () => {
-  database = await freshDatabase();
-  await migrate(database.url);
+  database = await migratedDatabase();
   client = new pg.Client(database.url);
   await client.connect();
   await sql(`insert into users (id, first_name) select n, 'x' from generate_series(1, 4) n`);

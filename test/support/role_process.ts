@@ -5,7 +5,7 @@ import { freePort } from '../../src/dev/processes.js';
 import { createFinder } from '../../src/leaks/finder.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
-const start_ms_max = 40_000;
+const start_ms_max = 90_000;
 const stop_ms_max = 15_000;
 const log_chars_max = 200_000;
 

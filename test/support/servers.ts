@@ -8,6 +8,7 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import { startPostgres } from '../../src/dev/postgres.js';
 import { startRedis } from '../../src/dev/redis.js';
+import { migrate } from '../../src/postgres/migrate.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -38,6 +39,8 @@ export async function startTestServers(): Promise<TestServers> {
     startRedis({ dir: join(dir, 'redis'), appendfsync: 'no', detached: false }),
     startPostgres({ dir: join(dir, 'postgres'), durable: false, detached: false }),
   ]);
+  await onServer(postgres.url, `create database ${template}`);
+  await migrate(databaseNamed(postgres.url, template));
   return {
     redisUrl: redis.url,
     databaseUrl: postgres.url,
@@ -48,8 +51,8 @@ export async function startTestServers(): Promise<TestServers> {
   };
 }
 
-async function onServer(statement: string): Promise<void> {
-  const client = new pg.Client(inject('databaseUrl'));
+async function onServer(url: string, statement: string): Promise<void> {
+  const client = new pg.Client(url);
   await client.connect();
   try {
     await client.query(statement);
@@ -58,13 +61,36 @@ async function onServer(statement: string): Promise<void> {
   }
 }
 
-/** A new, empty database on the shared server. `drop` removes it and ends whoever is still connected. */
-export async function freshDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
+/** Has the present schema; nobody connects to it. */
+const template = 'migrated';
+
+const databaseNamed = (url: string, name: string) =>
+  Object.assign(new URL(url), { pathname: `/${name}` }).href;
+
+export interface FreshDatabase {
+  readonly url: string;
+  /** Removes it and ends whoever is still connected. */
+  drop(): Promise<void>;
+}
+
+async function createDatabase(options: string): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await onServer(`create database ${name}`);
-  const url = new URL(inject('databaseUrl'));
-  url.pathname = `/${name}`;
-  return { url: url.href, drop: () => onServer(`drop database if exists ${name} with (force)`) };
+  const server = inject('databaseUrl');
+  await onServer(server, `create database ${name} ${options}`);
+  return {
+    url: databaseNamed(server, name),
+    drop: () => onServer(server, `drop database if exists ${name} with (force)`),
+  };
+}
+
+/** A new, empty database on the shared server. */
+export const freshDatabase = (): Promise<FreshDatabase> => createDatabase('');
+
+/** A new database with the present schema and an installation of its own: a copy, which takes less time than migrations. */
+export async function migratedDatabase(): Promise<FreshDatabase> {
+  const database = await createDatabase(`template ${template}`);
+  await onServer(database.url, "update installation set value = gen_random_uuid() where name = 'ID'");
+  return database;
 }
 
 export interface FreshRedis {

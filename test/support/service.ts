@@ -20,7 +20,13 @@ import { environment } from './environment.js';
 import { findPlainTokens } from './plain_tokens.js';
 import { createFront, createRole, type Front, type RoleProcess } from './role_process.js';
 import { freshSentinels } from './sentinels.js';
-import { type FreshRedis, freshDatabase, freshRedis } from './servers.js';
+import {
+  type FreshDatabase,
+  type FreshRedis,
+  freshDatabase,
+  freshRedis,
+  migratedDatabase,
+} from './servers.js';
 import { createCalls } from './service_calls.js';
 
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -81,12 +87,11 @@ export interface Service {
   newGroup(owner: TestUser, title: string, members?: readonly { readonly id: number }[]): Promise<number>;
   /** Names a token that came another way than in the result of a call: `stop` looks for it too. */
   issued(token: string): void;
+  /** Throws if a token lies in plain text in a log, in Redis' files or in Postgres. */
+  checkTokens(): Promise<void>;
   /** Ends exactly these processes, the private Redis too, and drops the database. Throws if they have written a token. */
   stop(): Promise<void>;
 }
-
-/** What `freshDatabase` gives. */
-type FreshDatabase = Awaited<ReturnType<typeof freshDatabase>>;
 
 export interface ServiceOptions {
   /** 1 when absent */
@@ -130,7 +135,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const adminToken = randomBytes(24).toString('base64url');
   const [redis, database] = await Promise.all([
     options.redis ?? freshTopology(),
-    options.database ?? freshDatabase(),
+    options.database ?? (options.divided ? freshDatabase() : migratedDatabase()),
   ]);
   const env = { ...environment(redis, database.url, adminToken), ...extraEnv };
   const deliver = createRole('deliver', async () => env);
@@ -144,24 +149,27 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     bodyTimeout: 70_000,
   });
 
+  const plainTokens = () => findPlainTokens(database.url, redis.dir, [...all, deliver, flush], issued);
+  const places = 'places where tokens lie in plain text';
+
   async function stop(): Promise<void> {
     await agent.destroy();
     // A frozen process takes no signal but SIGKILL.
     for (const role of [...all, deliver, flush]) if (role.alive) role.resume();
     await Promise.all([...all, deliver].map((role) => role.stop()));
     await flush.stop();
-    const plain = await findPlainTokens(database.url, redis.dir, [...all, deliver, flush], issued);
+    const plain = await plainTokens();
     await Promise.all([
       redis.stop(),
       database.drop(),
       rm(env.FILES_DIR as string, { recursive: true, force: true }),
     ]);
-    expect(plain, 'places where tokens lie in plain text').toEqual([]);
+    expect(plain, places).toEqual([]);
   }
 
   try {
-    if (options.divided !== true) await migrate(database.url);
-    else {
+    if (options.database && !options.divided) await migrate(database.url);
+    if (options.divided) {
       const { code, log } = await petrel(env, 'migrate');
       if (code !== 0) throw new Error(log);
     }
@@ -181,6 +189,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     env,
     ...createCalls(all, adminToken, agent, issued),
     issued: (token) => issued.add(token),
+    checkTokens: async () => expect(await plainTokens(), places).toEqual([]),
     stop,
   };
 }

@@ -1,6 +1,5 @@
 /** Databases for tests over several shards, in which a statement that touches the wrong kind of table fails: it is not there. */
 import pg from 'pg';
-import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import {
   changeMap,
@@ -11,7 +10,7 @@ import {
   shardedTables,
 } from '../../src/postgres/shards.js';
 import { asDatabase, type Database } from '../../src/postgres/sql.js';
-import { freshDatabase } from './servers.js';
+import { migratedDatabase } from './servers.js';
 
 /** What each database needs for itself. */
 const everywhere = ['control_marks', 'control_requests', 'installation', 'schema_migrations'];
@@ -38,9 +37,8 @@ export async function divideDatabase(
   count: number,
   partitions: number,
 ): Promise<ShardDatabases> {
-  const made = await Promise.all(Array.from({ length: count }, () => freshDatabase()));
+  const made = await Promise.all(Array.from({ length: count }, () => migratedDatabase()));
   for (const { url } of made) {
-    await migrate(url);
     await dropTables(url, (table) => !(table in shardedTables) && !everywhere.includes(table));
   }
   await dropTables(controlUrl, (table) => table in shardedTables);

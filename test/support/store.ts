@@ -5,7 +5,6 @@ import { expect } from 'vitest';
 import { createFlusher } from '../../src/journal/flusher.js';
 import { createRecovery } from '../../src/journal/recovery.js';
 import { limits } from '../../src/limits.js';
-import { migrate } from '../../src/postgres/migrate.js';
 import { createPool, type Pool } from '../../src/postgres/pool.js';
 import { holding, oneShard, type Shards } from '../../src/postgres/shards.js';
 import { asDatabase, type Database, type Sql } from '../../src/postgres/sql.js';
@@ -20,7 +19,7 @@ import { createStore, type Store } from '../../src/store/store.js';
 import type { UpdateEntry } from '../../src/store/updates/queues.js';
 import { type RedisServer, startRedis } from '../journal/support.js';
 import { findPlainTokens } from './plain_tokens.js';
-import { freshDatabase } from './servers.js';
+import { migratedDatabase } from './servers.js';
 import { divideDatabase, openTestShards } from './shards.js';
 
 export interface Hooks {
@@ -157,8 +156,7 @@ export async function startCluster(
   partitions = 4,
   shardCount = Number(process.env.TEST_SHARDS ?? 0),
 ): Promise<TestCluster> {
-  const [redis, database] = await Promise.all([startRedis(), freshDatabase()]);
-  await migrate(database.url);
+  const [redis, database] = await Promise.all([startRedis(), migratedDatabase()]);
   const divided = shardCount > 0 ? await divideDatabase(database.url, shardCount, partitions) : null;
   const keys = makeKeys(partitions);
   const nodes: TestNode[] = [];

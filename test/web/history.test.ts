@@ -1,6 +1,7 @@
 /** The history of a chat as the application loads it: without a gap, also where messages are so large that pages are short. */
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 interface History {
   readonly messages: ReadonlyArray<{ readonly message_id: number }>;
@@ -25,8 +26,8 @@ let ann: TestUser;
 let bot: TestBot;
 let group: number;
 
-beforeAll(async () => {
-  service = await startService();
+onSharedService(async (running) => {
+  service = running;
   ann = await service.newUser('ann');
   bot = await service.newBot(ann, 'writer');
   group = await service.newGroup(ann, 'Large', [bot]);
@@ -38,7 +39,6 @@ beforeAll(async () => {
 beforeEach(() => token.set(ann.token));
 afterAll(async () => {
   vi.unstubAllGlobals();
-  await service?.stop();
 });
 
 const idsOf = ({ messages }: History) => messages.map(({ message_id }) => message_id);

@@ -1,19 +1,19 @@
 /** What people do besides writing: they send messages on, and have a language of their own (behaviour §6, §11). */
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { resultOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { describe, expect, test } from 'vitest';
+import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
+import { onSharedService } from '../support/shared.js';
 
 let service: Service;
 let alice: TestUser;
 let bob: TestUser;
 let bot: TestBot;
 
-beforeAll(async () => {
-  service = await startService({ fronts: 2 });
+onSharedService(async (running) => {
+  service = running;
   [alice, bob] = await Promise.all([service.newUser('alice'), service.newUser('bob')]);
   bot = await service.newBot(alice, 'helper');
 });
-afterAll(() => service?.stop());
 
 const me = (user: TestUser, verb: string, path: string, body?: unknown) =>
   resultOf(service.app(user, verb, path, body));

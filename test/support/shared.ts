@@ -1,0 +1,24 @@
+/**
+ * One running service for all files of a worker that need no settings of their own. A file finds it as the former left it: it makes
+ * its own people, bots and chats, stops no process and changes no setting. Files of one worker run one after another.
+ */
+import { expect, test } from 'vitest';
+import { type Service, startService } from './service.js';
+
+// biome-ignore lint/correctness/noEmptyPattern: the runner reads the names of other fixtures from the pattern
+const shared = test.extend('service', { scope: 'worker' }, async ({}, { onCleanup }) => {
+  const extraEnv = { WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', GUESSES_BURST: '0' };
+  const service = await startService({ fronts: 2, extraEnv });
+  onCleanup(() => service.stop());
+  return service;
+});
+
+/** Gives the file the service before its tests, within `msMax`; after them its processes still run, and no token lies anywhere in plain text. */
+export function onSharedService(begin: (service: Service) => unknown, msMax = 120_000): void {
+  shared.beforeAll(({ service }) => begin(service), msMax);
+  shared.afterAll(async ({ service }) => {
+    const roles = [...service.fronts, service.deliver, service.flush];
+    expect(roles.filter(({ alive }) => !alive).map(({ role }) => role)).toEqual([]);
+    await service.checkTokens();
+  });
+}
