@@ -132,6 +132,28 @@ test('a button that takes the place of an answered one is not marked as answered
   await page.context().close();
 });
 
+test('shows a location, a venue and a contact as cards that open the map or the phone', async () => {
+  await world.service.openChat(alice, made);
+  const at = { chat_id: alice.id, latitude: 52.52, longitude: 13.405 };
+  await resultOf(world.service.bot(made, 'sendLocation', at));
+  await resultOf(world.service.bot(made, 'sendVenue', { ...at, title: 'Tower', address: 'Square 1' }));
+  const contact = { chat_id: alice.id, phone_number: '+49 30 123', first_name: 'Eve', last_name: 'Ng' };
+  await resultOf(world.service.bot(made, 'sendContact', contact));
+  const page = await world.open(alice, `#/chat/${made.id}`);
+  const map = 'https://www.openstreetmap.org/?mlat=52.52&mlon=13.405#map=16/52.52/13.405';
+  for (const [name, href] of [
+    ['Location 52.52000, 13.40500', map],
+    ['Tower Square 1', map],
+    ['Eve Ng +49 30 123', 'tel:+4930123'],
+  ]) {
+    const card = page.getByRole('log').getByRole('link', { name: name as string });
+    expect(await card.getAttribute('href')).toBe(href);
+  }
+  await page.getByRole('navigation').getByText('Eve Ng').waitFor();
+  expect(world.faults()).toEqual([]);
+  await page.context().close();
+});
+
 test('a reply is sent once, and messages written offline keep their order', async () => {
   const { service } = world;
   const group = await service.newGroup(alice, 'Tunnel', [bob]);
