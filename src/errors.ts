@@ -135,6 +135,7 @@ export const catalogue = {
   wrong_file_id: bad('wrong file identifier/HTTP URL specified'),
   file_type_mismatch: bad("can't use file of type {name} as {what}"),
   file_empty: bad('file must be non-empty'),
+  too_much_stored: bad('stored files of the owner would exceed {what} bytes'),
   photo_invalid: bad('IMAGE_PROCESS_FAILED'),
   picture_type_invalid: bad('picture must be a PNG, JPEG or WebP image'),
   picture_animated: bad('picture must not be animated'),

@@ -244,6 +244,7 @@ export const limits = {
   avatar_given_aspect_max: 20,
   start_picture_width_px: 640,
   start_picture_height_px: 360,
+  stored_file_bytes_min: 4_096,
   unused_file_age_ms_min: 3_600_000,
   unused_files_batch_max: 100,
   unused_files_sweep_ms: 60_000,
@@ -287,6 +288,7 @@ export const limits = {
   incarnations_max: 4_096,
 
   clock_read_ms: 60_000,
+  clock_reread_ms: 1_000,
   auth_lease_ms: 1_000,
   auth_lease_renew_ms: 300,
   auth_lease_margin_ms: 250,

@@ -13,6 +13,10 @@ import type { MediaType } from '../store/core/codec.js';
 /** The part of a call's context that media need. Contexts of methods and endpoints both fit. */
 export interface MediaContext {
   readonly files: Files;
+  /** Of a method. */
+  readonly bot?: { readonly owner: number };
+  /** Of an endpoint. */
+  readonly user?: { readonly id: number };
   /** By the name of the form field. */
   readonly uploads: ReadonlyMap<string, UploadedFile>;
 }
@@ -50,17 +54,17 @@ export interface TakenMedia {
 /**
  * The media of parameter `name`: its value, or the uploaded part of that name. An upload is measured and stored.
  * Errors: `parameter_required`, `wrong_file_id`, `file_type_mismatch`, `file_empty`, `photo_invalid`,
- * `too_many_requests`, `unavailable`.
+ * `too_many_requests`, `too_much_stored`, `unavailable`.
  */
 export async function takeMedia(
-  { files, uploads }: MediaContext,
+  { files, uploads, bot, user }: MediaContext,
   type: MediaType,
   name: string,
   value: string | undefined,
   said: Described = {},
 ): Promise<TakenMedia> {
   const keep = async (upload: UploadedFile): Promise<TakenMedia> => ({
-    file: await files.keep(type, upload, said),
+    file: await files.keep(bot?.owner ?? user?.id ?? 0, type, upload, said),
     uploaded: true,
   });
   if (value === undefined) return keep(uploads.get(name) ?? fail('parameter_required', { name }));

@@ -94,6 +94,7 @@ export const mediaErrors = [
   'wrong_file_id',
   'file_type_mismatch',
   'file_empty',
+  'too_much_stored',
   'photo_invalid',
 ] as const satisfies readonly ErrorName[];
 

@@ -117,6 +117,9 @@ export const settings = {
   UPLOAD_BYTES_PER_DAY: int(0, Number.MAX_SAFE_INTEGER, 10 * 1024 ** 3).describe(
     'Bytes that a person and their bots together may upload a day, then uploads answer 429; 0 for no bound',
   ),
+  UPLOAD_BYTES_TOTAL: int(0, Number.MAX_SAFE_INTEGER, 100 * 1024 ** 3).describe(
+    'Bytes of stored uploads of a person and their bots together, then uploads answer 400; 0 for no bound',
+  ),
   DEMO_FILE: z.string().min(1).optional().describe('Set by `dev`: file with the people of the demo link'),
   FILES_DIR: z
     .string()

@@ -27,8 +27,11 @@ export interface Described {
 }
 
 export interface Files extends FileIds {
-  /** Measures and stores an upload. Errors: `file_empty`, `photo_invalid`, `too_many_requests`, `unavailable`. */
-  keep(type: MediaType, upload: Upload, said?: Described): Promise<MediaFile>;
+  /**
+   * Measures an upload, and stores it as a file of its owner. Errors: `file_empty`, `photo_invalid`, `too_many_requests`,
+   * `too_much_stored`, `unavailable`.
+   */
+  keep(owner: number, type: MediaType, upload: Upload, said?: Described): Promise<MediaFile>;
   /** Both ends inclusive and within the file; null for a file that is not stored here. Error: `unavailable`. */
   open(file: MediaFile, start: number, end: number): Promise<Readable | null>;
   /** Refuses a file that was stored here and removed for its age, where a setting removes any. Errors: `wrong_file_id`,
@@ -47,6 +50,13 @@ export interface Files extends FileIds {
   close(): Promise<void>;
 }
 
+/** Counts what is stored by owner; `store/` implements it. */
+export interface StoredFiles {
+  /** Error: `too_much_stored`. */
+  noteStored(owner: number, key: string, bytes: number): Promise<void>;
+  forgetStored(keys: readonly string[]): Promise<void>;
+}
+
 export interface FilesOptions {
   readonly blobs: BlobStore & { close?(): void };
   readonly measurer: Measurer;
@@ -56,6 +66,7 @@ export interface FilesOptions {
   readonly expiring?: boolean;
   /** Whether uploads are refused now: the messages that would show them could not be stored. */
   readonly refusing?: () => boolean;
+  readonly stored: StoredFiles;
   /** Hears why the storage failed. */
   readonly onError: (error: unknown) => void;
 }
@@ -105,6 +116,7 @@ export function createFiles({
   pepper,
   expiring = false,
   refusing,
+  stored,
   onError,
 }: FilesOptions): Files {
   async function reach<T>(work: Promise<T>): Promise<T> {
@@ -116,9 +128,21 @@ export function createFiles({
     }
   }
 
+  /** A file that could not be removed still counts, as does one that could not be struck off: the sweep of old ones tries again. */
+  async function remove(key: string): Promise<boolean> {
+    try {
+      await blobs.remove(key);
+      await stored.forgetStored([key]);
+      return true;
+    } catch (error) {
+      onError(error);
+      return false;
+    }
+  }
+
   return {
     ...createFileIds(pepper),
-    async keep(type, upload, said = {}) {
+    async keep(owner, type, upload, said = {}) {
       if (upload.bytes.length === 0) fail('file_empty');
       if (refusing?.()) fail('too_many_requests', { retry_after: 1 });
       const found = await measurer.measure(upload.bytes);
@@ -126,7 +150,14 @@ export function createFiles({
       if (type === 'photo' && found.late) fail('too_many_requests', { retry_after: retry_after_s });
       if (type === 'photo' && !photoType.test(found.mime ?? '')) fail('photo_invalid');
       const key = newKey();
-      await reach(blobs.put(key, upload.bytes));
+      await stored.noteStored(owner, key, upload.bytes.length);
+      try {
+        await blobs.put(key, upload.bytes);
+      } catch (error) {
+        onError(error);
+        await remove(key);
+        return fail('unavailable', { retry_after: retry_after_s });
+      }
       return { ...describe(type, upload, found, said), key };
     },
     async open({ key }, start, end) {
@@ -138,19 +169,11 @@ export function createFiles({
     },
     list: (after, limit) => blobs.list(after, limit),
     async discard({ key }) {
-      if (key !== undefined) await blobs.remove(key).catch(onError);
+      if (key !== undefined) await remove(key);
     },
     pictures: createPictures(onError),
     put: (key, bytes) => reach(blobs.put(key, bytes)),
-    async remove(key) {
-      try {
-        await blobs.remove(key);
-        return true;
-      } catch (error) {
-        onError(error);
-        return false;
-      }
-    },
+    remove,
     async close() {
       await measurer.close();
       blobs.close?.();

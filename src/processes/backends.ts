@@ -304,7 +304,7 @@ export async function openBackends(
       chat: config.RATE_PER_CHAT,
       address: config.RATE_PER_ADDRESS,
     },
-    uploadBytesPerDay: config.UPLOAD_BYTES_PER_DAY,
+    uploadBounds: { bytesPerDay: config.UPLOAD_BYTES_PER_DAY, bytesTotal: config.UPLOAD_BYTES_TOTAL },
     guessing: { burst: config.GUESSES_BURST, perMinute: config.GUESSES_PER_MINUTE },
     transferConsent: config.TRANSFER_CONSENT,
     notingWindows: config.VAPID_PRIVATE_KEY !== undefined,
@@ -318,6 +318,7 @@ export async function openBackends(
     pepper: secrets.root,
     expiring: config.MEDIA_DAYS !== undefined,
     refusing: memory.anyFull,
+    stored: store.uploads,
     onError: onError('files'),
   });
 

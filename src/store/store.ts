@@ -10,7 +10,7 @@ import { type Auth, createAuth } from './access/auth.js';
 import { createFairUse, type FairUse, type Rates } from './access/fair_use.js';
 import { createGuesses, type Guesses, type Guessing } from './access/guesses.js';
 import { createLeaks, type Leaks } from './access/leaks.js';
-import { createUploads, type Uploads } from './access/uploads.js';
+import { createUploads, type UploadBounds, type Uploads } from './access/uploads.js';
 import { createWriteAccessCopies } from './access/write_access.js';
 import { type Accounts, createAccounts } from './accounts/accounts.js';
 import { createErase } from './accounts/erasure.js';
@@ -143,8 +143,8 @@ export interface StoreOptions {
   readonly botsPerOwner?: number | undefined;
   /** Settings RATE_PER_…; what is absent has no bound. */
   readonly rates?: Rates;
-  /** Setting UPLOAD_BYTES_PER_DAY; no bound if absent. */
-  readonly uploadBytesPerDay?: number;
+  /** Settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL; no bound if absent. */
+  readonly uploadBounds?: UploadBounds;
   /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
@@ -161,7 +161,7 @@ export function createStore({
   ring = () => {},
   guessing = { burst: 0, perMinute: 1 },
   rates = {},
-  uploadBytesPerDay = 0,
+  uploadBounds = { bytesPerDay: 0, bytesTotal: 0 },
   notingWindows = false,
   ...context
 }: StoreOptions): Store {
@@ -221,7 +221,7 @@ export function createStore({
     fairUse: createFairUse(shared, rates, async (chat, bot) =>
       isPresent((await chats.member(chat, bot)).status),
     ),
-    uploads: createUploads(shared, uploadBytesPerDay),
+    uploads: createUploads(shared, uploadBounds),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records, presence),

@@ -33,3 +33,10 @@ export const pushState = z
     subscriptions: z.int().min(0),
   })
   .meta({ id: 'PushState', description: 'Notification settings of the caller.' });
+
+export const storedUploads = z
+  .strictObject({
+    bytes: z.int().min(0),
+    bytes_max: z.int().positive().optional().describe('Absent where there is no bound'),
+  })
+  .meta({ id: 'StoredUploads', description: 'Stored uploads of a person and their bots, in bytes.' });

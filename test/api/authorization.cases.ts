@@ -37,6 +37,7 @@ export const endpointRows: Readonly<Record<string, Row>> = {
   'PATCH /api/me': ['own', { language_code: 'en' }],
   'DELETE /api/me': ['own', { confirm: true }],
   'GET /api/me/export': ['own'],
+  'GET /api/me/uploads': ['own'],
   'GET /api/me/push': ['own'],
   'POST /api/me/push': ['own', { endpoint: 'https://push.example/1', keys: { p256dh: 'a', auth: 'b' } }],
   'DELETE /api/me/push': ['own', { endpoint: 'https://push.example/1' }],

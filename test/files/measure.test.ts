@@ -96,6 +96,7 @@ parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
   const measurer = createMeasurer(program(slow));
   const files = createFiles({
     ...{ blobs: createFolderStore(folder), measurer, pepper: 'p'.repeat(32) },
+    stored: { noteStored: async () => undefined, forgetStored: async () => undefined },
     onError: (error) => expect.fail(String(error)),
   });
   const upload = (bytes: Buffer) => ({ filename: 'a', contentType: 'image/png', bytes });
@@ -103,8 +104,10 @@ parentPort.on('message', ({ bytes }) => { if (bytes[0] === 1) for (;;); });`;
     { length: Math.ceil(limits.measure_wait_ms_max / limits.measure_ms_max) + 1 },
     () => measurer.measure(Buffer.from([1])),
   );
-  const document = files.keep('document', upload(png(8, 8)));
-  await expect(files.keep('photo', upload(png(8, 8)))).rejects.toMatchObject({ kind: 'too_many_requests' });
+  const document = files.keep(1, 'document', upload(png(8, 8)));
+  await expect(files.keep(1, 'photo', upload(png(8, 8)))).rejects.toMatchObject({
+    kind: 'too_many_requests',
+  });
   expect(await document).toMatchObject({ type: 'document', mime: 'image/png' });
   expect(await Promise.all(hanging)).toContainEqual({});
   await files.close();

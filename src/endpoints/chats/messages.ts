@@ -73,6 +73,7 @@ export const postMessage = defineEndpoint({
     'file_type_mismatch',
     'file_empty',
     'photo_invalid',
+    'too_much_stored',
   ],
   result: message,
   handler: async (context, p) => {

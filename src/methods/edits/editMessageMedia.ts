@@ -39,6 +39,7 @@ export const editMessageMedia = defineMethod({
     'file_type_mismatch',
     'file_empty',
     'photo_invalid',
+    'too_much_stored',
   ],
   result: message,
   handler: async (context, { media, ...p }) => {

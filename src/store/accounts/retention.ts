@@ -8,6 +8,7 @@ import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/messages/retention.js';
 import { holding } from '../../postgres/shards.js';
+import { loadStoredBefore } from '../../postgres/stored_files.js';
 import { messageDate, unpackMessage } from '../core/codec.js';
 import type { StoreContext, StoreShard } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
@@ -134,6 +135,11 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
     return step && { removed, more: !step.over };
   }
 
+  async function removeNoted(ageMs: number, remove: AgedFiles['remove'], until: number): Promise<void> {
+    for (const key of await loadStoredBefore(db, ageMs, limits.retention_batch_max))
+      if (performance.now() <= until) await remove(key);
+  }
+
   return {
     async messages(ageMs) {
       const steps = await Promise.all(holding(shards).map((shard) => eraseOf(shard, ageMs)));
@@ -158,7 +164,10 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
             return { place: found[found.findIndex((f) => f.key === key) - 1]?.key ?? after, over: false };
           if (await remove(key)) removed++;
         }
-        return { place: found.at(-1)?.key ?? after, over: found.length < limits.retention_batch_max };
+        const over = found.length < limits.retention_batch_max;
+        // What was counted and then never written has no place in the order of keys.
+        if (over) await removeNoted(ageMs, remove, until);
+        return { place: found.at(-1)?.key ?? after, over };
       });
       return step && { removed, more: !step.over };
     },

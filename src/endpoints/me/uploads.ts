@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../../server/endpoint.js';
+import { storedUploads } from '../../wire/account_results.js';
+
+export const showUploads = defineEndpoint({
+  verb: 'GET',
+  path: '/api/me/uploads',
+  summary: 'Returns how many bytes of the caller’s and their bots’ uploads are stored.',
+  params: z.object({}),
+  result: storedUploads,
+  handler: async ({ user, store }) => {
+    const { bytes, max } = await store.uploads.stored(user.id);
+    return { bytes, ...(max > 0 && { bytes_max: max }) };
+  },
+});

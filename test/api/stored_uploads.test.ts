@@ -1,0 +1,126 @@
+/** How many bytes of uploads an owner may have stored: counted on all nodes, freed with the files (behaviour §4). */
+import { readdirSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import {
+  type Answer,
+  resultOf,
+  type Service,
+  startService,
+  type TestBot,
+  type TestUser,
+} from '../support/service.js';
+import { field, post } from '../support/uploads.js';
+
+const max = 64 * 1024;
+let service: Service;
+let db: pg.Pool;
+
+beforeAll(async () => {
+  service = await startService({ fronts: 2, extraEnv: { MEDIA_DAYS: '1', UPLOAD_BYTES_TOTAL: String(max) } });
+  db = new pg.Pool({ connectionString: service.databaseUrl, max: 1 });
+});
+afterAll(async () => {
+  await db?.end();
+  await service?.stop();
+});
+
+const file = (name: string, bytes: number) => ({
+  head: `Content-Disposition: form-data; name="${name}"; filename="a.bin"`,
+  body: Buffer.alloc(bytes, 'x'),
+});
+const upload = (bot: TestBot, chat: number, bytes: number, front = 0): Promise<Answer> =>
+  post(`${service.fronts[front]?.url}/bot${bot.token}/sendDocument`, [
+    field('chat_id', chat),
+    file('document', bytes),
+  ]);
+const stored = async (user: TestUser) =>
+  resultOf(service.app(user, 'GET', '/api/me/uploads')) as Promise<{ bytes: number; bytes_max: number }>;
+const isRefused = ({ status, body }: Answer) => {
+  expect([status, body]).toEqual([
+    400,
+    {
+      ok: false,
+      error_code: 400,
+      description: `Bad Request: stored files of the owner would exceed ${max} bytes`,
+    },
+  ]);
+};
+
+/** An owner of two bots that have chats with them. */
+async function newOwner(name: string) {
+  const owner = await service.newUser(name);
+  const bots = [await service.newBot(owner, name), await service.newBot(owner, name)] as const;
+  for (const bot of bots) await service.openChat(owner, bot);
+  return { owner, bots };
+}
+const files = () =>
+  readdirSync(service.env.FILES_DIR as string, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+test('counts the files of all bots of an owner, refuses what exceeds the bound, and frees refused uploads', async () => {
+  const { owner, bots } = await newOwner('total');
+  const other = await newOwner('apart');
+  const { document } = await resultOf(upload(bots[0], owner.id, 40 * 1024));
+  expect(await stored(owner)).toEqual({ bytes: 40 * 1024, bytes_max: max });
+  // Refused after it was stored: nothing of it stays.
+  const before = files().length;
+  expect((await upload(bots[0], 999_999, 20 * 1024)).status).toBe(400);
+  expect([await stored(owner), files().length]).toEqual([{ bytes: 40 * 1024, bytes_max: max }, before]);
+  await resultOf(upload(bots[1], owner.id, 24 * 1024, 1));
+  for (const bot of bots) isRefused(await upload(bot, owner.id, 1, 1));
+  expect(files()).toHaveLength(before + 1);
+  // A file that is sent again is not stored again.
+  const again = { chat_id: owner.id, document: document.file_id };
+  await resultOf(service.bot(bots[1], 'sendDocument', again));
+  expect(await stored(owner)).toEqual({ bytes: max, bytes_max: max });
+  await resultOf(upload(other.bots[0], other.owner.id, 1));
+  expect((await stored(other.owner)).bytes).toBe(4_096);
+});
+
+test('an album is refused as a whole, and what was stored of it is freed', async () => {
+  const { owner, bots } = await newOwner('album');
+  const media = ['a', 'b', 'c'].map((name) => ({ type: 'document', media: `attach://${name}` }));
+  const answer = await post(`${service.fronts[0].url}/bot${bots[0].token}/sendMediaGroup`, [
+    field('chat_id', owner.id),
+    field('media', JSON.stringify(media)),
+    ...['a', 'b', 'c'].map((name) => file(name, 30 * 1024)),
+  ]);
+  isRefused(answer);
+  expect((await stored(owner)).bytes).toBe(0);
+});
+
+test('holds for uploads that come at once on two nodes', async () => {
+  const { owner, bots } = await newOwner('race');
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, n) => upload(n % 3 ? bots[0] : bots[1], owner.id, 10 * 1024, n % 2)),
+  );
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(6);
+  for (const answer of answers) if (answer.status !== 200) isRefused(answer);
+  expect((await stored(owner)).bytes).toBe(60 * 1024);
+});
+
+test('what the sweep of old files removes is free again, and so is what was never written', async () => {
+  const { owner, bots } = await newOwner('sweep');
+  const { message_id } = await resultOf(upload(bots[0], owner.id, 60 * 1024));
+  await resultOf(service.bot(bots[0], 'deleteMessage', { chat_id: owner.id, message_id }));
+  isRefused(await upload(bots[0], owner.id, 8 * 1024));
+  const days = 2;
+  const at = new Date(Date.now() - days * 86_400_000);
+  for (const path of files()) utimesSync(path, at, at);
+  await db.query("insert into stored_files (key, owner_id, bytes) values (repeat('ab', 16), $1, 4096)", [
+    owner.id,
+  ]);
+  await db.query('update stored_totals set bytes = bytes + 4096 where owner_id = $1', [owner.id]);
+  await db.query(`update stored_files set created_at = now() - interval '${days} days'`);
+  await db.query("update retention set ended_at = 'epoch'");
+  await vi.waitFor(async () => expect((await stored(owner)).bytes).toBe(0), {
+    timeout: 20_000,
+    interval: 250,
+  });
+  const { rows } = await db.query('select 1 from stored_files where owner_id = $1', [owner.id]);
+  expect(rows).toEqual([]);
+  await resultOf(upload(bots[0], owner.id, 60 * 1024));
+});
