@@ -6,9 +6,25 @@
 /** Unix milliseconds minus the monotonic clock; undefined until Redis was asked. */
 let offsetMs: number | undefined;
 
-/** Takes over what Redis answered to TIME. The answer was made between the two readings of the monotonic clock. */
-export function setClock([seconds, micros]: readonly [string, string], sentMs: number, gotMs: number): void {
-  offsetMs = Number(seconds) * 1_000 + Number(micros) / 1_000 - (sentMs + gotMs) / 2;
+/** Round trip above which an answer says too little of when it was made. */
+const roundTripMsMax = 100;
+
+/**
+ * Takes over what Redis answered to TIME. The answer was made between the two readings of the monotonic clock, so a late one moves
+ * the clock only as far as it must: to the nearest time that the answer allows. Returns false for a late one.
+ */
+export function setClock(
+  [seconds, micros]: readonly [string, string],
+  sentMs: number,
+  gotMs: number,
+): boolean {
+  const timeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
+  const isLate = gotMs - sentMs > roundTripMsMax;
+  offsetMs =
+    isLate && offsetMs !== undefined
+      ? Math.min(Math.max(offsetMs, timeMs - gotMs), timeMs - sentMs)
+      : timeMs - (sentMs + gotMs) / 2;
+  return !isLate;
 }
 
 /** Unix time in whole milliseconds by the clock of Redis; by the machine's until Redis was asked. */

@@ -19,9 +19,14 @@ async function noted<T>(
 ): Promise<T> {
   const token = `shell of ${userInfo().username}`;
   const end = await store.admins.begin({ token, action, target, address: '' });
-  const result = await work();
-  await end(200);
-  return result;
+  try {
+    const result = await work();
+    await end(200);
+    return result;
+  } catch (error) {
+    await end(error instanceof StartError ? 400 : 500);
+    throw error;
+  }
 }
 
 /** Prints a new token, this once. Throws a StartError for a name that cannot be used. */

@@ -143,13 +143,14 @@ export function connectRedis({
     return may;
   }
 
-  /** Clocks drift apart: it is asked for again at intervals. */
+  /** Clocks drift apart: it is asked for again at intervals, and soon after a late answer. */
   async function readClock(): Promise<void> {
     const sent = performance.now();
     clockReadAt = sent;
     // The next one makes good for one that fails.
     const time = (await client.time().catch(() => null)) as [string, string] | null;
-    if (time !== null) setClock(time, sent, performance.now());
+    if (time !== null && !setClock(time, sent, performance.now()))
+      clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;
   }
 
   client.on('ready', readId);
