@@ -172,8 +172,13 @@ test('the log names who did what to whom, with which result and from where', asy
     },
   ]);
   // The commands are in it too, and no token is.
+  const refusals = [await admin('tokens', 'add', 'eve'), await admin('tokens', 'revoke', 'nobody')];
+  expect(refusals.map(({ code }) => code)).toEqual([1, 1]);
   const printed = await admin('audit', '--limit', '1000');
   expect(printed.out).toMatch(/petrel admin tokens add {2}eve {2}200/);
+  expect(printed.out).toMatch(/petrel admin tokens add {2}eve {2}400/);
+  expect(printed.out).toMatch(/petrel admin tokens revoke {2}nobody {2}400/);
+  expect(printed.out).not.toMatch(/petrel admin .* end unknown/);
   expect(printed.out).toContain(`eve  POST /api/admin/users  made_by_eve  200  ${address}  1x`);
   const { rows } = await db.query('select * from admin_calls');
   const all = JSON.stringify(rows) + printed.out + service.fronts.map((one) => one.log()).join('');
