@@ -31,12 +31,12 @@ if redis.call('EXISTS', request_key) == 1 then return ok(0) end
 local c = read_chat(chat_key, inc)
 if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 if why then return refuse('journal_full') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
 local _, ms = now()
-local told = own ~= '' and post_update(outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event,
+local told = own ~= '' and post_update(meta_key, outbox_key, next_version(meta_key), ms, own, '', 'my_chat_member', chat, event,
   record, from, c.profile, '', '')
-local others = post_update(outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
+local others = post_update(meta_key, outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
   c.profile, '', '')
 redis.call('SET', request_key, 1, 'PX', LIMITS.member_event_mark_ms)
 return ok((told or others) and 1 or 0)

@@ -1,11 +1,17 @@
 --[[
 @summary Updates for bots that live in other partitions, in the order in which the chat changed. Needs chat.
 ]]
-local function outbox_full(outbox)
-  return redis.call('XLEN', outbox) >= LIMITS.outbox_length_max
+-- The second part of an entry's id is how many bytes were ever put into the outbox before it: the first one tells how many are left.
+local function outbox_full(meta, outbox)
+  local length = redis.call('XLEN', outbox)
+  if length >= LIMITS.outbox_length_max then return true end
+  -- So few are within the bound, however large they are.
+  if length < LIMITS.outbox_length_small then return false end
+  local first = redis.call('XRANGE', outbox, '-', '+', 'COUNT', 1)[1]
+  return (redis.call('HGET', meta, 'ow') or 0) - first[1]:match('%d+$') >= LIMITS.outbox_bytes_max
 end
 
--- The bots that receive a message or an edit of it. In a group another bot's message reaches none but its author: two bots would
+-- The bots that receive a message, an edit of it or that it was pinned, by its author or by who pins. In a group another bot's message reaches none but its author: two bots would
 -- answer each other for ever.
 local function receiving_bots(c, author)
   local by_bot = (',' .. c.bots .. ','):find(',' .. author .. ',', 1, true)
@@ -13,13 +19,15 @@ local function receiving_bots(c, author)
 end
 
 -- `bots` are ids, comma-separated; the bot `except` hears nothing. True when anyone does.
-local function post_update(outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
+local function post_update(meta, outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
   local others = {}
   for bot in bots:gmatch('%d+') do
     if bot ~= except then others[#others + 1] = bot end
   end
   if #others == 0 then return false end
-  redis.call('XADD', outbox, version .. '-0', 'b', table.concat(others, ','), 'k', kind,
+  local size = #chat + #id + #record + #from + #peer + #reply + #extra
+  local before = redis.call('HINCRBY', meta, 'ow', size) - size
+  redis.call('XADD', outbox, ('%s-%.0f'):format(version, before), 'b', table.concat(others, ','), 'k', kind,
     't', ('%.0f'):format(now_ms), 'c', chat, 'm', id, 'r', record, 'f', from, 'p', peer, 'y', reply, 'x', extra)
   return true
 end

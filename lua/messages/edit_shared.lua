@@ -65,7 +65,7 @@ local member = read_member(member_key, inc)
 if not member then return refuse('member_missing', leave_ticket(member_ticket_key, token)) end
 if not is_member(member) then return refuse('not_member', c.kind) end
 if why then return refuse('journal_full') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 local _, ms = now()
 local version
 local edited, refusal = edited_record(record, function()
@@ -82,6 +82,6 @@ log_change(changes_key, channel_key, version, c.changed, 'e', message_id)
 local reply = replied_record(edited, sibling_prefix)
 local kind = is_channel(c) and 'edited_channel_post' or 'edited_message'
 local bots = receiving_bots(c, ('%.0f'):format(read_header(edited)[5]))
-local forward = post_update(outbox_key, version, ms, bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
+local forward = post_update(meta_key, outbox_key, version, ms, bots, editor, kind, chat, message_id, edited, from, c.profile, reply, '')
 remember(request_key, chat .. ' ' .. message_id, edited)
 return ok(edited, c.profile, reply, forward and 1 or 0)

@@ -41,7 +41,7 @@
 @err     not_found
 @err     service
 ]]
-local chat, message_id, _, token = unpack(cmsgpack.unpack(pin))
+local chat, message_id, who, token = unpack(cmsgpack.unpack(pin))
 local why, inc = closed(meta_key, journal_key, run)
 if why == 'stale_run' then return refuse('stale_run') end
 local c = read_chat(chat_key, inc)
@@ -61,7 +61,7 @@ if c.pin == message_id then
   return ok(0)
 end
 if why then return refuse('journal_full') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
 local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = changes_key, channel = channel_key,
@@ -70,7 +70,7 @@ local version, pinned = unpack(next_versions(meta_key, 2))
 local id, service = append_message(at, c, chat, seconds, tail, version)
 set_pin(at, c, pinned, chat, message_id, notify)
 local kind = is_channel(c) and 'channel_post' or 'message'
--- Every bot hears of it, the one that pinned too.
-local forward = post_update(outbox_key, version, ms, c.bots, '', kind, chat, id, service, from, c.profile, record, '')
+-- The bot that pinned hears of it too.
+local forward = post_update(meta_key, outbox_key, version, ms, receiving_bots(c, who), '', kind, chat, id, service, from, c.profile, record, '')
 remember(request_key, 1)
 return ok(forward and 1 or 0)

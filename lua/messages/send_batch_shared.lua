@@ -63,7 +63,7 @@ if is_channel(c) and not has_right(member, 'can_post_messages') then return refu
 local reply, refused = read_reply(c, message_prefix, reply_to, token)
 if refused then return refused end
 if why then return refuse('journal_full') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
 local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
@@ -74,7 +74,7 @@ local first, last, first_post, forward
 for _, tail in ipairs(tails) do
   local id, record, version, post = append_message(at, c, chat, seconds, tail)
   first, last, first_post = first or id, version, first_post or post
-  if post_update(outbox_key, version, ms, bots, sender, kind, chat, id, record, from, c.profile, reply or '', '') then
+  if post_update(meta_key, outbox_key, version, ms, bots, sender, kind, chat, id, record, from, c.profile, reply or '', '') then
     forward = true
   end
 end

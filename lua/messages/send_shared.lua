@@ -63,7 +63,7 @@ if is_channel(c) and not has_right(member, 'can_post_messages') then return refu
 local reply, refused = read_reply(c, message_prefix, reply_to, token)
 if refused then return refused end
 if why then return refuse('journal_full') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
 local seconds, ms = now()
 local at = {meta = meta_key, journal = journal_key, changes = changes_key, channel = channel_key,
@@ -72,6 +72,6 @@ local id, record, version, post = append_message(at, c, chat, seconds, tail)
 touch_chat(chat_key, c, version)
 local kind = is_channel(c) and 'channel_post' or 'message'
 local bots = receiving_bots(c, sender)
-local forward = post_update(outbox_key, version, ms, bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
+local forward = post_update(meta_key, outbox_key, version, ms, bots, sender, kind, chat, id, record, from, c.profile, reply or '', '')
 remember(request_key, id .. ' ' .. seconds .. ' ' .. post, record)
 return ok(id, seconds, c.profile, reply, forward and 1 or 0, post)

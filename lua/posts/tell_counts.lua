@@ -26,7 +26,7 @@
 ]]
 local inc = trusted_incarnation(meta_key, run)
 if not inc then return refuse('stale_run') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 
 local seconds, ms = now()
@@ -49,7 +49,7 @@ local function tell(p, c)
   local version = next_version(meta_key)
   -- A message of which the date alone is told.
   local record = tombstone({[3] = seconds, [5] = 0}, version)
-  if post_update(outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
+  if post_update(meta_key, outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
     cmsgpack.pack(counts)) then
     told = told + 1
   end

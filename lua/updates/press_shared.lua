@@ -56,11 +56,11 @@ local bot = ('%.0f'):format(header[5])
 local here = (',' .. c.bots .. ','):find(',' .. bot .. ',', 1, true)
 if not here or not has_button(markup, data) then return refuse('no_button') end
 if why then return refuse('journal_full') end
-if outbox_full(outbox_key) then return refuse('outbox_full') end
+if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 
 local _, ms = now()
 local version = next_version(meta_key)
 local id = open_query(query_prefix, version, partition, chat, user, bot)
-local forward = post_update(outbox_key, version, ms, bot, '', 'callback_query', chat, id, record, from, c.profile, '', extra)
+local forward = post_update(meta_key, outbox_key, version, ms, bot, '', 'callback_query', chat, id, record, from, c.profile, '', extra)
 remember(request_key, id)
 return ok(id, forward and 1 or 0)

@@ -149,11 +149,43 @@ test('service messages, and posts of bots in a channel, are received as before',
       ...{ status: 'administrator', rights: { can_pin_messages: true } },
     }),
   );
-  await call(a, 'pinChatMessage', { message_id });
-  // Both are told, the one that pinned too.
+  await resultOf(service.app(owner, 'POST', `/api/chats/${group}/pin`, { message_id }));
   for (const bot of [a, b]) await heard(bot, ({ message }) => message?.pinned_message !== undefined);
   await call(a, 'sendMessage', { chat_id: channel, text: 'a post' });
   await heard(b, said('a post'));
+});
+
+test('two bots that pin what the other pinned end with one pin each', async () => {
+  for (const { id } of [a, b])
+    await resultOf(
+      service.app(owner, 'PUT', `/api/chats/${group}/members/${id}`, {
+        ...{ status: 'administrator', rights: { can_pin_messages: true } },
+      }),
+    );
+  const { message_id } = await say('one');
+  await say('two');
+  const own = { [a.id]: message_id, [b.id]: message_id + 1 };
+  /** Restores its own pin whenever it hears of one. */
+  const insist = async (bot: TestBot) => {
+    let pins = 0;
+    for (let offset = 0, ended = false; !ended; ) {
+      const updates: Update[] = await call(bot, 'getUpdates', { offset, timeout: 5, chat_id: undefined });
+      for (const { update_id, message } of updates) {
+        offset = update_id + 1;
+        ended ||= message?.text === 'stop' || pins > 10;
+        if (message?.pinned_message === undefined) continue;
+        pins++;
+        await call(bot, 'pinChatMessage', { message_id: own[bot.id] });
+      }
+    }
+    return pins;
+  };
+  const both = [insist(a), insist(b)];
+  await resultOf(service.app(owner, 'POST', `/api/chats/${group}/pin`, { message_id: message_id + 1 }));
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await say('stop');
+  // Each hears of the person's pin and of its own.
+  for (const pins of both) expect(await pins).toBeLessThanOrEqual(2);
 });
 
 /** Both bots have webhooks whose receiver answers each update with a message to the chat that it came from. */

@@ -17,6 +17,7 @@ import {
   member,
   open,
   outboxFull,
+  outboxOfBytes,
   post,
   poster,
   ready,
@@ -260,6 +261,30 @@ const sends: Case[] = [
   sendShared('another run', { seeds: groupReady, answer: ['stale_run'] }, { run: 'other' }),
   sendShared('a full journal', { seeds: [...groupReady, ...full(group)], answer: ['journal_full'] }),
   sendShared('a full outbox', { seeds: [...groupReady, outboxFull], answer: ['outbox_full'] }),
+  sendShared('an outbox full of bytes', {
+    seeds: [...groupReady, ...outboxOfBytes(0)],
+    answer: ['outbox_full'],
+  }),
+  sendShared('an outbox whose first entries were forwarded', {
+    seeds: [...groupReady, ...outboxOfBytes(1)],
+    answer: ['ok'],
+    changes: [...asGroup, 'msg:-100777:8', 'outbox'],
+    async after(client) {
+      const at = keys.outbox(partitionOf(group));
+      const [entry] = (await client.callBuffer('XREVRANGE', at, '+', '-', 'COUNT', '1')) as [
+        Buffer,
+        Buffer[],
+      ][];
+      expect(String(entry?.[0]).split('-')[1]).toBe(String(limits.outbox_bytes_max));
+      // The values behind bots, kind and time.
+      const bytes = (entry?.[1] ?? [])
+        .filter((_, i) => i % 2 === 1 && i > 6)
+        .reduce((n, b) => n + b.length, 0);
+      expect(Number(await client.hget(keys.meta(partitionOf(group)), 'ow'))).toBe(
+        limits.outbox_bytes_max + bytes,
+      );
+    },
+  }),
   sendShared('a cold chat', { seeds: [open(group), member()], answer: ['chat_missing', 'T'] }),
   sendShared('a cold member', { seeds: [open(group), seeds.chat(group)], answer: ['member_missing', 'T'] }),
   sendShared('a member copied under an older incarnation', {

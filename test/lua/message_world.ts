@@ -51,6 +51,18 @@ export const asDirect = [
 ];
 export const inQueue = [`queue:${bot}`, `queue_state:${bot}`];
 export const member = (status = 'member', rights = {}) => seeds.member(user, status, rights);
+/** So many small entries, of which the first says that `before` bytes came before it, of 64 MiB in all. */
+export const outboxOfBytes = (before: number, entries: number = limits.outbox_length_small): Seed[] => [
+  (client) =>
+    client.eval(
+      "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], i .. '-' .. ARGV[2], 'k', 'x') end",
+      1,
+      keys.outbox(partitionOf(group)),
+      entries,
+      before,
+    ),
+  (client) => client.hset(keys.meta(partitionOf(group)), 'ow', limits.outbox_bytes_max),
+];
 export const outboxFull = seeds.stream(keys.outbox(partitionOf(group)), limits.outbox_length_max);
 
 export const sendDirect = (what: string, more: Partial<Case> & Pick<Case, 'answer'>, args = {}): Case => ({

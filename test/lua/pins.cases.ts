@@ -160,15 +160,24 @@ const pins: Case[] = [
   }),
   ...common(direct, directReady),
 
-  pinOf(group)('with the right', {
+  pinOf(group)('a person with the right: every bot hears of it', {
+    seeds: [...groupReady, seeds.chat(group, { b: `${bot},77` })],
+    answer: ['ok', 1],
+    changes: [...pinned(group), 'outbox'],
+    async after(client) {
+      await expectPin(client, group);
+      const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
+      expect(entry?.[1].slice(0, 4)).toEqual(['b', `${bot},77`, 'k', 'message']);
+    },
+  }),
+  pinOf(group)('a bot with the right: it hears of it, and no other bot does', {
     seeds: groupReady,
     answer: ['ok', 1],
     changes: [...pinned(group), 'outbox'],
     async after(client) {
       await expectPin(client, group);
       const [entry] = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
-      // Who pinned hears of it too.
-      expect(entry?.[1].slice(0, 4)).toEqual(['b', `${bot},${user}`, 'k', 'message']);
+      expect(entry?.[1].slice(0, 4)).toEqual(['b', `${user}`, 'k', 'message']);
     },
   }),
   pinOf(group)('nobody listens', {

@@ -45,7 +45,7 @@ export interface Keys {
    * JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
    */
   journal(partition: number): string;
-  /** STREAM of `version-0`: updates for bots of other partitions. Bounded by limits.outbox_length_max. */
+  /** STREAM of `version-bytes before`: updates for bots of other partitions. Bounded by limits.outbox_length_max and outbox_bytes_max. */
   outbox(partition: number): string;
   /** Prefix of the ZSET of each person who has a window open: node → until (ms). Expires. Bounded by the nodes. */
   windowsRoot(partition: number): string;

@@ -42,6 +42,7 @@ export const redisRecords: readonly RedisRecord[] = [
     fields: {
       ...all('run hw hwb', again('when the partition is opened')),
       ...all('jw jt', again('of an empty journal')),
+      ow: again('of an empty outbox'),
       fl: again('by the next flush'),
       ...all('ver post_inc', rows('partitions.incarnation')),
       post: rows('post_sequences'),
