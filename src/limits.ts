@@ -86,12 +86,17 @@ export const limits = {
   admin_notes_in_flight_max: 100,
   memberships_ended_at_once: 100,
   chats_per_user_max: 5_000,
+  /** Bots that one person may create in 24 hours, deleted ones included, even if they may own fewer. */
+  bots_created_per_day_min: 100,
+  /** Host names looked up for webhooks and push subscriptions: the burst, which comes back within a minute. */
+  host_look_ups_per_bot_max: 20,
+  host_look_ups_per_owner_max: 100,
   /** How often strangers may add one person to chats per day, and how many people one stranger may add. */
   stranger_adds_per_day_max: 10,
   strangers_added_per_day_max: 50,
   /** A call that changes a bot's settings counts as this many calls. */
   settings_call_weight: 20,
-  /** Settings calls of all bots of one owner in one process: how many run at once. */
+  /** Settings calls of all bots of one owner, and changes by one person, in one process: how many run at once. */
   settings_calls_at_once: 2,
   settings_calls_waiting_max: 20,
   /**
@@ -358,6 +363,9 @@ export const limits = {
   /** Updates that one script call forwards from an outbox to one bot. */
   outbox_handover_max: 50,
   outbox_length_max: 100_000,
+  outbox_bytes_max: 64 * 1024 * 1024,
+  /** Entries of an outbox that fit its bytes even if each holds two of the largest records. */
+  outbox_length_small: 500,
 
   changes_log_length_max: 128,
   changes_log_ttl_ms: 10 * 60_000,

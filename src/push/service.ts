@@ -16,13 +16,14 @@ const bytesOf = (text: string): Buffer =>
 export function createPushService(privateKey: string, guard: Pick<Guard, 'vet'>): PushService {
   return {
     publicKey: publicKeyOf(privateKey),
-    async read({ endpoint, p256dh, auth }) {
+    async read({ endpoint, p256dh, auth }, count) {
       const keys = { p256dh: bytesOf(p256dh), auth: bytesOf(auth) };
       if (endpoint.length > limits.push_endpoint_length_max || !usableKeys(keys))
         return fail('push_subscription_invalid');
       try {
-        await guard.vet(endpoint);
+        await guard.vet(endpoint, count);
       } catch (error) {
+        if (error instanceof ApiError && /^(too_many_requests|unavailable)$/.test(error.kind)) throw error;
         // A name server may be away now: each connection asks anew.
         if (!(error instanceof ApiError) || error.kind !== 'webhook_host_unresolved')
           return fail('push_subscription_invalid');

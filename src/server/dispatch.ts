@@ -23,6 +23,7 @@ import { changesState, Described, type Method, Prepared, parseWith, type Receive
 import { noFiles, parseParams, parseQuery, type UploadedFile } from './params.js';
 import type { ApiRequest, RequestHandler } from './request.js';
 import { createRouter, type Match } from './router.js';
+import { createTurns } from './turns.js';
 
 export interface DispatchOptions {
   readonly store: Store;
@@ -119,6 +120,9 @@ function countPerson(
     changed ? messagesIn(params) : 1,
   );
 }
+
+/** Concurrent changes by one person wait for the same rows and would hold every connection to Postgres. */
+const changeTurns = createTurns(limits.settings_calls_at_once, limits.settings_calls_waiting_max);
 
 /** Records the account of the call and admits it. */
 function isOf(request: ApiRequest, account: number): true {
@@ -355,7 +359,9 @@ export function createDispatch({
       push,
       operations,
     };
-    const run = () => endpoint.handler(context as never, params as never);
+    const handle = () => endpoint.handler(context as never, params as never);
+    const inTurn = user !== null && endpoint.verb !== 'GET' && !endpoint.inRedis;
+    const run = inTurn ? () => changeTurns.run(user.id, handle) : handle;
     const counted = countPerson(on, endpoint, user, params);
     const bytes = endpoint.rawBody ? request.body.length : bytesOf(uploads);
     const kept = user === null || bytes === 0 ? run : () => on.uploads.take(user.id, bytes).then(run);

@@ -31,8 +31,11 @@ export interface GivenSubscription {
 export interface PushService {
   /** The public key under which browsers subscribe, base64url. */
   readonly publicKey: string;
-  /** Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be contacted. */
-  read(given: GivenSubscription): Promise<SubscriptionKeys>;
+  /**
+   * Error: `push_subscription_invalid` for invalid keys, and for addresses that may not be contacted. Calls `count` before it asks
+   * name servers, and rejects as `count` does.
+   */
+  read(given: GivenSubscription, count: () => Promise<void>): Promise<SubscriptionKeys>;
 }
 
 export interface EndpointContext<U> {
@@ -97,6 +100,8 @@ export interface Endpoint extends Answer {
   readonly given?: z.ZodType;
   /** Changes nothing in the chat it names, so the call does not count against the chat's limit (behaviour §14). */
   readonly uncounted?: true;
+  /** Changes Redis only, so the call need not wait for other changes by the same person. */
+  readonly inRedis?: true;
   /** The body parameter that the administrators' log shows as the target of the call. */
   readonly target?: string;
   readonly errors: readonly ErrorName[];
@@ -111,6 +116,7 @@ interface Definition<P extends z.ZodType, U> extends Answer {
   readonly rawBody?: true;
   readonly given?: z.ZodType;
   readonly uncounted?: true;
+  readonly inRedis?: true;
   readonly target?: string;
   readonly errors?: readonly ErrorName[];
   readonly handler: (context: EndpointContext<U>, params: z.output<P>) => unknown;

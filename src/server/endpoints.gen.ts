@@ -38,6 +38,7 @@ import { acceptInvitation, declineInvitation, listInvitations } from '../endpoin
 import { showPush, subscribePush, unsubscribePush } from '../endpoints/me/push.js';
 import { createToken, listTokens, removeToken } from '../endpoints/me/tokens.js';
 import { updateSelf } from '../endpoints/me/update.js';
+import { showUploads } from '../endpoints/me/uploads.js';
 import { findName } from '../endpoints/names/get.js';
 import { getPostEndpoint, listPosts } from '../endpoints/posts/get.js';
 import { addLike, addReaction, listReactions, removeLike, removeReactions } from '../endpoints/posts/reactions.js';
@@ -121,6 +122,7 @@ export const endpoints: readonly Endpoint[] = [
   listTokens,
   removeToken,
   updateSelf,
+  showUploads,
   findName,
   getPostEndpoint,
   listPosts,

@@ -11,9 +11,12 @@ import type { UploadedFile } from './params.js';
 export interface Receivers {
   /**
    * Parses and checks a webhook URL. Errors: `webhook_url_invalid`, `webhook_url_not_https`, `webhook_port_refused`,
-   * `webhook_address_reserved`, `webhook_host_unresolved`.
+   * `webhook_address_reserved`, `webhook_host_unresolved`. Calls `count` before it asks name servers, and rejects as `count` does.
    */
-  vet(url: string): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
+  vet(
+    url: string,
+    count: () => Promise<void>,
+  ): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
   /** Returns the PEM of an uploaded certificate. Errors: `certificate_too_big`, `certificate_invalid`. */
   readCertificate(given: Buffer): string;
 }

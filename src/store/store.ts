@@ -10,6 +10,7 @@ import { type Auth, createAuth } from './access/auth.js';
 import { createFairUse, type FairUse, type Rates } from './access/fair_use.js';
 import { createGuesses, type Guesses, type Guessing } from './access/guesses.js';
 import { createLeaks, type Leaks } from './access/leaks.js';
+import { createLookUps, type LookUps } from './access/look_ups.js';
 import { createUploads, type UploadBounds, type Uploads } from './access/uploads.js';
 import { createWriteAccessCopies } from './access/write_access.js';
 import { type Accounts, createAccounts } from './accounts/accounts.js';
@@ -74,6 +75,7 @@ export interface Store {
   /** Undefined where calls are not counted. */
   readonly fairUse: FairUse | undefined;
   readonly uploads: Uploads;
+  readonly lookUps: LookUps;
   readonly pictures: Pictures;
   readonly chats: Chats;
   readonly activity: Activity;
@@ -222,6 +224,7 @@ export function createStore({
       isPresent((await chats.member(chat, bot)).status),
     ),
     uploads: createUploads(shared, uploadBounds),
+    lookUps: createLookUps(shared),
     pictures: createPictures(shared, shared.db, control, bots),
     polls: createPolls(shared, hints, queues, auth),
     streams: createStreams(shared, hints, chats, records, presence),

@@ -15,9 +15,13 @@ export interface Guard {
   addressesOf(target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]>;
   /**
    * Reads and vets the URL that a bot sets. Errors: `webhook_url_invalid`, `webhook_url_not_https`,
-   * `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10).
+   * `webhook_port_refused`, `webhook_address_reserved`, `webhook_host_unresolved` (behaviour §10). `count` is called before
+   * name servers are asked; what it throws is the answer.
    */
-  vet(url: string): Promise<{ readonly target: Target; readonly address: string }>;
+  vet(
+    url: string,
+    count?: () => Promise<void>,
+  ): Promise<{ readonly target: Target; readonly address: string }>;
 }
 
 export interface GuardOptions {
@@ -35,10 +39,14 @@ const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
   const mayDial = addressTest(allow, deny);
 
-  async function addressesOf({ host, port }: Pick<Target, 'host' | 'port'>): Promise<readonly string[]> {
+  async function addressesOf(
+    { host, port }: Pick<Target, 'host' | 'port'>,
+    count?: () => Promise<void>,
+  ): Promise<readonly string[]> {
     if (isRefusedPort(port))
       throw new DeliveryFault('port', `Port ${port} is not allowed`, { detail: `${port}` });
     const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
+    if (literal === undefined) await count?.();
     const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
     // One bad address among good ones is how a name is made to point inside: the whole answer is refused.
     const refused = addresses.find((address) => !mayDial(address));
@@ -48,13 +56,13 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
   }
 
   return {
-    addressesOf,
-    async vet(url) {
+    addressesOf: (target) => addressesOf(target),
+    async vet(url, count) {
       // What is set today may hold no password. A webhook that was set with one before goes on being delivered.
       if (namesUser(url)) return fail('webhook_url_invalid');
       const target = readTarget(url);
       try {
-        const [address = ''] = await addressesOf(target);
+        const [address = ''] = await addressesOf(target, count);
         return { target, address };
       } catch (error) {
         throw asRefusal(error);

@@ -5,12 +5,15 @@ import { readCertificate } from './trust.js';
 
 export interface Receivers {
   readonly guard: Guard;
-  vet(url: string): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
+  vet(
+    url: string,
+    count?: () => Promise<void>,
+  ): Promise<{ readonly target: { readonly url: string }; readonly address: string }>;
   readCertificate(given: Buffer): string;
 }
 
 /** Ranges that may be dialled though they are special (WEBHOOK_ALLOW_CIDRS), and ranges that may not (WEBHOOK_DENY_CIDRS). */
 export function createReceivers(allow: readonly string[], deny: readonly string[] = []): Receivers {
   const guard = makeGuard({ allow, deny, resolver: makeResolver() });
-  return { guard, vet: (url) => guard.vet(url), readCertificate };
+  return { guard, vet: guard.vet, readCertificate };
 }

@@ -8,6 +8,7 @@ import { pressedQuery } from '../../wire/results.js';
 export const pressButton = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/messages/{message_id}/callback',
+  inRedis: true,
   summary: 'Presses an inline button. The answer arrives on the stream.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId, data: z.string({ error: 'a string' }) }),
   errors: [

@@ -10,6 +10,7 @@ import { messageIds } from '../../wire/schema.js';
 export const forwardMessages = defineEndpoint({
   verb: 'POST',
   path: '/api/chats/{chat_id}/forward',
+  inRedis: true,
   summary: 'Forwards up to 100 messages from another chat of the caller, in the order given.',
   params: z.object({
     chat_id: appChatId,

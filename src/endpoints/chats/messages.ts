@@ -48,6 +48,7 @@ export const listMessages = defineEndpoint({
 export const postMessage = defineEndpoint({
   verb: 'POST',
   path,
+  inRedis: true,
   summary: 'Sends a text message, or a photo with the text as its caption.',
   params: z.object({
     chat_id: appChatId,
@@ -112,6 +113,7 @@ export const postMessage = defineEndpoint({
 export const editMessage = defineEndpoint({
   verb: 'PATCH',
   path: `${path}/{message_id}`,
+  inRedis: true,
   summary: 'Replaces the text of a message, or its caption if `caption` is given.',
   params: z.object({
     chat_id: appChatId,
@@ -153,6 +155,7 @@ export const editMessage = defineEndpoint({
 export const deleteMessage = defineEndpoint({
   verb: 'DELETE',
   path: `${path}/{message_id}`,
+  inRedis: true,
   summary: 'Deletes a message.',
   params: z.object({ chat_id: appChatId, message_id: appMessageId }),
   errors: ['chat_not_found', 'message_to_delete_not_found', 'message_cant_be_deleted'],

@@ -11,6 +11,7 @@ const path = '/api/chats/{chat_id}/pin';
 export const pinMessage = defineEndpoint({
   verb: 'POST',
   path,
+  inRedis: true,
   summary: 'Pins a message. Replaces the pinned one.',
   params: z.object({
     chat_id: appChatId,
@@ -38,6 +39,7 @@ export const pinMessage = defineEndpoint({
 export const unpinMessage = defineEndpoint({
   verb: 'DELETE',
   path,
+  inRedis: true,
   summary: 'Unpins a message, or the pinned one without `message_id`.',
   params: z.object({ chat_id: appChatId, message_id: optional(messageId) }),
   errors: ['chat_not_found', 'not_chat_member', 'pin_not_allowed', 'message_to_unpin_not_found'],

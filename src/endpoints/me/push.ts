@@ -35,7 +35,8 @@ export const subscribePush = defineEndpoint({
   handler: async ({ user, store, push, request }, { endpoint, keys }) => {
     if (push === null) return fail('push_off');
     const token = request.authorization.replace(/^bearer /i, '').trim();
-    await store.push.subscribe(user.id, await push.read({ endpoint, ...keys }), token);
+    const count = () => store.lookUps.take(user.id, null);
+    await store.push.subscribe(user.id, await push.read({ endpoint, ...keys }, count), token);
     return true;
   },
 });

@@ -22,6 +22,7 @@ const emoji = z.string({
 export const addReaction = defineEndpoint({
   verb: 'POST',
   path: reactions,
+  inRedis: true,
   summary: 'Adds the caller’s reaction to a post.',
   params: post.extend({ emoji }),
   body: payload,
@@ -35,6 +36,7 @@ export const addReaction = defineEndpoint({
 export const removeReactions = defineEndpoint({
   verb: 'DELETE',
   path: reactions,
+  inRedis: true,
   summary: 'Removes one reaction of the caller from a post, or all of them.',
   // An empty emoji is refused. Treated as absent, it would remove all reactions.
   params: post.extend({ emoji: emoji.optional() }),
@@ -53,6 +55,7 @@ export const removeReactions = defineEndpoint({
 export const addLike = defineEndpoint({
   verb: 'POST',
   path: like,
+  inRedis: true,
   summary: 'Adds the caller’s heart to a post.',
   params: post,
   body: payload,
@@ -66,6 +69,7 @@ export const addLike = defineEndpoint({
 export const removeLike = defineEndpoint({
   verb: 'DELETE',
   path: like,
+  inRedis: true,
   summary: 'Removes the caller’s heart from a post.',
   params: post,
   body: payload,

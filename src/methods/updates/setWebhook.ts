@@ -67,7 +67,7 @@ export const setWebhook = defineMethod({
     const drop = p.drop_pending_updates ?? false;
     if (p.url === '') return removeWebhook(store, bot.id, drop);
     const certificate = certificateOf(context, p.certificate);
-    const { target, address } = await receivers.vet(p.url);
+    const { target, address } = await receivers.vet(p.url, () => store.lookUps.take(bot.owner, bot.id));
     const changed = await store.webhooks.set(
       bot.id,
       {

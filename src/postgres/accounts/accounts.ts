@@ -17,7 +17,7 @@ export interface Ended {
 /** What nobody else is shown. */
 const onlyShownToThem = [
   ...['notices', 'management_talks', 'bot_writers', 'read_marks'],
-  ...['chat_invitations', 'stranger_adds'],
+  ...['chat_invitations', 'stranger_adds', 'bot_creations'],
   ...['chat_mutes', 'push_subscriptions', 'push_due'],
 ];
 

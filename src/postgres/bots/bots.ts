@@ -43,7 +43,23 @@ export async function roomForBot(
   if ((await countBotsOf(sql, owner)) >= max) fail('too_many_bots');
 }
 
-/** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`. */
+/** Error: `too_many_requests` for a person who created `max` bots within a day. Their row is locked. */
+async function noteCreation(sql: Sql, user: number, max: number): Promise<void> {
+  await sql.query("delete from bot_creations where user_id = $1 and created_at <= now() - interval '1 day'", [
+    user,
+  ]);
+  const { count, wait } = await one<{ count: number; wait: number | null }>(
+    sql,
+    `select count(*) as count, ceil(extract(epoch from min(created_at) + interval '1 day' - now()))::int as wait
+       from bot_creations where user_id = $1`,
+    [user],
+  );
+  if (count >= max) fail('too_many_requests', { retry_after: wait ?? 1 });
+  await sql.query('insert into bot_creations (user_id) values ($1)', [user]);
+}
+
+/** Creates a bot. `tokenFor` makes what is kept of its token for the new id. Errors: `username_taken`, `too_many_bots`,
+ * `too_many_requests`. */
 export function createBot(
   db: Database,
   bot: {
@@ -57,6 +73,8 @@ export function createBot(
 ): Promise<number> {
   return db.transaction(async (sql) => {
     await roomForBot(sql, bot.owner, bot.max);
+    const max = Math.max(bot.max ?? limits.bots_per_owner_max, limits.bots_created_per_day_min);
+    await noteCreation(sql, bot.owner, max);
     const { id } = await one<{ id: number }>(sql, "select nextval('ids') as id");
     await takeName(sql, bot.username, id);
     const token = tokenFor(id);

@@ -1,0 +1,30 @@
+/** How many host names a bot and its owner may have looked up: each asks the name servers of the installation. */
+import { fail } from '../../errors.js';
+import { limits } from '../../limits.js';
+import type { StoreContext } from '../core/context.js';
+
+export interface LookUps {
+  /** Counts a look-up for a person, by one of their bots or null by themselves. Error: `too_many_requests`. */
+  take(owner: number, bot: number | null): Promise<void>;
+}
+
+export function createLookUps({ scripts, keys }: StoreContext): LookUps {
+  async function takeOf(account: number, calls: number): Promise<void> {
+    const partition = keys.partitions.of(account);
+    const { wait } = await scripts.call(
+      'limits/take',
+      partition,
+      { bucket: keys.rate(partition, `host:${account}`) },
+      { calls, interval_us: Math.round(60_000_000 / calls), count: 1 },
+    );
+    if (wait > 0) fail('too_many_requests', { retry_after: Math.ceil(wait / 1_000) });
+  }
+
+  return {
+    async take(owner, bot) {
+      // What one bot is refused takes nothing from the others.
+      if (bot !== null) await takeOf(bot, limits.host_look_ups_per_bot_max);
+      await takeOf(owner, limits.host_look_ups_per_owner_max);
+    },
+  };
+}
