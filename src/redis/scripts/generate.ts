@@ -60,7 +60,7 @@ export function generateTypes(root: string): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = new URL('./scripts.gen.ts', import.meta.url);
+  const target = new URL('../../../src/redis/scripts/scripts.gen.ts', import.meta.url);
   const text = generateTypes(fileURLToPath(new URL('../../../lua', import.meta.url)));
   if (text !== readFileSync(target, { encoding: 'utf8', flag: 'a+' })) writeFileSync(target, text);
 }
