@@ -134,9 +134,11 @@ const sends: Case[] = [
     changes: [...moved(group), ...messagesOf(group, 8, 9, 10), 'outbox'],
     async after(client) {
       const updates = await client.xrange(keys.outbox(partitionOf(group)), '-', '+');
-      expect(updates.map(([version, f]) => [version, f[1], f[3], f[9]])).toEqual(
-        [8, 9, 10].map((id, i) => [`${base + 1 + i}-0`, `${bot}`, 'message', `${id}`]),
+      expect(updates.map(([entry, f]) => [entry.split('-')[0], f[1], f[3], f[9]])).toEqual(
+        [8, 9, 10].map((id, i) => [`${base + 1 + i}`, `${bot}`, 'message', `${id}`]),
       );
+      const [, first = 0, second = 0] = updates.map(([entry]) => Number(entry.split('-')[1]));
+      expect([first > 0, second]).toEqual([true, 2 * first]);
       expect(await client.get(at(group).request)).toMatch(/^8 \d+ 0 3$/);
     },
   }),
