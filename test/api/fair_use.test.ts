@@ -1,5 +1,6 @@
 /** Token buckets of bots, owners, chats and client addresses: exact over nodes (behaviour §14). */
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../src/dev/processes.js';
@@ -347,4 +348,61 @@ test('behaviour §14: a person and their bots upload so many bytes a day', async
   await picture.arrayBuffer();
   expect(picture.status).toBe(429);
   expect(await upload(calm, 1)).toBe(200);
+});
+
+test('behaviour §14: new host names of webhooks are looked up so often a minute, by bot and by owner', async () => {
+  const owner = await service.newUser('names');
+  const bots = await Promise.all(['one', 'two', 'three'].map((name) => service.newBot(owner, name)));
+  // A role without RATE_PER_… still bounds look-ups.
+  const port = await freePort();
+  const rates = { RATE_PER_BOT: '0', RATE_PER_OWNER: '0', PORT: String(port) };
+  const front = createRole('front', async () => ({ ...service.env, ...rates }));
+  await front.start();
+  counting.push(front);
+  let named = 0;
+  const set = async (bot: TestBot, url = `https://n${++named}.invalid/`): Promise<Answer> => {
+    const answer = await fetch(`http://127.0.0.1:${port}/bot${bot.token}/setWebhook`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ url }),
+    });
+    return { status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.json() };
+  };
+  const [first] = bots as [TestBot, ...TestBot[]];
+  const statuses: number[] = [];
+  for (let n = 0; n < limits.host_look_ups_per_bot_max; n++) statuses.push((await set(first)).status);
+  expect([...new Set(statuses)]).toEqual([400]);
+  let refused = await set(first);
+  // What came back while the first ones were made.
+  while (refused.status === 400) refused = await set(first);
+  expectWait(refused, 60 / limits.host_look_ups_per_bot_max);
+  // An address needs no look-up: it is refused for what it is.
+  expect((await set(first, 'https://127.0.0.1/')).status).toBe(400);
+  expect((await set(bots[1] as TestBot)).status).toBe(400);
+}, 30_000);
+
+test('behaviour §14: a person creates so many bots a day, deleted ones included', async () => {
+  const [owner, other] = [await service.newUser('maker'), await service.newUser('calm')];
+  const db = new pg.Client(service.databaseUrl);
+  await db.connect();
+  try {
+    const made = await service.newBot(owner, 'made');
+    await resultOf(service.app(owner, 'DELETE', `/api/me/bots/${made.id}`));
+    await db.query(
+      `insert into bot_creations (user_id, created_at)
+       select $1, now() - interval '23 hours' from generate_series(2, $2::int)`,
+      [owner.id, limits.bots_created_per_day_min],
+    );
+    const create = (user: typeof owner, front = 0) =>
+      service.app(user, 'POST', '/api/me/bots', { username: `made_${Date.now()}_bot`, name: 'made' }, front);
+    for (const front of [0, 1]) expectWait(await create(owner, front), 3_600);
+    expect((await create(other)).status).toBe(200);
+    await db.query(
+      "update bot_creations set created_at = created_at - interval '2 hours' where user_id = $1",
+      [owner.id],
+    );
+    expect((await create(owner)).status).toBe(200);
+  } finally {
+    await db.end();
+  }
 });

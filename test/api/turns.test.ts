@@ -1,4 +1,6 @@
 /** One account must not hold all connections to Postgres. */
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { createTurns } from '../../src/server/turns.js';
 import { resultOf, type Service } from '../support/service.js';
@@ -48,4 +50,34 @@ test('a bot that sets its commands hundreds of times at once does not stop the s
   const statuses = (await Promise.all(all)).map(({ status }) => status);
   expect([...new Set(statuses)].sort()).toEqual([200, 429]);
   await resultOf(set());
+});
+
+test('a person whose changes wait for one row does not stop the changes of others', async () => {
+  const [eve, ann] = [await service.newUser('eve'), await service.newUser('ann')];
+  const change = (user: typeof eve, language_code: string) =>
+    service.app(user, 'PATCH', '/api/me', { language_code });
+  const db = new pg.Client(service.databaseUrl);
+  await db.connect();
+  try {
+    await db.query('begin');
+    await db.query('select 1 from users where id = $1 for update', [eve.id]);
+    const waiting = Array.from({ length: 40 }, (_, n) => change(eve, n % 2 ? 'de' : 'fr'));
+    const locked = async () => {
+      const { rows } = await db.query(
+        "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      return rows.length;
+    };
+    await expect.poll(locked, { timeout: 5_000 }).toBeGreaterThanOrEqual(2);
+    await setTimeout(300);
+    const began = performance.now();
+    for (const language of ['de', 'fr', 'uz']) await resultOf(change(ann, language));
+    expect(performance.now() - began).toBeLessThan(1_500);
+    await db.query('rollback');
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    expect([...new Set(statuses)].sort()).toEqual([200, 429]);
+    await resultOf(change(eve, 'ru'));
+  } finally {
+    await db.end();
+  }
 });
