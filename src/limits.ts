@@ -350,6 +350,11 @@ export const limits = {
   revocation_age_ms_max: 7 * 24 * 3_600_000,
   /** About 150 bytes each. */
   revocations_kept_max: 200_000,
+  /** chats whose heads count as one call more of who lists them */
+  heads_per_call: 500,
+  /** how long pages of chats go on with the order that the first one read, and of how many chats a process keeps it */
+  chat_order_ms: 30_000,
+  chat_orders_kept_max: 100_000,
   revocations_page_max: 1_000,
   /** Replaced Postgres servers that Redis remembers. */
   replaced_servers_kept_max: 256,

@@ -1,9 +1,19 @@
 --[[
-@summary Reads what was revoked lately, a page at a time.
+@summary Reads what was revoked lately, a page at a time: the first from a time on.
+@why     Older ones are trimmed between two pages, so a place in the list is none to go on from.
 @flag    no-writes
 @key     revoked  {NN}:revoked  ZSET
-@arg     from     int    place of the first
+@arg     from     int    ms
 @arg     count    int
 @ok      revoked  texts
+@ok      last     int    when the last of them was revoked, ms
+@ok      ties     int    how many of them were revoked in that ms
 ]]
-return ok(redis.call('ZRANGE', revoked_key, from, tonumber(from) + tonumber(count) - 1))
+local found = redis.call('ZRANGE', revoked_key, from, '+inf', 'BYSCORE', 'LIMIT', '0', count, 'WITHSCORES')
+local revoked, last, ties = {}, from, 0
+for i = 1, #found, 2 do
+  revoked[#revoked + 1] = found[i]
+  if found[i + 1] ~= last then last, ties = found[i + 1], 0 end
+  ties = ties + 1
+end
+return ok(revoked, last, ties)

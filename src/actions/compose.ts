@@ -70,7 +70,7 @@ export interface Writer {
 async function resolveMentions(store: Store, writer: Writer, entities: readonly Entity[]): Promise<Entity[]> {
   const idOf = (entity: Entity) => (entity.user as { id: number }).id;
   const mentioned = [...new Set(entities.filter(({ type }) => type === 'text_mention').map(idOf))];
-  await store.fairUse?.mentions(writer, mentioned.length);
+  await store.fairUse?.more(writer, mentioned.length);
   const known = await store.chats.acquaintances(writer.id, writer.chat, mentioned);
   const users = new Map(
     await Promise.all([...known].map(async (id) => [id, await store.users.find(id)] as const)),

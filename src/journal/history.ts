@@ -153,16 +153,14 @@ export function createHistory(options: HistoryOptions): History {
   }
 
   async function readRevoked(): Promise<string[]> {
-    const all: string[] = [];
-    for (;;) {
-      const { revoked } = await runner().call(
-        'history/read_revoked',
-        0,
-        { revoked: at.revoked },
-        { from: all.length, count: limits.revocations_page_max },
-      );
-      all.push(...revoked);
-      if (revoked.length < limits.revocations_page_max) return all;
+    const all = new Set<string>();
+    for (let from = 0, ties = 0; ; ) {
+      // The next page begins with those of the same ms, which are known.
+      const count = limits.revocations_page_max + ties;
+      const page = await runner().call('history/read_revoked', 0, { revoked: at.revoked }, { from, count });
+      for (const each of page.revoked) all.add(each);
+      if (page.revoked.length < count) return [...all];
+      ({ last: from, ties } = page);
     }
   }
 

@@ -204,6 +204,9 @@ export function createStore({
   const ending = { control, auth, chats, history, posts: own.posts, identities, removal, erase };
   const presence = createPresence(shared, { noting: notingWindows, onError });
   const accounts = createAccounts(shared, shared.db, ending, onError);
+  const fairUse = createFairUse(shared, rates, async (chat, bot) =>
+    isPresent((await chats.member(chat, bot)).status),
+  );
   const store: Store = {
     ...own,
     accounts,
@@ -212,7 +215,7 @@ export function createStore({
     queues,
     forwarder,
     history,
-    activity: createActivity(shared),
+    activity: createActivity(shared, (user, calls) => fairUse?.more({ id: user, isBot: false }, calls)),
     readMarks: createReadMarks(shared, chats),
     mutes: createMutes(shared, chats),
     push: createPush(shared),
@@ -220,9 +223,7 @@ export function createStore({
     bots,
     users: createUsers(shared, shared.db, control, auth, identities),
     identities,
-    fairUse: createFairUse(shared, rates, async (chat, bot) =>
-      isPresent((await chats.member(chat, bot)).status),
-    ),
+    fairUse,
     uploads: createUploads(shared, uploadBounds),
     lookUps: createLookUps(shared),
     pictures: createPictures(shared, shared.db, control, bots),

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { limits } from '../../src/limits.js';
+import { createFront } from '../support/role_process.js';
 import { resultOf, type Service, type TestBot, type TestUser } from '../support/service.js';
 import { onSharedService } from '../support/shared.js';
 
@@ -192,3 +193,54 @@ test('a list of 400 chats with the longest titles is read in answers of 64 KiB, 
     ]);
   }
 }, 120_000);
+
+test('pages behind the first read what they show, and not the heads of all chats', async () => {
+  const dora = await service.newUser('dora');
+  const count = 1_000;
+  await manyGroups(dora, count, 10);
+  const client = new Redis(service.redis.url);
+  const headsLookedAt = async () =>
+    Number(/cmdstat_hget:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+  const page = async (cursor = ''): Promise<[Listing, number]> => {
+    const before = await headsLookedAt();
+    const shown: Listing = await resultOf(service.app(dora, 'GET', `/api/chats?limit=10${cursor}`));
+    return [shown, (await headsLookedAt()) - before];
+  };
+  const [first, firstReads] = await page();
+  const [second, secondReads] = await page(`&cursor=${first.next_cursor}`);
+  const [third, thirdReads] = await page(`&cursor=${second.next_cursor}`);
+  expect(firstReads).toBeGreaterThanOrEqual(count);
+  for (const reads of [secondReads, thirdReads]) expect(reads).toBeLessThan(count / 4);
+  const ids = [first, second, third].flatMap(({ items }) => items.map(({ id }) => id));
+  expect([ids.length, new Set(ids).size, ids]).toEqual([30, 30, [...ids].sort((a, b) => b - a)]);
+  // A chat that was left meanwhile is not shown, and one whose message came meanwhile is shown once.
+  const [gone, spoken] = [(ids[29] as number) - 1, (ids[29] as number) - 2];
+  await query('update chats set creator_id = $2 where id = $1', [gone, ann.id]);
+  await query("update chat_members set status = 'member' where chat_id = $1", [gone]);
+  await resultOf(service.app(dora, 'POST', `/api/chats/${gone}/leave`));
+  await say(dora, spoken, 'x');
+  const [fourth] = await page(`&cursor=${third.next_cursor}`);
+  expect(fourth.items.map(({ id }) => id).slice(0, 2)).toEqual([spoken, spoken - 1]);
+  const [again] = await page();
+  expect(again.items[0]?.id).toBe(spoken);
+  client.disconnect();
+});
+
+test('who lists thousands of chats has fewer calls left', async () => {
+  const [many, few] = [await service.newUser('many'), await service.newUser('few')];
+  await manyGroups(many, 2 * limits.heads_per_call, 10);
+  await manyGroups(few, 10, 10);
+  const front = await createFront(service.env, { RATE_PER_PERSON: '6/86400' });
+  await front.start();
+  const list = async ({ token }: TestUser) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await fetch(`${front.url}/api/chats?limit=5`, { headers })).status;
+  };
+  try {
+    const statuses = [];
+    for (const user of [many, many, many, few, few, few]) statuses.push(await list(user));
+    expect(statuses).toEqual([200, 200, 429, 200, 200, 200]);
+  } finally {
+    await front.stop();
+  }
+});

@@ -85,9 +85,14 @@ export const historyCases: Case[] = [
     script: 'history/read_revoked',
     what: 'a page',
     keys: at,
-    args: { from: '1', count: '1' },
-    seeds: [revoked],
-    answer: ['ok', expect.toSatisfy((found) => (found as Buffer[]).map(String).join() === 'bot:5')],
+    args: { from: '2', count: '2' },
+    seeds: [(client) => client.zadd(at.revoked, 1, 'user:1', 2, 'bot:5', 3, 'bot:6', 3, 'bot:7')],
+    answer: [
+      'ok',
+      expect.toSatisfy((found) => (found as Buffer[]).map(String).join() === 'bot:5,bot:6'),
+      3,
+      1,
+    ],
     changes: [],
   },
   {

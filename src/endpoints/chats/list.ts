@@ -31,8 +31,9 @@ export const listChats = defineEndpoint({
   result: listedChats,
   handler: async (context, p) => {
     const { user, store } = context;
-    const all = await store.activity.order(user.id, await store.chats.listOf(user.id));
     const given = p.cursor;
+    const chats = await store.chats.listOf(user.id);
+    const all = await store.activity.order(user.id, chats, given !== undefined);
     const left = given === undefined ? all : all.filter((each) => isBehind(each, given));
     const rows = left.slice(0, p.limit ?? limits.page_size_default);
     const ids = rows.map(({ chat }) => chat.id);

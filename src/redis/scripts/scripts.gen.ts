@@ -153,12 +153,12 @@ export interface Scripts {
     result:
       | { status: 'ok'; fields: unknown };
   };
-  /** Reads what was revoked lately, a page at a time. */
+  /** Reads what was revoked lately, a page at a time: the first from a time on. */
   'history/read_revoked': {
     keys: { revoked: string };
     args: { from: number | string; count: number | string };
     result:
-      | { status: 'ok'; revoked: string[] };
+      | { status: 'ok'; revoked: string[]; last: number; ties: number };
   };
   /** Claims an idempotency key for a call that is about to run, or tells what came of the call that has it. */
   'idempotency/claim': {

@@ -38,11 +38,8 @@ export interface FairUse {
   /** Counts a call of a person, and against the chat that it changes. Everybody has a bucket of their own there, so that no
    * person takes from the bots of the chat, nor a bot from its people. Error: `too_many_requests`. */
   person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined;
-  /** Counts the people whom a bot or a person mentions as so many of its calls. Error: `too_many_requests`. */
-  mentions(
-    writer: { readonly id: number; readonly isBot: boolean },
-    people: number,
-  ): Promise<void> | undefined;
+  /** Counts what a call of a bot or a person costs beyond itself as so many more of its calls. Error: `too_many_requests`. */
+  more(caller: { readonly id: number; readonly isBot: boolean }, calls: number): Promise<void> | undefined;
   /** Counts a request of a client; undefined where addresses have no bound. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
   /** Calls that this node refused, by whose bucket was empty. */
@@ -229,9 +226,9 @@ export function createFairUse(
       const first = rates.person && takeAll([bucketOf('person', String(user), user)], 1);
       return first === undefined ? others() : first.then(others);
     },
-    mentions({ id, isBot }, people) {
+    more({ id, isBot }, calls) {
       const kind = isBot ? 'bot' : 'person';
-      return rates[kind] && takeAll([bucketOf(kind, String(id), id)], people);
+      return rates[kind] && takeAll([bucketOf(kind, String(id), id)], calls);
     },
     request: rates.address && countRequest,
     refused,

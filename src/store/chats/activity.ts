@@ -13,8 +13,13 @@ export interface ActiveChat {
 }
 
 export interface Activity {
-  /** These chats of a person, the latest date first; of one second the greater id first. */
-  order(user: number, chats: readonly ChatRef[]): Promise<ActiveChat[]>;
+  /**
+   * These chats of a person, the latest date first; of one second the greater id first. Reads the heads of all of them, which
+   * counts as one call of the person more for each `limits.heads_per_call`. With `goingOn` the order of up to
+   * `limits.chat_order_ms` ago holds, if this process still has it: pages behind the first read no heads. Error:
+   * `too_many_requests`.
+   */
+  order(user: number, chats: readonly ChatRef[], goingOn: boolean): Promise<readonly ActiveChat[]>;
   /** When the person came into a chat, Unix time in seconds; 0 for one that they are not in. */
   joined(user: number, chat: ChatRef): Promise<number>;
   /** Messages of others behind `mark` and up to `newest`, among the latest `limits.unread_counted_max`. */
@@ -24,7 +29,11 @@ export interface Activity {
 /** Chats that one script looks at. */
 const chatsPerCall = 500;
 
-export function createActivity({ db, shards, scripts, keys }: StoreContext): Activity {
+/** `count` counts calls of a person. */
+export function createActivity(
+  { db, shards, scripts, keys }: StoreContext,
+  count: (user: number, calls: number) => Promise<void> | undefined,
+): Activity {
   /** Heads of the newest messages in Redis: '' for a chat without messages, null where Postgres must be asked. */
   async function hotHeads(partition: number, chats: readonly ChatRef[]): Promise<Array<Buffer | null>> {
     const found = await scripts.call(
@@ -48,7 +57,9 @@ export function createActivity({ db, shards, scripts, keys }: StoreContext): Act
     const byPartition = new Map<number, ChatRef[]>();
     for (const chat of chats) {
       const partition = keys.partitions.of(chat.id);
-      byPartition.set(partition, [...(byPartition.get(partition) ?? []), chat]);
+      const beside = byPartition.get(partition);
+      if (beside === undefined) byPartition.set(partition, [chat]);
+      else beside.push(chat);
     }
     const dates = new Map<string, number>();
     const pieces = [...byPartition].flatMap(([partition, all]) =>
@@ -69,8 +80,38 @@ export function createActivity({ db, shards, scripts, keys }: StoreContext): Act
     return dates;
   }
 
+  /** By person, the latest made last. */
+  const orders = new Map<number, { readonly made: number; readonly order: readonly ActiveChat[] }>();
+  let kept = 0;
+
+  function forget(user: number): void {
+    kept -= orders.get(user)?.order.length ?? 0;
+    orders.delete(user);
+  }
+
+  function keep(user: number, order: readonly ActiveChat[]): void {
+    forget(user);
+    orders.set(user, { made: performance.now(), order });
+    kept += order.length;
+    for (const oldest of orders.keys()) {
+      if (kept <= limits.chat_orders_kept_max) return;
+      forget(oldest);
+    }
+  }
+
+  function known(user: number, chats: readonly ChatRef[]): readonly ActiveChat[] | null {
+    const found = orders.get(user);
+    if (found === undefined || performance.now() - found.made > limits.chat_order_ms) return null;
+    const present = new Set(chats.map(chatText));
+    return found.order.filter(({ chat }) => present.has(chatText(chat)));
+  }
+
   return {
-    async order(user, chats) {
+    async order(user, chats, goingOn) {
+      const former = goingOn ? known(user, chats) : null;
+      if (former !== null) return former;
+      const calls = Math.floor(chats.length / limits.heads_per_call);
+      if (calls > 0) await count(user, calls);
       const dates = await hotDates(chats);
       const cold = chats.filter((chat) => !dates.has(chatText(chat)));
       if (cold.length > 0)
@@ -85,9 +126,12 @@ export function createActivity({ db, shards, scripts, keys }: StoreContext): Act
         const joined = await loadJoined(db, user, empty);
         for (const chat of empty) dates.set(chatText(chat), joined.get(chat.id) ?? 0);
       }
-      return chats
+      const order = chats
         .map((chat) => ({ chat, date: dates.get(chatText(chat)) ?? 0 }))
         .sort((a, b) => b.date - a.date || b.chat.id - a.chat.id);
+      // One page is all that most people have.
+      if (order.length > limits.page_size_default) keep(user, order);
+      return order;
     },
     joined: async (user, chat) => (await loadJoined(db, user, [chat])).get(chat.id) ?? 0,
     async countUnread(chat, newest, mark, user) {

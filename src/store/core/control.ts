@@ -321,7 +321,9 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     const byPartition = new Map<number, string[]>();
     for (const id of ids) {
       const { partition, keys: at } = keysOf(kind, id, 0);
-      byPartition.set(partition, [...(byPartition.get(partition) ?? []), at.record, at.ticket]);
+      const entries = byPartition.get(partition);
+      if (entries === undefined) byPartition.set(partition, [at.record, at.ticket]);
+      else entries.push(at.record, at.ticket);
     }
     const all = [...byPartition].map(([partition, entries]) =>
       scripts.call('control/forget', partition, { entries }, {}),

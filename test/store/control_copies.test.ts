@@ -1,0 +1,29 @@
+/** Copies of many control records at once. */
+import { expect, test } from 'vitest';
+import type { StoreContext } from '../../src/store/core/context.js';
+import { createControlCopies } from '../../src/store/core/control.js';
+import { makeKeys } from '../../src/store/core/keys.js';
+
+test('takes the copies of many records away in time that grows with their number', async () => {
+  const taken: string[] = [];
+  const scripts = {
+    call: async (_: string, __: number, { entries }: { entries: string[] }) => {
+      for (const entry of entries) taken.push(entry);
+      return { status: 'ok' };
+    },
+  };
+  const copies = createControlCopies({ scripts, keys: makeKeys(1) } as unknown as StoreContext);
+  const timeOf = async (count: number) => {
+    const ids = Array.from({ length: count }, (_, i) => i + 1);
+    taken.length = 0;
+    const began = performance.now();
+    await copies.forgetMany('bot', ids);
+    const ms = performance.now() - began;
+    expect(new Set(taken).size).toBe(2 * count);
+    return ms;
+  };
+  await timeOf(2_000);
+  const few = await timeOf(2_000);
+  // Sixteen times as many; a copy of the list for each would take 256 times as long.
+  expect((await timeOf(32_000)) / few).toBeLessThan(80);
+});
