@@ -344,15 +344,17 @@ export const limits = {
   postgres_check_ms: 2_000,
   /** A node that reported nothing for this long no longer counts as a user of its Redis. */
   redis_node_age_ms_max: 10_000,
+  /** How long the seal of an operator is trusted. */
+  redis_seal_age_ms_max: 3_600_000,
   /** How often a node compares the identities of Redis and Postgres, and reports which Redis it uses. */
   identity_check_ms: 4_000,
   /** How long Redis remembers revoked tokens, in case Postgres is restored to an earlier state. */
   revocation_age_ms_max: 7 * 24 * 3_600_000,
   /** About 150 bytes each. */
   revocations_kept_max: 200_000,
-  /** chats whose heads count as one call more of who lists them */
+  /** Listing this many chats counts as one more call. */
   heads_per_call: 500,
-  /** how long pages of chats go on with the order that the first one read, and of how many chats a process keeps it */
+  /** How long later pages of chats use the order that the first page read, and for how many chats a process keeps it. */
   chat_order_ms: 30_000,
   chat_orders_kept_max: 100_000,
   revocations_page_max: 1_000,

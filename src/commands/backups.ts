@@ -5,6 +5,7 @@ import { openKeys, sealKeys } from '../backup/key_file.js';
 import { restore } from '../backup/restore.js';
 import { requireSettings, resolvedEnvironment } from '../config/config.js';
 import { rebuildRedis } from '../operations/rebuild.js';
+import { sealRedis } from '../operations/seal.js';
 import { holdOutgoing } from '../postgres/identity.js';
 import { createPool } from '../postgres/pool.js';
 import { asDatabase } from '../postgres/sql.js';
@@ -60,9 +61,13 @@ export function addBackups(program: Command): void {
         say(ended ? 'resumed      every node sends within seconds' : 'nothing was held');
       }, 'resume'),
     );
-  program
-    .command('redis')
-    .description('Redis, for the person who runs it')
+  const redisCommand = program.command('redis').description('Redis, for the person who runs it');
+  redisCommand
+    .command('seal')
+    .description('before SHUTDOWN, with all roles stopped: the next start then skips no ids')
+    .addHelpText('after', `\n${settings}`)
+    .action(() => withBackends((backends) => sealRedis(backends, say), 'redis'));
+  redisCommand
     .command('rebuild')
     .description('after Redis lost its data: opens what Postgres has of it, and says what is gone')
     .addHelpText('after', `\n${settings}`)

@@ -21,7 +21,7 @@ export interface RecoveryOptions {
   readonly bytesMax: number;
   /** Asked for with each recovery: the runner itself is made with `recover`. */
   readonly runner: () => ScriptRunner;
-  /** Whether a seal proves that Redis lost nothing: only where its data cannot be an older copy. */
+  /** Whether the seal of a role proves that Redis lost nothing: only where its data cannot be an older copy. */
   readonly trustSeals?: boolean;
   /** Id of the installation, noted in each partition. */
   readonly installation?: () => string;
@@ -45,9 +45,10 @@ export interface Recovery {
   openAll(partitions: readonly number[], runId: string): Promise<void>;
   /**
    * Closes partitions for changes as the last step before Redis is stopped in order, so that the next start knows that nothing
-   * was lost. Errors: `unavailable`; the next start is then as cautious as after a crash.
+   * was lost. The seal of an operator is trusted everywhere for limits.redis_seal_age_ms_max, as long as the server of Postgres
+   * that notes it runs. Errors: `unavailable`; the next start is then as cautious as after a crash.
    */
-  seal(partitions: readonly number[]): Promise<void>;
+  seal(partitions: readonly number[], byOperator?: boolean): Promise<void>;
 }
 
 const raceTriesMax = 20;
@@ -92,14 +93,21 @@ const raiseIncarnations = statement(
 
 const noteSeal = statement(
   'note_seal',
-  'update partitions set seal = $2, seal_run = null where partition = any($1::int[]) and left_at is null',
+  `update partitions set seal = $2, seal_run = null, sealed_at = now(),
+          seal_postgres = case when $3::boolean then pg_postmaster_start_time() end
+    where partition = any($1::int[]) and left_at is null`,
 );
 
-/** A seal opens one run of Redis: a copy of sealed data that is started later is not trusted. */
+/**
+ * A seal opens one run of Redis: a copy of sealed data that is started later is not trusted. Who copies both servers back restarts
+ * Postgres, so that an operator's seal is not trusted there.
+ */
 const claimSeals = statement(
   'claim_seals',
   `update partitions set seal_run = $2
     where partition = any($1::int[]) and left_at is null and seal is not null and coalesce(seal_run, $2) = $2
+      and ($3::boolean or (seal_postgres = pg_postmaster_start_time()
+            and sealed_at > now() - interval '${limits.redis_seal_age_ms_max} milliseconds'))
    returning partition, seal`,
 );
 
@@ -240,9 +248,9 @@ export function createRecovery({
 
   /** Opens what a seal proves to be whole; returns the other partitions. */
   async function unseal(closed: readonly number[], runId: string): Promise<number[]> {
-    if (!trustSeals || closed.length === 0) return [...closed];
+    if (closed.length === 0) return [];
     const rows = await askShards(closed, self, (pool, own) =>
-      pool.query<{ partition: number; seal: string }>(claimSeals, [own, runId]),
+      pool.query<{ partition: number; seal: string }>(claimSeals, [own, runId, trustSeals]),
     );
     const opened = new Set<number>();
     await Promise.all(
@@ -256,14 +264,14 @@ export function createRecovery({
     return closed.filter((partition) => !opened.has(partition));
   }
 
-  async function seal(partitions: readonly number[]): Promise<void> {
+  async function seal(partitions: readonly number[], byOperator = false): Promise<void> {
     const text = randomUUID();
     await Promise.all(
       partitions.map((partition) =>
         runner().call('partition/seal', partition, { meta: keys.meta(partition) }, { seal: text }),
       ),
     );
-    await askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, text]));
+    await askShards(partitions, self, (pool, own) => pool.query(noteSeal, [own, text, byOperator]));
   }
 
   async function open(partitions: readonly number[], runId: string): Promise<void> {

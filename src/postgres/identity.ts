@@ -52,6 +52,17 @@ const openedAs = statement(
   'select run_id, seal, seal_run from partitions where partition = 0',
 );
 
+const allNodes = statement(
+  'count_redis_nodes',
+  "select count(*)::int as count from redis_nodes where seen_at > now() - $1::int * interval '1 ms'",
+);
+
+/** Roles that were seen lately, those among them that were killed. */
+export async function countNodes(on: Queryable): Promise<number> {
+  const { rows } = await on.query<{ count: number }>(allNodes, [limits.redis_node_age_ms_max]);
+  return rows[0]?.count ?? 0;
+}
+
 export async function lockIdentity(
   tx: Queryable,
   node: string,

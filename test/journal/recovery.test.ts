@@ -206,6 +206,75 @@ describe('recovery', () => {
     });
   });
 
+  describe('a Redis that an operator sealed', () => {
+    const all = [0, 1, 2, 3];
+    let version: number;
+
+    beforeEach(async () => {
+      await node.recovery.openAll(all, runId());
+      version = await putMessage(node, chat, 1, 'kept');
+    });
+
+    const sealed = () => node.recovery.seal(all, true);
+
+    async function restart(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+      const before = runId();
+      await redis.stop(signal);
+      await redis.start();
+      await eventually('reconnected', () => (node.connection.runId() ?? before) !== before);
+      await node.recovery.openAll(all, runId());
+    }
+    const incarnations = async () => (await registered()).map(({ incarnation }) => incarnation);
+    const raised = [2, 2, 2, 2];
+
+    it('goes on under the same incarnation after SHUTDOWN, once', async () => {
+      await sealed();
+      await restart();
+      expect(await putMessage(node, chat, 2, 'next')).toBe(version + 1);
+      expect(await incarnations()).toEqual([1, 1, 1, 1]);
+      await restart();
+      expect(await incarnations()).toEqual(raised);
+    });
+
+    it('is raised when it was opened and written to after the seal', async () => {
+      await sealed();
+      await node.recovery.openAll(all, runId());
+      await putMessage(node, chat, 2, 'later');
+      await restart();
+      expect(await incarnations()).toEqual(raised);
+    });
+
+    it('is raised when it was killed and lost the seal with its tail', async () => {
+      const tail = await copyOfData();
+      await sealed();
+      await redis.stop('SIGKILL');
+      await redis.start();
+      await restartFrom(tail);
+      await node.recovery.openAll(all, runId());
+      expect(await incarnations()).toEqual(raised);
+    });
+
+    it('is raised when the sealed data is started again later', async () => {
+      await sealed();
+      const copy = await copyOfData('sealed');
+      await restart();
+      await putMessage(node, chat, 2, 'later');
+      await restartFrom(copy);
+      await node.recovery.openAll(all, runId());
+      expect(await incarnations()).toEqual(raised);
+    });
+
+    it.each([
+      ['Postgres was restarted since', "seal_postgres = seal_postgres - interval '1 second'"],
+      ['the seal is older than an hour', "sealed_at = sealed_at - interval '1 hour'"],
+    ])('is raised when %s', async (_, change) => {
+      await sealed();
+      await node.pool.query(statement(change, `update partitions set ${change}`));
+      await restart();
+      expect(await incarnations()).toEqual(raised);
+    });
+  });
+
   it('an old Redis, twice brought back, is raised each time', async () => {
     await node.recovery.recover(partition(), runId());
     const first = await putMessage(node, chat, 1, 'x');

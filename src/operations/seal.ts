@@ -1,0 +1,36 @@
+/** The task `redis seal`: before an operator stops Redis, so that its next start proves that nothing was lost. */
+import { limits } from '../limits.js';
+import { countNodes } from '../postgres/identity.js';
+import { type Backends, StartError } from '../processes/backends.js';
+import { readNodes } from '../processes/node.js';
+
+/** Throws a StartError while another process of the installation runs. */
+async function checkAlone(backends: Backends): Promise<void> {
+  const { ring, pool } = backends;
+  const found = await Promise.all([
+    ring.others().then(({ length }) => length),
+    readNodes(backends).then(({ length }) => length),
+    countNodes(pool),
+  ]);
+  const running = Math.max(...found);
+  if (running === 0) return;
+  throw new StartError(
+    `${running} ${running === 1 ? 'process' : 'processes'} of this installation ${running === 1 ? 'runs' : 'run'}: stop all roles ` +
+      `first (one that was killed counts for ${limits.node_age_ms_max / 1_000} s)`,
+  );
+}
+
+/** Closes all partitions for changes. What opens them again uses the seal up. */
+export async function sealRedis(backends: Backends, say: (line: string) => void): Promise<void> {
+  const { recovery, keys, connection } = backends;
+  await checkAlone(backends);
+  await recovery.seal(
+    Array.from({ length: keys.partitions.count }, (_, partition) => partition),
+    true,
+  );
+  say(`sealed       ${keys.partitions.count} partitions on ${connection.nodes().length} of Redis`);
+  say('             stop Redis now with SHUTDOWN, and start nothing of Petrel before it is back');
+  say(
+    `             the seal holds for ${limits.redis_seal_age_ms_max / 60_000} minutes, while Postgres is not restarted`,
+  );
+}
