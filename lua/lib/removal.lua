@@ -1,14 +1,16 @@
 --[[
 @summary Taking messages out of a chat for good. Needs partition, message, chat, changes, control, pin and post.
 ]]
--- Leaves a tombstone and ends the post (nil for none): record and journal. `header` is that of the record. `at` names the
+-- Leaves a tombstone and ends the post (nil for none): record and journal. `header` is that of the record, whose date tells where the
+-- message lies in Postgres. `at` names the
 -- keys meta and journal and the prefixes of messages, posts and who acted.
 local function bury_message(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id
-  redis.call('SET', key, tombstone(header, version))
+  local image = tombstone(header, version)
+  redis.call('SET', key, image)
   redis.call('DEL', key .. ':ticket')
-  journal_image(at, version, 'msg:' .. chat .. ':' .. message_id, '')
+  journal_image(at, version, 'msg:' .. chat .. ':' .. message_id, image)
   end_post(post, at, chat, message_id)
   return version
 end

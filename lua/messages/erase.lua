@@ -25,7 +25,7 @@
 @arg     chat     text
 @arg     age_ms   int     what is hot and younger stays; what is cold the caller has read
 @arg     token    text    ticket to leave if the chat must be read back
-@args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by the id of the post that it is, or nothing
+@args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by the id of the post that it is, or nothing, and its date (s)
 @ok      erased   int
 @err     stale_run
 @err     journal_full
@@ -38,9 +38,9 @@ if not c then return refuse('chat_missing', leave_ticket(ticket_key, token)) end
 local seconds = now()
 local oldest = seconds - tonumber(age_ms) / 1000
 local found = {}
-for i = 1, #items, 2 do
-  -- Of a cold one a tombstone needs nothing but its version.
-  local header = header_of(message_key(items[i])) or {[3] = 0, [5] = 0, [6] = KIND_TEXT}
+for i = 1, #items, 3 do
+  -- Of a cold one a tombstone needs nothing but its version and its date.
+  local header = header_of(message_key(items[i])) or {[3] = tonumber(items[i + 2]), [5] = 0, [6] = KIND_TEXT}
   if tonumber(items[i]) <= c.seq and header[6] ~= KIND_DELETED and header[3] <= oldest then
     found[#found + 1] = {id = items[i], post = tonumber(items[i + 1]), header = header}
   end

@@ -227,7 +227,7 @@ export const settings = {
   ),
   MESSAGE_DAYS: whole(limits.message_days_min, limits.message_days_max)
     .optional()
-    .describe('Days that messages and posts are kept; for ever without it'),
+    .describe('Days that messages and posts are kept, and at most a tenth longer; for ever without it'),
   MEDIA_DAYS: whole(1, limits.message_days_max)
     .optional()
     .describe('Days that uploaded files are kept; for ever without it'),

@@ -7,7 +7,7 @@ export interface JournalEntry {
   readonly partition: number;
   readonly version: number;
   readonly entity: string;
-  /** The whole new record; empty for a tombstone. */
+  /** The whole new record; of what was deleted nothing, or a record that says so. */
   readonly image: Buffer;
   /** The HASH that may leave Redis once its field `v`, which this entry's step set, is in Postgres; '' for none. */
   readonly state: string;
@@ -28,6 +28,10 @@ export interface Change extends Entity {
   readonly entry: JournalEntry;
   /** Version of the oldest entry of the entity within the batch. */
   readonly first: number;
+  /** What is stored; null for a tombstone. */
+  readonly record: Buffer | null;
+  /** The newest image within the batch that is not empty; empty if there is none. */
+  readonly image: Buffer;
 }
 
 /** How far a sequence has come. */
@@ -66,19 +70,24 @@ const compareChanges = (a: Change, b: Change): number =>
 
 /** Keeps the newest version of each entity. An entity has one partition, so the text names it. */
 export function gather(entries: Iterable<JournalEntry>): Gathered {
-  const newest = new Map<string, { entry: JournalEntry; first: number }>();
+  const newest = new Map<string, { entry: JournalEntry; first: number; image: Buffer }>();
   for (const entry of entries) {
     const known = newest.get(entry.entity);
-    if (known === undefined) newest.set(entry.entity, { entry, first: entry.version });
-    else if (known.entry.version < entry.version) known.entry = entry;
-    else if (entry.version < known.first) known.first = entry.version;
+    if (known === undefined) newest.set(entry.entity, { entry, first: entry.version, image: entry.image });
+    else if (known.entry.version < entry.version) {
+      known.entry = entry;
+      if (entry.image.length > 0) known.image = entry.image;
+    } else if (entry.version < known.first) known.first = entry.version;
   }
   const changes: Change[] = [];
   const unreadable: JournalEntry[] = [];
-  for (const { entry, first } of newest.values()) {
+  for (const { entry, first, image } of newest.values()) {
     const entity = parseEntity(entry.entity);
-    if (entity) changes.push({ table: entity.table, key: entity.key, entry, first });
-    else unreadable.push(entry);
+    if (entity) {
+      const { table, key } = entity;
+      const gone = entry.image.length === 0 || table.dated?.isTombstone(entry.image);
+      changes.push({ table, key, entry, first, record: gone ? null : entry.image, image });
+    } else unreadable.push(entry);
   }
   return { changes: changes.sort(compareChanges), unreadable };
 }

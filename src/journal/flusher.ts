@@ -63,8 +63,9 @@ export interface FlusherStats {
   readonly partitions: number;
   /** Entries left in each journal under lease when it was last settled. */
   readonly lengths: ReadonlyMap<number, number>;
-  /** Days to come that have a partition for failures of deliveries; not a number before it has looked. */
+  /** Days to come that have a partition for failures of deliveries, and for messages; not a number before it has looked. */
   readonly daysAhead: number;
+  readonly messageDaysAhead: number;
 }
 
 export interface Flusher {
@@ -138,7 +139,10 @@ export function createFlusher(options: FlusherOptions): Flusher {
     stats() {
       const each = pipelines.map((pipeline) => pipeline.stats());
       const kept = upkeeps.map((upkeep) => upkeep.stats());
-      const ahead = kept.map(({ daysAhead }) => daysAhead).filter((days) => !Number.isNaN(days));
+      const least = (ahead: readonly number[]) => {
+        const known = ahead.filter((days) => !Number.isNaN(days));
+        return known.length > 0 ? Math.min(...known) : Number.NaN;
+      };
       return {
         ...counts,
         entries: sum(each.map(({ entries }) => entries)),
@@ -146,7 +150,8 @@ export function createFlusher(options: FlusherOptions): Flusher {
         rows: sum(each.map(({ rows }) => rows)),
         failures: sum(each.map(({ failures }) => failures)),
         purged: sum(kept.map(({ purged }) => purged)),
-        daysAhead: ahead.length > 0 ? Math.min(...ahead) : Number.NaN,
+        daysAhead: least(kept.map(({ daysAhead }) => daysAhead)),
+        messageDaysAhead: least(kept.map(({ messageDaysAhead }) => messageDaysAhead)),
         lagMs: Math.max(...each.map(({ lagMs }) => lagMs)),
         partitions: leases.held().length,
         lengths: new Map(each.flatMap(({ lengths }) => [...lengths])),

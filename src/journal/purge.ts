@@ -38,13 +38,15 @@ const deletions = journalTables.flatMap((whole) => {
     ),
   );
   const none = parts.map(({ table }) => `and not exists (select from ${table} part where ${belongs(whole)})`);
+  // By its key: a ctid names a row of each partition.
+  const keys = [...whole.columns, ...(whole.dated ? ['day'] : [])].join(', ');
   const ofWhole = statement(
     `purge_${whole.table}`,
-    `delete from ${whole.table} where ctid = any(array(
-       select whole.ctid from ${whole.table} whole
+    `delete from ${whole.table} where (${keys}) in (
+       select ${keys} from ${whole.table} whole
        where ${past} ${none.join(' ')}
        order by deleted_at limit ${chunkRowsMax} for update of whole skip locked
-     ))`,
+     )`,
   );
   return [...ofParts, ofWhole];
 });

@@ -11,7 +11,7 @@ import { finishRewrite, loadRewrites, type Rewrite, renewWebhooks } from '../pos
 import { type Pool, statement } from '../postgres/pool.js';
 import type { Shards } from '../postgres/shards.js';
 import type { RedisConnection, RedisServers } from '../redis/connection.js';
-import { emojiColumn, messageHeader, messageKinds, pack, unpack } from '../store/core/codec.js';
+import { emojiColumn, messageHeader, pack, unpack } from '../store/core/codec.js';
 import { type Keys, parseChat, partitionOfPost, postNumber } from '../store/core/keys.js';
 import type { JournalEntry, SequenceChange } from './batch.js';
 import { journalTables } from './tables.js';
@@ -62,9 +62,7 @@ const externalIds = statement(
 );
 
 function messageEntry(partition: number, entity: string, record: Buffer): JournalEntry {
-  const { version, kind } = messageHeader(record);
-  const image = kind === messageKinds.deleted ? nothing : record;
-  return { partition, version, entity, image, state: '' };
+  return { partition, version: messageHeader(record).version, entity, image: record, state: '' };
 }
 
 /** How far the chat's sequence came, and its pin, at the version of its last change. */

@@ -62,10 +62,10 @@ export async function settlePrefixes(
 ): Promise<SettleResult> {
   const records = new Map<number, Settled>();
   const states = new Map<number, Settled>();
-  for (const { table, key, entry } of written.changes) {
+  for (const { table, key, entry, record } of written.changes) {
     if (!table.record) continue;
     // A tombstone stays: Postgres may go back to before it.
-    const brief = entry.image.length > 0 && !budget.admits(key[0] as number, entry.image.length);
+    const brief = record !== null && !budget.admits(key[0] as number, record.length);
     add(records, entry.partition, table.record(keys, key), entry.version, brief);
   }
   for (const { table, partition, key, version } of written.sequences) {

@@ -1,4 +1,5 @@
 /** What each kind of journal entry is in Postgres and in Redis. A new kind is one row of `journalTables`. */
+import { isTombstone, messageDay } from '../store/core/codec.js';
 import type { ChatRef, Keys } from '../store/core/keys.js';
 
 export interface JournalTable {
@@ -11,6 +12,12 @@ export interface JournalTable {
   readonly partOf?: string;
   /** Whether the first two columns are a chat, spelled `id` or `id.user`: only there an id may be below zero. */
   readonly chat?: true;
+  /** Where the table lies in partitions by a column `day`, which is part of its key and never changes. */
+  readonly dated?: {
+    /** Days since 1970 in UTC, of any image that is not empty. */
+    day(image: Buffer): number;
+    isTombstone(image: Buffer): boolean;
+  };
   /** The STRING whose header carries the version, where Redis keeps the entity. */
   record?(keys: Keys, key: readonly number[]): string;
   /** Where the last column counts up for the columns before it: what to keep of the greatest value. */
@@ -30,6 +37,7 @@ const messages: JournalTable = {
   table: 'messages',
   columns: ['chat_id', 'user_id', 'message_id'],
   chat: true,
+  dated: { day: messageDay, isTombstone },
   record: (keys, key) => keys.message(chatOf(key), key[2] as number),
   sequence: {
     table: 'chat_sequences',

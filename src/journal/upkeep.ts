@@ -1,5 +1,5 @@
 /** What flushers do in Postgres besides writing: rows that are past their age end, and days to come get their partition. */
-import { daysAhead, keepDays } from '../postgres/day_partitions.js';
+import { type ByDay, daysAhead, failuresByDay, keepDays, messagesByDay } from '../postgres/day_partitions.js';
 import type { Pool } from '../postgres/pool.js';
 import { attemptAgeMs, type Holds, purgeTombstones } from './purge.js';
 
@@ -26,25 +26,25 @@ export interface Upkeep {
   stats(): {
     /** Rows that ended. */
     readonly purged: number;
-    /** Days to come that have a partition for failures of deliveries; not a number before it has looked. */
+    /** Days to come that have a partition for failures of deliveries, and for messages; not a number before it has looked. */
     readonly daysAhead: number;
+    readonly messageDaysAhead: number;
   };
 }
 
 /** Makes the upkeep; it does nothing before `start`. Any number of processes may keep one. */
 export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: UpkeepOptions): Upkeep {
   let purged = 0;
-  let ahead = Number.NaN;
+  const ahead = { delivery_failures: Number.NaN, messages: Number.NaN };
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  async function keepFailures(): Promise<void> {
+  async function keep(byDay: ByDay, ageMs: number): Promise<void> {
     try {
-      const { held } = await keepDays(pool, attemptAgeMs(messageDays));
-      if (held > 0)
-        throw new Error(`delivery_failures is held by a transaction: ${held} days wait for theirs`);
+      const { held } = await keepDays(pool, ageMs, byDay);
+      if (held > 0) throw new Error(`${byDay.table} is held by a transaction: ${held} days wait for theirs`);
     } finally {
-      ahead = await daysAhead(pool);
+      ahead[byDay.table] = await daysAhead(pool, byDay);
     }
   }
 
@@ -60,7 +60,13 @@ export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: U
   }
 
   async function turn(): Promise<void> {
-    const days = !holds().sharded || (await tried(keepFailures()));
+    let days = true;
+    if (holds().sharded) {
+      // Retention drops those of messages: it looks first what hangs on them.
+      days = await tried(keep(messagesByDay(messageDays), Number.POSITIVE_INFINITY));
+      if (stopped) return;
+      days = (await tried(keep(failuresByDay, attemptAgeMs(messageDays)))) && days;
+    }
     if (stopped) return;
     const rows = await tried(
       purgeTombstones(pool, auditDays, messageDays, holds()).then((ended) => {
@@ -78,6 +84,6 @@ export function createUpkeep({ pool, holds, auditDays, messageDays, onError }: U
       stopped = true;
       clearTimeout(timer);
     },
-    stats: () => ({ purged, daysAhead: ahead }),
+    stats: () => ({ purged, daysAhead: ahead.delivery_failures, messageDaysAhead: ahead.messages }),
   };
 }

@@ -34,14 +34,17 @@ export type OnQuarantine = (entry: JournalEntry, reason: string) => void;
 
 const reasonLengthMax = 500;
 
-function upsert({ table, columns }: JournalTable): Statement {
-  const keys = columns.join(', ');
-  const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
-  const n = columns.length;
+/** A day is sent as its number since 1970. */
+function upsert({ table, columns, dated }: JournalTable): Statement {
+  const all = [...columns, ...(dated ? ['day'] : [])];
+  const keys = all.join(', ');
+  const values = all.map((column) => (column === 'day' ? "date '1970-01-01' + day::int" : column));
+  const arrays = all.map((_, i) => `$${i + 1}::bigint[]`);
+  const n = all.length;
   return statement(
     `flush_${table}`,
     `insert into ${table} as stored (${keys}, version, record, deleted_at)
-     select ${keys}, version, record, case when record is null then now() end
+     select ${values.join(', ')}, version, record, case when record is null then now() end
      from unnest(${arrays.join(', ')}, $${n + 1}::bigint[], $${n + 2}::bytea[]) as rows (${keys}, version, record)
      on conflict (${keys}) do update
      set version = excluded.version, record = excluded.record, deleted_at = excluded.deleted_at
@@ -64,7 +67,22 @@ function upsertSequence({ table, columns, last }: NonNullable<JournalTable['sequ
   );
 }
 
+/** Tombstones that tell no day, as programs before partitions by day journaled them: looked for in every partition. */
+function buryUndated({ table, columns }: JournalTable): Statement {
+  const arrays = columns.map((_, i) => `$${i + 1}::bigint[]`);
+  const n = columns.length;
+  return statement(
+    `flush_undated_${table}`,
+    `update ${table} stored set version = rows.version, record = null, deleted_at = now()
+     from unnest(${arrays.join(', ')}, $${n + 1}::bigint[]) as rows (${columns.join(', ')}, version)
+     where ${columns.map((column) => `stored.${column} = rows.${column}`).join(' and ')} and stored.version < rows.version`,
+  );
+}
+
 const upserts = new Map(journalTables.map((table) => [table, upsert(table)]));
+const undatedBurials = new Map(
+  journalTables.flatMap((table) => (table.dated ? [[table, buryUndated(table)]] : [])),
+);
 const sequenceUpserts = new Map(
   journalTables.flatMap((table) => (table.sequence ? [[table, upsertSequence(table.sequence)]] : [])),
 );
@@ -102,18 +120,34 @@ function sequenceCall(table: JournalTable, found: readonly SequenceChange[]): Ca
   return { statement, values };
 }
 
+function rowCalls(table: JournalTable, rows: readonly Change[]): Call[] {
+  const keysOf = (some: readonly Change[]) => table.columns.map((_, i) => keyColumn(some, i));
+  const versionsOf = (some: readonly Change[]) => bigintArray(some.map(({ entry }) => entry.version));
+  const { dated } = table;
+  const stored = dated ? rows.filter(({ image }) => image.length > 0) : rows;
+  const upsert: Call = {
+    statement: upserts.get(table) as Statement,
+    values: [
+      ...keysOf(stored),
+      ...(dated ? [bigintArray(stored.map(({ image }) => dated.day(image)))] : []),
+      versionsOf(stored),
+      byteaArray(stored.map(({ record }) => record)),
+    ],
+  };
+  const undated = dated ? rows.filter(({ image }) => image.length === 0) : [];
+  if (undated.length === 0) return [upsert];
+  const burial: Call = {
+    statement: undatedBurials.get(table) as Statement,
+    values: [...keysOf(undated), versionsOf(undated)],
+  };
+  return stored.length === 0 ? [burial] : [upsert, burial];
+}
+
 function encode(changes: readonly Change[]): Encoded {
   const calls: Call[] = [];
   const allSequences: SequenceChange[] = [];
   for (const [table, rows] of byTable(changes)) {
-    calls.push({
-      statement: upserts.get(table) as Statement,
-      values: [
-        ...table.columns.map((_, i) => keyColumn(rows, i)),
-        bigintArray(rows.map(({ entry }) => entry.version)),
-        byteaArray(rows.map(({ entry }) => (entry.image.length === 0 ? null : entry.image))),
-      ],
-    });
+    calls.push(...rowCalls(table, rows));
     if (!table.sequence) continue;
     const found = sequences(table, rows);
     allSequences.push(...found);

@@ -68,10 +68,11 @@ export const databaseName = (shard: number): string =>
 async function databaseFacts({ shards }: Backends, shard: Shard): Promise<DatabaseFacts> {
   const { id, pool } = shard;
   const own = shards.owned(shard);
-  const [connections, quarantined, ahead, lost, rewrites] = await Promise.all([
+  const [connections, quarantined, ahead, messagesAhead, lost, rewrites] = await Promise.all([
     connectionsOf(pool),
     quarantinedIn(pool, own),
     own.length > 0 ? daysAhead(pool) : null,
+    own.length > 0 ? daysAhead(pool, { table: 'messages' }) : null,
     lastPostgresLoss(pool),
     loadRewrites(pool),
   ]);
@@ -80,6 +81,7 @@ async function databaseFacts({ shards }: Backends, shard: Shard): Promise<Databa
     ...connections,
     quarantined,
     failureDaysAhead: ahead,
+    messageDaysAhead: messagesAhead,
     lost: lost && { ago: nowMs() - new Date(lost.at).getTime(), transactions: lost.transactions },
     rewriting: rewrites.length,
   };

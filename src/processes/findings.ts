@@ -17,6 +17,8 @@ export interface DatabaseFacts {
   readonly quarantined: number;
   /** Days to come that have a partition for failures of deliveries; null where no partition lies. */
   readonly failureDaysAhead: number | null;
+  /** The same for messages. */
+  readonly messageDaysAhead: number | null;
   /** When it was last found to have gone back in time, in ms ago, and what it lost; null for never. */
   readonly lost: { readonly ago: number; readonly transactions: number } | null;
   /** Partitions whose hot entities are being written again since. */
@@ -116,13 +118,20 @@ function ofJournals({ journal, flushers }: Facts): Finding[] {
 }
 
 function ofDatabase(facts: DatabaseFacts, flushers: number): Finding[] {
-  const { database, connections, connectionsMax, quarantined, failureDaysAhead, lost, rewriting } = facts;
+  const { database, connections, connectionsMax, quarantined, lost, rewriting } = facts;
+  const { failureDaysAhead, messageDaysAhead } = facts;
   const found: Finding[] = [];
   if (quarantined > 0)
     found.push({
       bad: true,
       what: `${quarantined} entries are in quarantine in ${database}`,
       todo: 'Postgres refused them: the table quarantine says why, and keeps what they hold',
+    });
+  if (messageDaysAhead !== null && messageDaysAhead < 1)
+    found.push({
+      bad: flushers > 0,
+      what: `${database} has no partition for tomorrow’s messages`,
+      todo: 'flushers make them each minute, and their log says why not; until then rows go to messages_default',
     });
   if (failureDaysAhead !== null && failureDaysAhead < 1)
     found.push({

@@ -76,6 +76,11 @@ export function startFlush(backends: Backends): Role {
     'Days to come that Postgres has a partition for failures of deliveries for.',
     () => flusher.stats().daysAhead,
   );
+  gauge(
+    'petrel_message_days_ahead',
+    'Days to come that Postgres has a partition for messages for.',
+    () => flusher.stats().messageDaysAhead,
+  );
   node.parts.push(() => {
     const { entries, rows, failures, quarantined, lagMs, partitions } = flusher.stats();
     return { flush: { entries, rows, failures, quarantined, lag_ms: Math.round(lagMs), partitions } };

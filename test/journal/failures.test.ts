@@ -322,7 +322,8 @@ describe('purge', () => {
     await node.pool.query(
       statement(
         'test_many',
-        `insert into messages select 1, 2, n, n, null, now() - interval '2 days' from generate_series(1, 2500) n`,
+        `insert into messages select 1, 2, n, n, current_date - n % 40, null, now() - interval '2 days'
+           from generate_series(1, 2500) n`,
       ),
     );
     expect(await purgeTombstones(node.pool)).toBe(2_500);

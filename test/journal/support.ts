@@ -198,7 +198,7 @@ local image = ARGV[2] .. packed .. ARGV[3]
 redis.call('SET', record, image)
 redis.call('HSET', chat, 's', ARGV[4], 'v', ('%.0f'):format(version))
 redis.call('PERSIST', chat)
-redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', ARGV[1], 'i', ARGV[5] == '1' and '' or image)
+redis.call('XADD', journal, ('%.0f-0'):format(version), 'k', ARGV[1], 'i', image)
 return ('%.0f'):format(version)`;
 
 export const partitionOf = (node: Node, chat: ChatRef): number => node.keys.partitions.of(chat.id);
@@ -236,7 +236,6 @@ export async function putMessage(
     whole.subarray(0, 2),
     whole.subarray(3),
     messageId,
-    deleted ? '1' : '0',
   );
   return Number(version);
 }

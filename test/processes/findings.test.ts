@@ -4,11 +4,21 @@ import { type DatabaseFacts, type Facts, findingsOf } from '../../src/processes/
 const server = { server: 'Redis at a', usedBytes: 10, maxBytes: 100, replicas: 1, appending: true };
 const database: DatabaseFacts = {
   database: 'Postgres',
-  ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3, lost: null, rewriting: 0 },
+  ...{ connections: 10, connectionsMax: 100, quarantined: 0, failureDaysAhead: 3 },
+  ...{ messageDaysAhead: 3, lost: null, rewriting: 0 },
 };
 /** Of two databases, the second with this. */
 const second = (change: Partial<DatabaseFacts>): Partial<Facts> => ({
-  databases: [database, { ...database, database: 'Postgres (shard 2)', failureDaysAhead: null, ...change }],
+  databases: [
+    database,
+    {
+      ...database,
+      database: 'Postgres (shard 2)',
+      failureDaysAhead: null,
+      messageDaysAhead: null,
+      ...change,
+    },
+  ],
 });
 const well: Facts = {
   engine: { note: undefined },
@@ -50,6 +60,13 @@ test.each<[string, Partial<Facts>, boolean, RegExp, RegExp]>([
   ['a journal that fills', { journal: { ...well.journal, fullest: 0.6 } }, false, /60 %/, /429/],
   ['a journal that is full', { journal: { ...well.journal, fullest: 0.95 } }, true, /95 %/, /429/],
   ['quarantine', second({ quarantined: 3 }), true, /3 entries .*shard 2/, /table quarantine/],
+  [
+    'no days for messages',
+    second({ messageDaysAhead: 0 }),
+    true,
+    /shard 2.* no partition for tomorrow’s messages/,
+    /messages_default/,
+  ],
   [
     'no days',
     second({ failureDaysAhead: 0 }),

@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { limits } from '../../src/limits.js';
-import { directChat, sharedChat } from '../../src/store/core/keys.js';
+import { day_ms, keepDays, messagesByDay, readSpans } from '../../src/postgres/day_partitions.js';
+import { packMessage, unpackMessage } from '../../src/store/core/codec.js';
+import { type ChatRef, directChat, sharedChat } from '../../src/store/core/keys.js';
 import type { StoredMessage } from '../../src/store/core/stored_message.js';
 import {
   chatKeys,
@@ -219,4 +221,151 @@ test('old files go, but not the pictures of bots; the walk goes on behind what i
   const wanted = all.filter(({ at }, n) => at < Date.now() - hour && n !== 4 && n !== 6);
   expect(removed).toEqual(wanted.map((file) => file.key));
   expect(await node.store.retention.files(hour, files)).toBe(null);
+});
+
+/** With partitions for each day from ten days ago on; what lay in others is no more. */
+async function divide(): Promise<void> {
+  const spans = (await readSpans(node.pool, { table: 'messages' })).spans;
+  for (const { name } of spans) await node.db.query(`drop table ${name}`);
+  await node.db.query('delete from messages');
+  const today = Math.floor(Date.now() / day_ms);
+  for (let day = today - 10; day < today; day++) {
+    const [from, to] = [day, day + 1].map((each) => new Date(each * day_ms).toISOString().slice(0, 10));
+    const name = `messages_${from}_${to}`.replaceAll('-', '');
+    await node.db.query(
+      `create table ${name} partition of messages for values from ('${from}') to ('${to}')`,
+    );
+  }
+  await keepDays(node.pool, Number.POSITIVE_INFINITY, messagesByDay(3));
+}
+
+/** Makes cold messages so many days older. */
+async function backdate(chat: ChatRef, days: number, ...ids: number[]): Promise<void> {
+  await cluster.flush();
+  for (const id of ids) {
+    const at = [chat.id, chat.user, id];
+    const [row] = await node.db.query<{ record: Buffer }>(
+      'select record from messages where chat_id = $1 and user_id = $2 and message_id = $3',
+      at,
+    );
+    const record = unpackMessage(row?.record as Buffer);
+    await node.db.query(
+      `update messages set record = $4, day = day - $5::int where chat_id = $1 and user_id = $2 and message_id = $3`,
+      [...at, packMessage({ ...record, date: record.date - days * 86_400 }), days],
+    );
+  }
+  await evict(node, ...chatKeys(cluster.keys, chat, ...ids));
+}
+
+const spanNames = async () =>
+  (await readSpans(node.pool, { table: 'messages' })).spans.map(({ name }) => name);
+
+test('a partition is dropped once all in it is past its age, with the pins and posts in it, and no row is deleted', async () => {
+  await divide();
+  const owner = await makeUser(node);
+  const chat = directChat(bot.id, (await makeUser(node)).id);
+  await node.store.chats.openDirect(chat.id, chat.user);
+  const send = async (words: string) => (await node.store.messages.send(chat, bot.sender, text(words))).id;
+  const [old, pinned, edge, young] = [
+    await send('old'),
+    await send('pinned'),
+    await send('edge'),
+    await send('young'),
+  ];
+  await node.store.pins.pin(chat, bot.sender, pinned, false);
+  const service = (await node.store.chats.find(chat))?.newest ?? 0;
+  const channel = await node.store.chats.create('channel', 'News', owner.id, { private: false });
+  const { record, id: post } = await node.store.messages.send(channel, owner.sender, text('post'));
+  const reactor = await node.store.users.find(ann.id);
+  if (!reactor) throw new Error('nobody');
+  await node.store.posts.react(record.post, reactor, { what: 'set', emoji: '👍' });
+  const group = await node.store.chats.create('group', 'Old', owner.id);
+  const { id: said } = await node.store.messages.send(group, owner.sender, text('said'));
+  await backdate(chat, 5, old, pinned);
+  await backdate(chat, 3, edge);
+  await backdate(channel, 5, post);
+  await backdate(group, 5, said);
+  await evict(node, cluster.keys.post(record.post));
+  const before = await spanNames();
+  await node.db.query('create table deletions (n int)');
+  await node.db.query(`create function note_deletion() returns trigger language plpgsql as
+    $$ begin insert into deletions values (1); return old; end $$`);
+  await node.db.query(
+    'create trigger noted after delete on messages for each row execute function note_deletion()',
+  );
+  await rested();
+  // The day of `edge` is not past altogether: its day ended less than three days ago.
+  await pass(3 * day_ms);
+  const after = await spanNames();
+  expect(before.filter((name) => !after.includes(name))).toEqual(before.slice(0, 7));
+  const look = async () => {
+    const shown = idsOf(await node.store.history.list(chat, 0, 10));
+    expect(shown).toEqual([service, young, edge]);
+    expect((await node.store.chats.find(chat))?.pinned).toBe(0);
+    const read = await node.store.messages.readMany(chat, bot.sender, [old, pinned, young]);
+    expect(read.map((each) => each?.id ?? null)).toEqual([null, null, young]);
+    expect(idsOf(await node.store.history.list(group, 0, 10))).not.toContain(said);
+    await expect(node.store.posts.find(record.post, { id: ann.id, isBot: false })).rejects.toMatchObject({
+      kind: 'post_not_found',
+    });
+  };
+  await look();
+  await cluster.flush();
+  await evict(
+    node,
+    cluster.keys.post(record.post),
+    ...chatKeys(cluster.keys, chat, old, pinned, edge, young),
+  );
+  await look();
+  expect(await node.db.query('select from deletions')).toEqual([]);
+  await rested();
+  expect(await pass(3 * day_ms)).toBe(0);
+});
+
+test('a message that came late for a partition that is no more ends by itself', async () => {
+  await divide();
+  const { chat, cold, hot } = await aged();
+  await backdate(chat, 40, cold);
+  expect(await node.db.query('select from messages_default')).toHaveLength(1);
+  await rested();
+  expect(await pass(3 * day_ms)).toBe(1);
+  await cluster.flush();
+  await evict(node, ...chatKeys(cluster.keys, chat, cold, hot));
+  expect(idsOf(await node.store.history.list(chat, 0, 10))).toEqual([hot]);
+});
+
+test('what somebody holds is dropped by a later pass, and sends go on meanwhile', async () => {
+  await divide();
+  const { chat, cold, send } = await aged();
+  await backdate(chat, 8, cold);
+  const other = await cluster.node();
+  let free = () => {};
+  const held = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  let begun = () => {};
+  const reading = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  // As a backup reads.
+  const reader = other.db.transaction(async (sql) => {
+    await sql.query('select from messages');
+    begun();
+    await held;
+  });
+  await reading;
+  const before = await spanNames();
+  await rested();
+  const passing = pass(3 * day_ms);
+  for (let n = 0; n < 20; n++) await send('more');
+  await cluster.flush();
+  await passing;
+  expect(await spanNames()).toEqual(before);
+  free();
+  await reader;
+  await rested();
+  await pass(3 * day_ms);
+  expect((await spanNames()).length).toBeLessThan(before.length);
+  await evict(node, ...chatKeys(cluster.keys, chat, cold));
+  expect(idsOf(await node.store.history.list(chat, 0, 100))).not.toContain(cold);
 });

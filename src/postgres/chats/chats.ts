@@ -235,6 +235,12 @@ export interface MessageRow {
   readonly record: Buffer | null;
 }
 
+/**
+ * These ids. Messages lie in partitions by day, and an id tells no day: each partition's key is looked at. As a query the ids have no number that
+ * a plan could be made for, so that Postgres keeps one plan instead of planning over all partitions at each call.
+ */
+const anyId = 'any(array(select unnest($3::bigint[])))';
+
 export function loadMessages(
   sql: Sql,
   chat: number,
@@ -242,7 +248,7 @@ export function loadMessages(
   ids: readonly number[],
 ): Promise<MessageRow[]> {
   return sql.query<MessageRow>(
-    'select message_id, version, record from messages where chat_id = $1 and user_id = $2 and message_id = any($3)',
+    `select message_id, version, record from messages where chat_id = $1 and user_id = $2 and message_id = ${anyId}`,
     [chat, user, ids],
   );
 }
@@ -259,7 +265,7 @@ export function loadNewestMessages(
     `select message_id, version, record from (
        select message_id, version, record, octet_length(record) as size,
               sum(octet_length(record)) over (order by message_id desc) as total
-         from messages where chat_id = $1 and user_id = $2 and message_id = any($3)) m
+         from messages where chat_id = $1 and user_id = $2 and message_id = ${anyId}) m
       where total is null or total - coalesce(size, 0) < $4`,
     [chat, user, ids, bytes],
   );
@@ -287,7 +293,7 @@ export async function loadHeads(
 ): Promise<Buffer[]> {
   const rows = await sql.query<{ head: Buffer }>(
     `select ${head} as head from messages
-      where chat_id = $1 and user_id = $2 and message_id = any($3) and record is not null`,
+      where chat_id = $1 and user_id = $2 and message_id = ${anyId} and record is not null`,
     [chat, user, ids],
   );
   return rows.map((row) => row.head);

@@ -37,6 +37,17 @@ export function takePiece<P>(
   });
 }
 
+/** A partition of messages; its name is that of a table. */
+type Partition = string;
+
+/** Where messages lie that no partition was made for. */
+export const strayMessages: Partition = 'messages_default';
+
+export async function hasStrays(sql: Sql): Promise<boolean> {
+  const [row] = await sql.query<{ some: boolean }>(`select exists (select from ${strayMessages}) as some`);
+  return row?.some === true;
+}
+
 export interface OldestRow {
   readonly chat_id: number;
   readonly user_id: number;
@@ -47,14 +58,20 @@ export interface OldestRow {
 /** Longer than the header of a record can be. */
 const headBytes = 96;
 
-/** Chats behind one of them, in the order of their keys, each with its oldest message. */
-export function loadOldest(sql: Sql, chat: number, user: number, limit: number): Promise<OldestRow[]> {
+/** Chats behind one of them, in the order of their keys, each with its oldest message in a partition. */
+export function loadOldest(
+  sql: Sql,
+  partition: Partition,
+  chat: number,
+  user: number,
+  limit: number,
+): Promise<OldestRow[]> {
   return sql.query<OldestRow>(
     `select s.chat_id, s.user_id, m.head
        from (select chat_id, user_id from chat_sequences where (chat_id, user_id) > ($1::bigint, $2::bigint)
               order by chat_id, user_id limit $3) s
        left join lateral (
-         select substring(record from 1 for ${headBytes}) as head from messages
+         select substring(record from 1 for ${headBytes}) as head from ${partition}
           where chat_id = s.chat_id and user_id = s.user_id and record is not null
           order by message_id limit 1) m on true
       order by 1, 2`,
@@ -67,16 +84,17 @@ export interface RecordRow {
   readonly record: Buffer;
 }
 
-/** Messages of a chat above `after` that are not deleted, the oldest first. */
+/** Messages of a chat in a partition above `after` that are not deleted, the oldest first. */
 export function loadFrom(
   sql: Sql,
+  partition: Partition,
   chat: number,
   user: number,
   after: number,
   limit: number,
 ): Promise<RecordRow[]> {
   return sql.query<RecordRow>(
-    `select message_id, record from messages
+    `select message_id, record from ${partition}
       where chat_id = $1 and user_id = $2 and message_id > $3 and record is not null
       order by message_id limit $4`,
     [chat, user, after, limit],
@@ -86,15 +104,74 @@ export function loadFrom(
 /** Deletes messages of a chat that is no more: nothing can bring them back to anybody. */
 export async function deleteMessages(
   sql: Sql,
+  partition: Partition,
   chat: number,
   user: number,
   ids: readonly number[],
 ): Promise<void> {
-  await sql.query('delete from messages where chat_id = $1 and user_id = $2 and message_id = any($3)', [
+  await sql.query(`delete from ${partition} where chat_id = $1 and user_id = $2 and message_id = any($3)`, [
     chat,
     user,
     ids,
   ]);
+}
+
+export interface ChatRow {
+  readonly chat_id: number;
+  readonly user_id: number;
+}
+
+/** Messages of groups and channels in a partition that are not deleted, in the order of their keys. */
+export function loadShared(
+  sql: Sql,
+  partition: Partition,
+  after: { readonly chat: number; readonly message: number },
+  limit: number,
+): Promise<Array<ChatRow & RecordRow>> {
+  return sql.query(
+    `select chat_id, user_id, message_id, record from ${partition}
+      where chat_id < 0 and (chat_id, user_id, message_id) > ($1::bigint, 0, $2::bigint) and record is not null
+      order by chat_id, user_id, message_id limit $3`,
+    [after.chat, after.message, limit],
+  );
+}
+
+/** Pins of chats behind one of them, in the order of their keys. */
+export function loadPins(
+  sql: Sql,
+  after: { readonly chat: number; readonly user: number },
+  limit: number,
+): Promise<Array<ChatRow & { readonly record: Buffer }>> {
+  return sql.query(
+    `select chat_id, user_id, record from chat_pins
+      where (chat_id, user_id) > ($1::bigint, $2::bigint) and record is not null
+      order by chat_id, user_id limit $3`,
+    [after.chat, after.user, limit],
+  );
+}
+
+/** Those of these messages that a partition has. */
+export function loadThese(
+  sql: Sql,
+  partition: Partition,
+  keys: ReadonlyArray<readonly [chat: number, user: number, message: number]>,
+): Promise<Array<ChatRow & RecordRow>> {
+  return sql.query(
+    `select chat_id, user_id, message_id, m.record
+       from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as k (chat_id, user_id, message_id)
+       join ${partition} m using (chat_id, user_id, message_id)
+      where m.record is not null`,
+    [0, 1, 2].map((column) => keys.map((key) => key[column])),
+  );
+}
+
+/** How many rows a partition has, as Postgres last counted them. */
+export async function estimateRows(sql: Sql, partition: Partition): Promise<number> {
+  const [row] = await sql.query<{ rows: number }>(
+    'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = $1::regclass',
+    [partition],
+  );
+  return row?.rows ?? 0;
 }
 
 /** Which of these stored files are pictures of bots. */

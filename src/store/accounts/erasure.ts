@@ -7,7 +7,7 @@ import type { ReadBack } from '../messages/read_back.js';
 
 export interface Erased {
   readonly id: number;
-  readonly record: Pick<MessageRecord, 'post'>;
+  readonly record: Pick<MessageRecord, 'post' | 'date'>;
 }
 
 /**
@@ -27,9 +27,10 @@ export function createErase({ scripts, keys }: StoreContext, readBack: ReadBack)
       ...{ changes: keys.changes(chat), channel: keys.chatChannel(chat) },
       ...{ message: keys.messages(chat), post: keys.postRoot(partition), acted: keys.actedRoot(partition) },
     };
-    const items = messages.flatMap(({ id, record: { post } }) => [
+    const items = messages.flatMap(({ id, record: { post, date } }) => [
       String(id),
       post === 0 ? '' : String(post),
+      String(date),
     ]);
     const result = await readBack.complete({ chat, who: { id: 0, isBot: false } }, () =>
       scripts.call('messages/erase', partition, at, {

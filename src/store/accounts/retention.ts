@@ -1,15 +1,24 @@
 /**
- * Removing messages and uploaded files past their age (behaviour §14). One process at a time walks over the chats of Postgres,
- * and erases the oldest messages of each by the script that tells Postgres of it; so what is removed has a tombstone like all
- * that is deleted, and a read-back finds nothing. A walk that dies goes on where its last piece ended.
+ * Removing messages and uploaded files past their age (behaviour §14). One process at a time drops the partitions of Postgres in which all
+ * is past its age. Posts and pinned messages are erased first by the script that tells Postgres of it, so that reactions and
+ * pins go with them. In a partition that holds more days than it should, for instance one from before partitions were, the oldest messages of each
+ * chat are erased in that way as well. A walk that dies goes on where its last piece ended.
  */
 import { nowMs } from '../../clock.js';
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
+import {
+  day_ms,
+  dropSpan,
+  isPast,
+  messagesByDay,
+  readSpans,
+  type Span,
+} from '../../postgres/day_partitions.js';
 import * as rows from '../../postgres/messages/retention.js';
 import { holding } from '../../postgres/shards.js';
 import { loadStoredBefore } from '../../postgres/stored_files.js';
-import { messageDate, unpackMessage } from '../core/codec.js';
+import { messageDate, unpack, unpackMessage } from '../core/codec.js';
 import type { StoreContext, StoreShard } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Erase } from './erasure.js';
@@ -33,106 +42,194 @@ export interface Removed {
 
 export interface Retention {
   /** Removes messages older than `ageMs` of each shard, for up to limits.retention_piece_ms each; the pins on them and the reactions to posts go with
-   * them. Null when another process has that in hand, or the last pass ended within limits.retention_interval_ms. */
+   * them. Those in a partition by day go once the whole partition is past that age. Counts those of a dropped partition as Postgres estimates them. Null when another process has that in hand, or the last pass ended within limits.retention_interval_ms. */
   messages(ageMs: number): Promise<Removed | null>;
   /** The same of uploaded files by when they were uploaded; pictures of bots stay. */
   files(ageMs: number, files: AgedFiles): Promise<Removed | null>;
 }
 
-/** Behind `message` of the chat, where that is above 0; else behind the whole chat. */
+/** In a partition of messages, behind `message` of the chat where that is above 0, else behind the whole chat. */
 interface Place {
+  readonly table: string;
   readonly chat: number;
   readonly user: number;
   readonly message: number;
+  /** Of a partition that is to be dropped: posts are done, pins are looked at. */
+  readonly pins: boolean;
 }
-const firstPlace: Place = { chat: Number.MIN_SAFE_INTEGER, user: 0, message: 0 };
+const beginOf = (table: string): Place => ({
+  ...{ table, chat: Number.MIN_SAFE_INTEGER, user: 0, message: 0 },
+  pins: false,
+});
+
+/** One piece of a pass. */
+interface Walk {
+  readonly shard: StoreShard;
+  readonly ageMs: number;
+  /** by performance.now() */
+  readonly until: number;
+  removed: number;
+}
+
+/** A partition that something is to be removed of; `span` where all of it is past its age. */
+interface Aged {
+  readonly table: string;
+  readonly span?: Span;
+}
 
 export function createRetention({ db, shards, keys }: StoreContext, erase: Erase): Retention {
+  const isOver = ({ until }: Walk) => performance.now() > until;
+  /** Rows of a partition that was moved are no longer this shard's. */
+  const isOwn = ({ shard }: Walk, chat: number) => shards.of(keys.partitions.of(chat)).id === shard.id;
+
+  /** False when the chat is no more: it ended with the account of its person. */
+  async function eraseSome(walk: Walk, chat: ChatRef, found: readonly rows.RecordRow[]): Promise<boolean> {
+    try {
+      const all = found.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));
+      walk.removed += await erase(chat, all, walk.ageMs);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.kind === 'chat_not_found')) throw error;
+      return false;
+    }
+  }
+
   /** Returns behind which message to go on, 0 when nothing of the chat is left that is old enough. */
-  async function eraseAged(
-    { db: sql }: StoreShard,
-    chat: ChatRef,
-    after: number,
-    ageMs: number,
-    walk: { removed: number; readonly until: number },
-  ): Promise<number> {
+  async function eraseAged(walk: Walk, table: string, chat: ChatRef, after: number): Promise<number> {
+    const { db: sql } = walk.shard;
     for (let from = after; ; ) {
-      if (performance.now() > walk.until) return from;
-      const found = await rows.loadFrom(sql, chat.id, chat.user, from, limits.messages_batch_max);
-      const oldest = Math.floor((nowMs() - ageMs) / 1_000);
+      if (isOver(walk)) return from;
+      const found = await rows.loadFrom(sql, table, chat.id, chat.user, from, limits.messages_batch_max);
+      const oldest = Math.floor((nowMs() - walk.ageMs) / 1_000);
       // Ids of a chat follow its messages' dates.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
       const last = aged.at(-1);
       if (last === undefined) return 0;
-      try {
-        const all = aged.map(({ message_id: id, record }) => ({ id, record: unpackMessage(record) }));
-        walk.removed += await erase(chat, all, ageMs);
-      } catch (error) {
-        // A chat that ended with the account of its person: what was written behind after that.
-        if (!(error instanceof ApiError && error.kind === 'chat_not_found')) throw error;
-        await rows.deleteMessages(
-          sql,
-          chat.id,
-          chat.user,
-          aged.map(({ message_id }) => message_id),
-        );
+      if (!(await eraseSome(walk, chat, aged))) {
+        const ids = aged.map(({ message_id }) => message_id);
+        await rows.deleteMessages(sql, table, chat.id, chat.user, ids);
       }
       if (aged.length < limits.messages_batch_max) return 0;
       from = last.message_id;
     }
   }
 
-  async function walkChats(
-    shard: StoreShard,
-    place: Place,
-    ageMs: number,
-  ): Promise<rows.Step<Place> & { removed: number }> {
-    const walk = { removed: 0, until: performance.now() + limits.retention_piece_ms };
-    if (place.message > 0) {
-      const message = await eraseAged(
-        shard,
-        { id: place.chat, user: place.user },
-        place.message,
-        ageMs,
-        walk,
-      );
-      if (message > 0) return { place: { ...place, message }, over: false, removed: walk.removed };
-    }
-    const chats = await rows.loadOldest(shard.db, place.chat, place.user, limits.retention_batch_max);
+  /** Erases what is past its age in a partition that has younger messages too. Returns where to go on; null at its end. */
+  async function eraseIn(walk: Walk, place: Place): Promise<Place | null> {
+    const { table } = place;
     let at = place;
-    for (const { chat_id, user_id, head } of chats) {
-      // Rows of a partition that was moved are no longer this shard's.
-      const isOwn = shards.of(keys.partitions.of(chat_id)).id === shard.id;
-      const old = isOwn && head !== null && messageDate(head) * 1_000 <= nowMs() - ageMs;
-      const chat = { id: chat_id, user: user_id };
-      // What could not be begun in time is left to the next piece.
-      if (old && performance.now() > walk.until) return { place: at, over: false, removed: walk.removed };
-      const message = old ? await eraseAged(shard, chat, 0, ageMs, walk) : 0;
-      at = { chat: chat_id, user: user_id, message };
-      if (message > 0) return { place: at, over: false, removed: walk.removed };
+    if (at.message > 0) {
+      const message = await eraseAged(walk, table, { id: at.chat, user: at.user }, at.message);
+      at = { ...at, message };
+      if (message > 0) return at;
     }
-    return {
-      place: { ...at, message: 0 },
-      over: chats.length < limits.retention_batch_max,
-      removed: walk.removed,
-    };
+    for (;;) {
+      const chats = await rows.loadOldest(walk.shard.db, table, at.chat, at.user, limits.retention_batch_max);
+      for (const { chat_id, user_id, head } of chats) {
+        const old = head !== null && messageDate(head) * 1_000 <= nowMs() - walk.ageMs;
+        const due = old && isOwn(walk, chat_id);
+        // What could not be begun in time is left to the next piece.
+        if (due && isOver(walk)) return at;
+        const message = due ? await eraseAged(walk, table, { id: chat_id, user: user_id }, 0) : 0;
+        at = { ...at, chat: chat_id, user: user_id, message };
+        if (message > 0) return at;
+      }
+      if (chats.length < limits.retention_batch_max) return null;
+      if (isOver(walk)) return at;
+    }
+  }
+
+  /** Erases messages of any chats, those of one chat side by side in one step. */
+  async function eraseEach(walk: Walk, found: ReadonlyArray<rows.ChatRow & rows.RecordRow>): Promise<void> {
+    for (let from = 0; from < found.length; ) {
+      const { chat_id: id, user_id: user } = found[from] as rows.ChatRow;
+      const rest = found.slice(from, from + limits.messages_batch_max);
+      const other = rest.findIndex((row) => row.chat_id !== id || row.user_id !== user);
+      const own = other < 0 ? rest : rest.slice(0, other);
+      if (isOwn(walk, id)) await eraseSome(walk, { id, user }, own);
+      from += own.length;
+    }
+  }
+
+  /**
+   * Erases what more than a row hangs on, of a partition that is to be dropped: posts, whose reactions end with them, and pinned
+   * messages. Returns where to go on; null at its end.
+   */
+  async function eraseHung(walk: Walk, place: Place): Promise<Place | null> {
+    const { db: sql } = walk.shard;
+    const { table } = place;
+    let at = place;
+    while (!at.pins) {
+      if (isOver(walk)) return at;
+      const found = await rows.loadShared(sql, table, at, limits.retention_batch_max);
+      await eraseEach(
+        walk,
+        found.filter(({ record }) => unpackMessage(record).post !== 0),
+      );
+      const last = found.at(-1);
+      if (found.length < limits.retention_batch_max || last === undefined)
+        at = { ...beginOf(table), pins: true };
+      else at = { ...at, chat: last.chat_id, message: last.message_id };
+    }
+    for (;;) {
+      if (isOver(walk)) return at;
+      const pins = await rows.loadPins(sql, at, limits.retention_batch_max);
+      const pinned = pins.map(
+        ({ chat_id, user_id, record }) => [chat_id, user_id, unpack<[number]>(record)[0]] as const,
+      );
+      await eraseEach(walk, await rows.loadThese(sql, table, pinned));
+      const last = pins.at(-1);
+      if (pins.length < limits.retention_batch_max || last === undefined) return null;
+      at = { ...at, chat: last.chat_id, user: last.user_id };
+    }
+  }
+
+  async function endSpan(walk: Walk, place: Place, span: Span): Promise<Place | null> {
+    const left = await eraseHung(walk, place);
+    if (left !== null) return left;
+    const count = await rows.estimateRows(walk.shard.db, span.name);
+    // What others hold now is left to the next pass, since to wait for it holds up everybody.
+    if (await dropSpan(walk.shard.pool, 'messages', span)) walk.removed += count;
+    return null;
+  }
+
+  /** By name: what is past its age altogether, and what holds more days than a partition of this age should. */
+  async function agedIn({ shard, ageMs }: Walk): Promise<Aged[]> {
+    const { spans } = await readSpans(shard.pool, { table: 'messages' });
+    const { days } = messagesByDay(Math.max(1, ageMs / day_ms));
+    const found = spans.flatMap((span): Aged[] => {
+      if (isPast(span, nowMs(), ageMs)) return [{ table: span.name, span }];
+      return span.to - span.from > days && span.from * day_ms <= nowMs() - ageMs
+        ? [{ table: span.name }]
+        : [];
+    });
+    if (await rows.hasStrays(shard.db)) found.push({ table: rows.strayMessages });
+    return found.sort((a, b) => (a.table < b.table ? -1 : 1));
+  }
+
+  async function walkOn(walk: Walk, place: Place): Promise<rows.Step<Place>> {
+    const aged = await agedIn(walk);
+    for (const { table, span } of aged) {
+      if (table < place.table) continue;
+      const at = table === place.table ? place : beginOf(table);
+      const left = span ? await endSpan(walk, at, span) : await eraseIn(walk, at);
+      if (left !== null) return { place: left, over: false };
+    }
+    return { place: beginOf(''), over: true };
   }
 
   async function eraseOf(shard: StoreShard, ageMs: number): Promise<Removed | null> {
-    let removed = 0;
+    const walk: Walk = { shard, ageMs, until: performance.now() + limits.retention_piece_ms, removed: 0 };
     const step = await rows.takePiece(
       db,
       shard.id === 0 ? 'messages' : `messages ${shard.id}`,
       limits.retention_interval_ms,
-      firstPlace,
-      async (_, place) => {
-        const walked = await walkChats(shard, place, ageMs);
-        removed = walked.removed;
-        return walked;
-      },
+      beginOf(''),
+      // One that a program of before noted names no table.
+      (_, place) => walkOn(walk, { ...beginOf(''), ...place }),
     );
-    return step && { removed, more: !step.over };
+    return step && { removed: walk.removed, more: !step.over };
   }
 
   async function removeNoted(ageMs: number, remove: AgedFiles['remove'], until: number): Promise<void> {

@@ -155,6 +155,8 @@ export interface MessageRecord extends MessageHeader {
 }
 
 const headerLength = 9;
+/** Place of the kind in the header. */
+const kindField = 5;
 export const recordFormat = 1;
 
 const noBytes = Buffer.alloc(0);
@@ -280,6 +282,24 @@ export function messageHeader(bytes: Buffer): MessageHeader {
 /** When a message was sent, in seconds, of its record or the begin of one that holds the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
+}
+
+/** Whether a record is what a deleted message leaves behind. */
+export function isTombstone(bytes: Buffer): boolean {
+  let at = 1;
+  for (let i = 0; i < kindField; i++) at += intSize(bytes, at);
+  return bytes[0] === (0x90 | headerLength) && bytes[at] === messageKinds.deleted;
+}
+
+/**
+ * The day on which a message was sent, of its record: days since 1970 in UTC, below 2^16. 0 where the date is not spelled as every
+ * program spells one of this century: such bytes are no record.
+ */
+export function messageDay(bytes: Buffer): number {
+  const at = 2 + intSize(bytes, 2);
+  const lead = bytes[at];
+  const isDate = (lead === 0xce || lead === 0xd2) && bytes.length >= at + 5;
+  return isDate ? Math.floor(bytes.readUInt32BE(at + 1) / 86_400) : 0;
 }
 
 /** The column of an emoji in Postgres, as scripts spell it: 52 bits of its digest. */

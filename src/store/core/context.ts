@@ -9,7 +9,7 @@ import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 
 /** As far as the store needs it. */
-export type StoreShard = Pick<Shard, 'id' | 'db'>;
+export type StoreShard = Pick<Shard, 'id' | 'db' | 'pool'>;
 
 /** Databases of the written-behind tables. */
 export interface StoreShards {
@@ -26,8 +26,8 @@ export function shardsOnce(shards: StoreShards, once: (db: Database) => Database
     all: shards.all,
     owned: shards.owned,
     of(partition) {
-      const { id, db } = shards.of(partition);
-      const shard = made.get(id) ?? { id, db: once(db) };
+      const { id, db, pool } = shards.of(partition);
+      const shard = made.get(id) ?? { id, db: once(db), pool };
       made.set(id, shard);
       return shard;
     },
