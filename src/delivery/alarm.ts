@@ -1,14 +1,14 @@
-/** One timer for many who want to be woken: the earliest time that was asked for counts. */
+/** One timer shared by several callers. It fires at the earliest time requested. */
 
 export interface Alarm {
-  /** Rings in so many milliseconds, or sooner: one that is due before is left. */
+  /** Fires in `ms` milliseconds. Has no effect when the timer is already due before then. */
   set(ms: number): void;
   clear(): void;
 }
 
 export function createAlarm(ring: () => void): Alarm {
   let timer: NodeJS.Timeout | undefined;
-  /** When it is due, by the monotonic clock. */
+  /** When the timer is due, by the monotonic clock. */
   let dueAt = 0;
   return {
     set(ms) {

@@ -1,4 +1,6 @@
-/** One attempt to deliver one update: its bytes are built once, signed, and sent as signed (law 8). */
+/**
+ * One attempt to deliver one update. The body is built once, and the signature covers exactly the bytes sent (law 8).
+ */
 import { ApiError } from '../errors.js';
 import { limits } from '../limits.js';
 import { botProfile } from '../store/core/profiles.js';
@@ -13,11 +15,11 @@ import type { Outcome } from './outcome.js';
 
 const nothing = Buffer.alloc(0);
 
-/** Where the updates of a bot go, and what they carry. */
+/** Where a bot's updates are sent, and how they are signed. */
 export interface Destination {
   readonly receiver: Receiver;
   readonly sign: ReturnType<typeof makeSigner>;
-  /** What must not be shown again if the receiver repeats it. */
+  /** Secrets to mask in the receiver's answer before it is stored or shown. */
   readonly secrets: readonly string[];
 }
 
@@ -33,7 +35,7 @@ export function destinationOf(
   };
 }
 
-/** An update that is handled in this process counts as taken once it was handled. */
+/** Delivers to a handler in this process. The update counts as delivered once the handler resolves. */
 async function attemptInside(
   handle: (delivery: Delivery) => Promise<void>,
   delivery: Delivery,
@@ -56,7 +58,7 @@ type AttemptContext = Pick<DrainContext, 'send' | 'inside' | 'onError'> & {
   readonly store: Pick<Store, 'auth'>;
 };
 
-/** The outcome, or why the update is never sent. `nowMs` is Redis' time. */
+/** Returns the outcome, or why the update must never be sent. `nowMs` is Redis time. */
 export async function attempt(
   { store, send, inside, onError }: AttemptContext,
   bot: number,
@@ -70,11 +72,11 @@ export async function attempt(
     const handle = inside?.(bot);
     if (handle) return await attemptInside(handle, delivery);
     const { entry } = delivery;
-    // The bot may have got another name while the update waited.
+    // The bot may have been renamed while the update was queued.
     const known = store.auth.botById(bot);
     const found = known instanceof Promise ? await known : known;
     const profile = botProfile(found ?? { id: bot, name: '', username: '', names: {} });
-    // A receiver that has seen the update before may drop it by its id.
+    // Receivers detect a repeated update by its id.
     const shown = { ...entry, updateId: entry.shownId };
     const body = Buffer.from(JSON.stringify(viewUpdate(shown, profile)));
     if (body.length > limits.webhook_body_bytes_max) return 'too_large';
@@ -82,7 +84,7 @@ export async function attempt(
     const headers = sign({ botId: String(bot), updateId: entry.shownId, body, nowS });
     return await send(receiver, headers, body, signal);
   } catch (thrown) {
-    // Nothing of the receiver's: it is tried again.
+    // A fault of this process, not of the receiver: retry the update.
     onError(thrown);
     return { kind: 'failed', reason: 'busy', message: 'Internal error', latencyMs: 0 };
   }

@@ -1,22 +1,28 @@
-/** How many updates may be open to one receiver: all it allows, or while it is down a single one now and then. Pure. */
+/**
+ * Circuit breaker for one receiver: how many requests it may have in flight. While the receiver is down, one probe at
+ * a time. Pure.
+ */
 import { limits } from '../limits.js';
 import { nextTry } from './schedule.js';
 
 export interface Breaker {
-  /** Nothing but one update at a time is to go out, and no new chat is to be begun. */
+  /** The receiver is down: only one update at a time may be sent, and no new chat may be started. */
   readonly down: boolean;
   /** Failed probes in a row. */
   readonly probes: number;
-  /** How many may be open now, of `max`. */
+  /** How many requests may be in flight now, at most `max`. */
   allowed(max: number): number;
   success(): void;
-  /** `probe`: it was sent while the receiver was down. What was open when the receiver went down tells nothing new. */
+  /**
+   * Records a failure. `probe`: the request was sent while the receiver was down. Other failures are ignored then,
+   * because they were already in flight when the receiver went down.
+   */
   failure(probe: boolean, retryAfterMs: number | undefined, random: number): void;
-  /** How long nothing is to be sent, counted from the last failed probe, in milliseconds. */
+  /** How long to send nothing, in milliseconds from the last failed probe. */
   readonly pauseMs: number;
 }
 
-/** Goes on from what a former lease found: `probes` above 0 means that the receiver was down. */
+/** Continues from the state of the previous lease. `probes` above 0 means the receiver was down. */
 export function createBreaker(probes: number): Breaker {
   let failures = 0;
   let failedProbes = probes;

@@ -1,4 +1,4 @@
-/** What deliveries work with, and who hears of them. */
+/** What a delivery depends on, and the callbacks that report its progress. */
 
 import type { Store } from '../store/store.js';
 import type { DeadReason, Delivery } from '../store/webhooks/deliveries.js';
@@ -7,7 +7,7 @@ import type { Headers } from './outbound/sign.js';
 import type { Answered, Outcome } from './outcome.js';
 import type { Slots } from './slots.js';
 
-/** Sends bytes once and tells what came of it; an abort counts as a failure. */
+/** Sends a body once and returns the outcome. An aborted request counts as a failure. */
 export type Send = (
   receiver: Receiver,
   headers: Headers,
@@ -19,14 +19,16 @@ export interface DrainContext {
   readonly store: Pick<Store, 'deliveries' | 'webhooks' | 'auth'>;
   readonly send: Send;
   readonly slots: Slots;
-  /** Takes an update of a bot that has no receiver outside. Absent for all but the management bot; it rejects when the update
-   * is to be tried again. */
+  /**
+   * Returns the in-process handler of a bot that has no external receiver: only the management bot has one. The
+   * handler rejects when the update should be retried.
+   */
   inside?(bot: number): ((delivery: Delivery) => Promise<void>) | undefined;
-  /** Whether a drain may keep its bot for a while after the last update. */
+  /** Whether a drain may keep its lease for a while after the last update. */
   mayStay(): boolean;
-  /** What stands for `Service` in the names of headers. */
+  /** Replaces `Service` in the header names. */
   readonly service: string;
-  /** Hears every attempt: `dead` is set when it was the update's last. */
+  /** Called after every attempt. `dead` is set when the update will not be retried. */
   onOutcome?(
     bot: number,
     delivery: Delivery,
@@ -34,19 +36,21 @@ export interface DrainContext {
     dead: DeadReason | null,
     attempt: AttemptFacts,
   ): void;
-  /** Runs what an answer asks for before the chat's next update goes out. It must not reject. */
+  /**
+   * Executes the method that the receiver's answer contains, before the chat's next update is sent. Must not reject.
+   */
   onAnswer?(bot: number, delivery: Delivery, answer: Answered): Promise<void> | undefined;
-  /** A webhook was removed because its receiver said for 23 hours that it is gone. */
+  /** Called when a webhook was removed because its receiver answered 410 for 23 hours. */
   onRemoved?(bot: number): void;
   onError(error: unknown): void;
 }
 
-/** What is known of an attempt besides its outcome. */
+/** Details of an attempt besides its outcome. */
 export interface AttemptFacts {
-  /** from 1 */
+  /** counts from 1 */
   readonly tries: number;
-  /** ms, by Redis' clock; null when there is no next one */
+  /** ms, Redis time; null when there is no next attempt */
   readonly nextAtMs: number | null;
-  /** What must not be shown of the answer. */
+  /** Secrets to mask in the answer. */
   readonly secrets: readonly string[];
 }

@@ -1,46 +1,49 @@
 /**
- * Asks some worker to look at a bot. A ring names a bot and nothing else: it may come twice or get lost, and then costs a look or a
- * second. Rings of one bot that wait are one; one that comes while the bot is looked at is kept for afterwards.
+ * Wake-up queue: asks some delivery worker to check a bot. A wake-up names only the bot. It may be repeated or lost;
+ * a repeat costs one check, a loss delays delivery until the next sweep, about a second. Waiting wake-ups of one bot
+ * are merged. One that arrives during a check is kept for afterwards.
  *
- * Queues lie under hash tags of their own, so that on a cluster no single server carries all of them.
+ * Each queue has its own hash tag, so a cluster spreads the queues over its servers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { limits } from '../limits.js';
 
 export interface Doorbell {
-  /** Rings soon. What cannot be rung is left to the sweep. */
+  /**
+   * Queues a wake-up, sent within milliseconds. One that cannot be sent is dropped: the sweep finds the bot later.
+   */
   ring(bot: number): void;
-  /** Calls `look` for each ring, at most `concurrency` at a time a queue. */
+  /** Calls `look` for each wake-up, at most `concurrency` at a time per queue. */
   listen(look: (bot: number) => Promise<void>, concurrency: number): DoorbellListener;
-  /** False while Redis refuses rings, for instance because its memory is full. */
+  /** False while Redis refuses wake-ups, for instance because its memory is full. */
   readonly works: boolean;
   readonly stats: { readonly rung: number; readonly dropped: number };
   close(): Promise<void>;
 }
 
 export interface DoorbellListener {
-  /** Takes up no more rings and waits for those that are looked at. */
+  /** Accepts no more wake-ups and waits for the running checks. */
   close(): Promise<void>;
 }
 
 export interface DoorbellOptions {
-  /** Opened when it is first needed. */
+  /** Called when a connection is first needed. */
   readonly connect: () => ConnectionOptions & { disconnect?(): void };
-  /** Hash tags with their braces, one a queue. */
+  /** Hash tags with their braces, one per queue. */
   readonly tags: readonly string[];
   readonly shardOf: (bot: number) => number;
   readonly onError: (error: Error) => void;
 }
 
 const queueName = 'webhooks';
-/** Rings are gathered for so long: many of one bot become one, many bots one round trip. */
+/** Wake-ups are batched for this long: repeats of a bot are merged, and many bots share one round trip. */
 const gatherMs = 2;
-/** A worker that died is noticed after these. */
+/** How soon the death of a worker is noticed. */
 const lockMs = 3_000;
 const stalledLookMs = 2_000;
 const stallsMax = 1_000_000;
-/** How soon a worker asks again after Redis was away. */
+/** How long a worker waits before it retries after a Redis failure. */
 const retryMs = 1_000;
 const eventsKept = 10;
 const closeMsMax = 1_000;
@@ -60,7 +63,7 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let works = true;
-  /** Rings on their way. */
+  /** Batches being sent. */
   const sending = new Set<Promise<unknown>>();
   const stats = { rung: 0, dropped: 0 };
 
@@ -149,7 +152,8 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
         flush();
       }
       closed = true;
-      // A task rings as the last thing it does. While Redis is away nobody waits: a sweep makes good for it.
+      // A task sends its wake-up last, so wait briefly for it. Not longer: when Redis is down, the sweep recovers
+      // lost wake-ups.
       const late = new AbortController();
       await Promise.race([
         Promise.all(sending),

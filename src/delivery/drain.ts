@@ -1,11 +1,12 @@
 /**
- * Delivers one bot's updates under one lease, until nothing is left for a while or the lease ends.
+ * Delivers one bot's updates under one lease, until the queue stays empty for a while or the lease ends.
  *
- * All that happens (an answer, a hint, a timer) leads to `pump`: it opens what may go out, and takes the next step with Redis
- * when there is something to tell or to ask. One step is under way at a time, so what happens meanwhile goes with the next.
+ * Every event (an answer, a hint, a timer) calls `pump`. It sends the updates that may be sent, and runs a step with
+ * Redis when there are results to report or updates to fetch. Steps do not overlap: events during a step are handled
+ * by the next one.
  *
- * The lease counts from when its renewal was sent, by the monotonic clock. After half of it nothing is sent; at its end what is
- * open is aborted, and what was not acknowledged is delivered again by whoever comes next.
+ * The lease is measured from when its renewal was sent, by the monotonic clock. After half of it nothing more is
+ * sent. At its end, requests in flight are aborted, and the next lease holder redelivers every unacknowledged update.
  */
 import { limits } from '../limits.js';
 import { isBlocked } from '../store/core/control.js';
@@ -23,27 +24,33 @@ import { createReport } from './report.js';
 import { afterAnswer, nextTry } from './schedule.js';
 
 export interface Drain {
-  /** Resolves when the lease was given back or lost; true when there is something to do again at once. */
+  /** Resolves when the lease was released or lost. True when there is more to deliver immediately. */
   readonly done: Promise<boolean>;
-  /** Resolves when for the first time nothing is left to do. The drain may stay for what comes next. */
+  /** Resolves the first time there is nothing left to do. The drain may continue, to wait for new updates. */
   readonly quiet: Promise<void>;
-  /** Sends no more, waits for what is open up to `msMax`, and gives the lease back. */
+  /** Sends nothing more, waits up to `msMax` for requests in flight, and releases the lease. */
   stop(msMax: number): Promise<void>;
 }
 
-/** Acknowledgements are gathered for so long while others are on their way. */
+/** How long acknowledgements are batched while other requests are in flight. */
 const gatherMs = 25;
-/** A hint is followed so long after the last step at the earliest: what came meanwhile comes with it. A quiet bot gets each at once. */
+/**
+ * Minimum time between a step and the next one caused by a hint, so that a burst of updates shares one step. A quiet
+ * bot's update is fetched immediately.
+ */
 const lookMs = 20;
-/** A drain that is over sooner needs no hints, unless the bot was just served. */
+/**
+ * How long a drain runs before it subscribes to hints. Short drains save the subscription, unless the bot was served
+ * recently.
+ */
 const listenAfterMs = 20;
-/** Rest after a step that failed. */
+/** Pause after a failed step. */
 const restMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 const unanswered = { status: undefined, retryAfterMs: undefined };
 
-/** `again`: the bot was served a moment ago, so more is likely to come soon. */
+/** Starts a drain. `again`: the bot was served a moment ago, so more updates are likely soon. */
 export function startDrain(
   context: DrainContext,
   bot: number,
@@ -61,24 +68,27 @@ export function startDrain(
   let { maxConnections } = webhook;
   let { hook, after, more, gone, dropped } = lease;
   let renewedAt = sentAt;
-  /** Redis' time, and when it was read by the monotonic clock. */
+  /** Redis time, and the monotonic time at which it was read. */
   let clock = { redis: lease.now, own: sentAt };
-  /** When the next chat that failed is due, by the monotonic clock. */
+  /** When the next parked chat is due, by the monotonic clock. */
   let retryAt = Number.POSITIVE_INFINITY;
   const report = createReport();
   const graves = createGraves(store.deliveries, bot, lease.fence);
   /** The queue, or the webhook, may have changed. */
   let [hinted, changed] = [false, false];
-  /** It has: nothing goes out until the new settings are read, for what was written after the change is held already. */
+  /**
+   * The settings did change. Nothing is sent until the new ones are read: the buffer already holds updates written
+   * after the change.
+   */
   let outdated = false;
-  /** The receiver is down: nothing is sent before. */
+  /** The receiver is down: nothing is sent before this time. */
   let pauseEnd = 0;
   let stepping = false;
   let state: 'running' | 'stopping' | 'over' = 'running';
-  /** The webhook was deleted: what is open may be acknowledged until then. */
+  /** The webhook was deleted: requests in flight may still be acknowledged until this time. */
   let graceEnd = Number.POSITIVE_INFINITY;
   const alarm = createAlarm(pump);
-  /** When something was last taken or settled, by the monotonic clock. */
+  /** When an update was last fetched or settled, by the monotonic clock. */
   let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
   const done = new Promise<boolean>((resolve) => {
@@ -102,7 +112,10 @@ export function startDrain(
     finish(again);
   }
 
-  /** What was taken, when so much was asked for. What came of a chat meanwhile is told by the next step. */
+  /**
+   * Buffers fetched updates. Skips a chat whose outcome is not yet reported: the next step reports it. `asked` is
+   * what the step requested.
+   */
   function takeUp({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
     for (const chat of failed) if (!report.knows(chat.chat)) held.addAgain(chat);
     for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
@@ -112,7 +125,7 @@ export function startDrain(
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
   }
 
-  /** Opens what may go out. */
+  /** Sends as many updates as slots, breaker and pauses allow. */
   function open(): void {
     const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
     if (!sending() || outdated || !fresh || pauseLeft() > 0) return;
@@ -151,7 +164,7 @@ export function startDrain(
     giveBack(chat, limits.webhook_pause_ms_max);
   }
 
-  /** Nothing of the receiver's doing: the update is tried again as if this had not been. */
+  /** Returns the chat's updates to Redis without counting a failure, because the receiver caused none. */
   function giveBack(chat: string, delayMs: number): void {
     report.park(chat, delayMs, 0, held.giveUp(chat));
   }
@@ -170,7 +183,7 @@ export function startDrain(
     const { delivery, tries } = opened;
     // This process is short of connections.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
-    // It says nothing of the receiver that is asked now.
+    // The webhook changed while the request was in flight, so its outcome says nothing about the present receiver.
     const former = !busy && to !== destination;
     if (former) context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
     if (busy || former) {
@@ -191,7 +204,7 @@ export function startDrain(
     }
   }
 
-  /** What the next step asks for. */
+  /** How much the next step should fetch. */
   function wanted(): Wanted {
     if (!sending()) return nothing;
     if (breaker.down) {
@@ -204,7 +217,7 @@ export function startDrain(
     return { chats: room, updates: room };
   }
 
-  /** In how many milliseconds a step is due, 0 or less for now. */
+  /** Milliseconds until the next step is due; 0 or less means now. */
   function nextStepIn(): number {
     const now = performance.now();
     const pause = pauseLeft();
@@ -225,12 +238,15 @@ export function startDrain(
     return Math.min(soonest, busyAt + limits.webhook_stay_ms - now);
   }
 
-  /** True while the next retry is so close that giving the lease back would only delay it. */
+  /** True while the next retry is so close that releasing the lease would only delay it. */
   const lingering = (now: number) => retryAt - now <= limits.webhook_linger_ms && retryAt > now;
-  /** The bot's next update may come at any moment: to hear of it costs less than to be rung for it. */
+  /**
+   * Keeps the lease after the last update, because a subscription is cheaper than a wake-up when the next update
+   * comes soon.
+   */
   const staying = (now: number) =>
     hearing.on && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
-  /** Most of what is held waits behind something that is open. */
+  /** Most buffered updates wait behind one in flight in the same chat. */
   const crowded = () => !held.ready && held.count > limits.webhook_held_entries_max / 2;
 
   function leaving(): Step['leave'] {
@@ -257,7 +273,7 @@ export function startDrain(
   async function step(): Promise<void> {
     stepping = true;
     alarm.clear();
-    // Whatever Redis does, the end of the lease is heard of.
+    // Check the end of the lease even when Redis never answers.
     alarm.set(limits.webhook_lease_ms - (performance.now() - renewedAt));
     try {
       await tell();
@@ -313,7 +329,7 @@ export function startDrain(
     if (outdated) await reload(advanced.hook);
   }
 
-  /** The settings have changed: what is sent from now on goes by the new ones. */
+  /** Reads the changed settings. Later requests use them. */
   async function reload(version: number): Promise<void> {
     const present = await store.webhooks.find(bot);
     if (present === null) return;

@@ -1,4 +1,4 @@
-/** Updates that a drain has given up and that are still to be taken out of the queue as dead letters. */
+/** Buffers updates that a drain gave up, until a script moves them from the queue to the dead letters. */
 import { limits } from '../limits.js';
 import type { DeadReason, Deliveries, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -6,8 +6,8 @@ export interface Graves {
   readonly count: number;
   add(delivery: Delivery, reason: DeadReason): void;
   /**
-   * Takes them out. `settled` hears of each that is gone, `refused` of each that has to wait, for the journal is full. False when
-   * the lease is another's.
+   * Moves the buffered updates to the dead letters. Calls `settled` for each one moved, and `refused` for each one
+   * that must wait because the journal is full. Returns false when the lease was lost.
    */
   bury(settled: (chat: string) => void, refused: (chat: string, error: unknown) => void): Promise<boolean>;
 }

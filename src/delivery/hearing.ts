@@ -1,15 +1,15 @@
-/** Hears, for one drain, that its bot's queue or webhook may have changed. */
+/** Subscribes one drain to hints that its bot's queue or webhook may have changed. */
 import type { Deliveries } from '../store/webhooks/deliveries.js';
 
 export interface Hearing {
-  /** Hints come, or soon will. */
+  /** The subscription is active or being made. */
   readonly on: boolean;
   end(): void;
 }
 
 /**
- * Listens after `delayMs`; calls `hear` for each hint, telling whether it is of the webhook, and once when the subscription stands:
- * what came before gave none.
+ * Subscribes after `delayMs`. Calls `hear` for each hint; its argument says whether the webhook may have changed.
+ * Also calls it once when the subscription is active, because earlier changes sent no hint.
  */
 export function hearOf(
   deliveries: Pick<Deliveries, 'listen'>,

@@ -1,6 +1,7 @@
 /**
- * What a worker holds of one bot's queue, by chat. At most one update of a chat is open at a time; the others wait behind it in
- * order. A chat that is parked is listed in Redis as well, and what is held of it may be forgotten at any time.
+ * The updates that a worker has fetched from one bot's queue, by chat. At most one update of a chat is in flight; the
+ * others wait behind it in order. Redis also lists the updates of a parked chat, so the buffered copies may be
+ * discarded at any time.
  */
 import type { Again, Delivery } from '../store/webhooks/deliveries.js';
 
@@ -13,34 +14,37 @@ interface Chat {
   tries: number;
 }
 
-/** An update that goes out, and what it takes to settle it. */
+/** An update in flight, and how often it failed before. */
 export interface Opened {
   readonly delivery: Delivery;
   readonly tries: number;
 }
 
 export interface Held {
-  /** Updates that are open. */
+  /** Updates in flight. */
   readonly open: number;
-  /** Updates that are held, open ones too, and their bytes. */
+  /** Updates in the buffer, including those in flight, and their total bytes. */
   readonly count: number;
   readonly bytes: number;
-  /** A chat waits whose first update may go out. */
+  /** Some chat has an update that may be sent. */
   readonly ready: boolean;
   add(delivery: Delivery): void;
-  /** Takes up a chat that failed before, unless it is open here. */
+  /** Adds a chat that failed before, unless the buffer already holds it. */
   addAgain(again: Again): void;
-  /** Opens the first update of the chat that has waited longest; null for none. */
+  /** Takes the first update of the chat that has waited longest; null when no chat is ready. */
   next(): Opened | null;
-  /** The chat's open update is done with; tells whether the chat was parked. */
+  /** Removes the chat's update in flight. Returns whether the chat was parked. */
   settle(chat: string): boolean;
-  /** Forgets a chat whose open update failed; returns the ids that were held of it, in order. */
+  /** Discards a chat whose update failed. Returns the ids it held, in order. */
   giveUp(chat: string): string[];
-  /** Forgets what waits behind open updates, which must be parked instead; returns it by chat, with the open one. */
+  /**
+   * Discards the updates waiting behind others in flight. Returns their ids by chat, including the one in flight: the
+   * caller must park them.
+   */
   spill(): Array<{ readonly chat: string; readonly ids: readonly string[] }>;
-  /** Forgets all that is not open: it is in the queue no more. */
+  /** Discards every update not in flight, because the queue was emptied. */
   drop(): void;
-  /** The id below which all is parked or gone, given that the queue was read up to `after`. */
+  /** The highest id up to which every update is parked or removed, given that the queue was read up to `after`. */
   safe(after: string): string;
 }
 
@@ -74,10 +78,10 @@ export function createHeld(): Held {
     return chat;
   }
 
-  /** The chat whose update is open; it is closed by this. */
+  /** Marks the chat's update as no longer in flight and returns the chat. */
   function closed(name: string): Chat {
     const chat = chats.get(name);
-    if (!chat?.open) throw new Error('what is settled was never opened');
+    if (!chat?.open) throw new Error('settled an update that was not in flight');
     chat.open = false;
     open--;
     return chat;

@@ -1,9 +1,9 @@
-/** Tells whether this process has more to do than it can. */
+/** Detects when this process is overloaded. */
 
 const windowMs = 100;
 const busyShare = 0.8;
 
-/** Returns a question that costs next to nothing: whether the event loop hardly rested while it was last looked at. */
+/** Returns a cheap check: whether the event loop was busy for 80 % of the last sampling window. */
 export function watchLoop(): () => boolean {
   let seen = performance.eventLoopUtilization();
   let seenAt = performance.now();

@@ -1,4 +1,4 @@
-/** Deliveries of one process by how they ended, how long receivers took, and how old updates were when they were taken. */
+/** Metrics of one process: deliveries by outcome, answer times of receivers, and the age of updates at delivery. */
 import { nowMs } from '../clock.js';
 import { Distribution, Distributions } from '../obs/distribution.js';
 import type { Figure } from '../obs/metrics.js';
@@ -7,24 +7,24 @@ import type { AttemptFacts } from './context.js';
 import { isDelivered, type Outcome } from './outcome.js';
 
 export interface DeliveryMeter {
-  /** One of `DrainContext.onOutcome`. */
+  /** Accepts the arguments of `DrainContext.onOutcome` without the bot. */
   note(delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null, attempt: AttemptFacts): void;
   readonly figures: readonly Figure[];
   told(): DeliveryFigures;
 }
 
-/** What became of deliveries since the start. */
+/** Totals since the process started. */
 export interface DeliveryFigures {
   readonly outcomes: Readonly<Record<string, number>>;
   readonly dead: Readonly<Record<string, number>>;
   readonly retries: number;
-  /** Until a receiver took an update, by bucket of `durationBounds`. */
+  /** Answer times of successful deliveries, by bucket of `durationBounds`. */
   readonly times: number[];
-  /** From an update being made to its being taken, likewise. */
+  /** Age of updates at delivery, in the same buckets. */
   readonly ages: number[];
 }
 
-/** `delivered`, the class of a status that is no success (`5xx`), or why there was no answer: a bounded set. */
+/** The outcome's label: `delivered`, the class of a failed status (`5xx`), or the fault. A bounded set. */
 function nameOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.reason;
   const { status } = outcome;
@@ -40,7 +40,7 @@ export function createDeliveryMeter(): DeliveryMeter {
   const add = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
   const rowsOf = (counts: ReadonlyMap<string, number>) =>
     [...counts].map(([name, n]) => [[name], n] as const);
-  // A counter that appears with its first event hides that event from a rate.
+  // Start at 0: a counter that first appears with its first event hides that event from a rate.
   for (const reason of ['expired', 'too_large', 'queue_full'] satisfies DeadReason[]) dead.set(reason, 0);
   outcomes.set('delivered', 0);
   return {
@@ -51,7 +51,7 @@ export function createDeliveryMeter(): DeliveryMeter {
       add(outcomes, name);
       latency.of(name === 'delivered' ? 'delivered' : 'failed').observe(outcome.latencyMs);
       if (tries > 1) retries++;
-      // Made by the clock of Redis: as exact as the clocks agree.
+      // Redis stamped the creation time, so the age is only as accurate as the two clocks.
       if (name === 'delivered') age.observe(Math.max(0, nowMs() - made));
     },
     told: () => ({
@@ -64,14 +64,14 @@ export function createDeliveryMeter(): DeliveryMeter {
     figures: [
       {
         name: 'petrel_deliveries_total',
-        help: 'Attempts to deliver by outcome: `delivered`, the class of another status, or why there was no answer.',
+        help: 'Delivery attempts by outcome: `delivered`, the class of a failed status, or why there was no answer.',
         kind: 'counter',
         labels: ['outcome'],
         read: () => rowsOf(outcomes),
       },
       {
         name: 'petrel_delivery_seconds',
-        help: 'Time that receivers took to answer, or until they were given up.',
+        help: 'Time until receivers answered or the attempt failed.',
         kind: 'histogram',
         labels: ['result'],
         *read() {
@@ -80,19 +80,19 @@ export function createDeliveryMeter(): DeliveryMeter {
       },
       {
         name: 'petrel_update_age_seconds',
-        help: 'Time from an update being made to its being taken by a receiver, retries included.',
+        help: 'Age of updates when their receiver accepted them, retries included.',
         kind: 'histogram',
         read: () => [[[], age]],
       },
       {
         name: 'petrel_delivery_retries_total',
-        help: 'Attempts that were not the first of their update.',
+        help: 'Attempts after the first one of an update.',
         kind: 'counter',
         read: () => retries,
       },
       {
         name: 'petrel_dead_letters_total',
-        help: 'Updates that were given up by this process, by reason.',
+        help: 'Updates that this process gave up, by reason.',
         kind: 'counter',
         labels: ['reason'],
         read: () => rowsOf(dead),

@@ -1,23 +1,23 @@
-/** What became of one attempt to deliver. */
+/** The outcome of one delivery attempt. */
 import { STATUS_CODES } from 'node:http';
 import type { FaultReason } from './outbound/faults.js';
 
-/** The receiver answered; whatever it says counts as its answer. */
+/** The receiver answered, with any status. */
 export interface Answered {
   readonly kind: 'answered';
   readonly status: number;
-  /** what `Retry-After` asks for, in milliseconds from the answer, bounded */
+  /** the wait requested by `Retry-After`, in milliseconds from the answer, bounded */
   readonly retryAfterMs: number | undefined;
-  /** at most 64 KiB, as sent: never decompressed */
+  /** at most 64 KiB, as received: never decompressed */
   readonly body: Buffer;
-  /** the answer was longer, or broke off after a status that is no success */
+  /** the answer was longer, or broke off after an error status */
   readonly truncated: boolean;
   readonly latencyMs: number;
-  /** the address that was last dialled for this receiver */
+  /** the last address connected to for this receiver */
   readonly address: string;
 }
 
-/** There was no answer. */
+/** The receiver did not answer. */
 export interface Failed {
   readonly kind: 'failed';
   readonly reason: FaultReason;
@@ -27,11 +27,11 @@ export interface Failed {
 
 export type Outcome = Answered | Failed;
 
-/** A delivery counts when the receiver answers with a 2xx (behaviour §10). */
+/** An update is delivered when the receiver answers with a 2xx status (behaviour §10). */
 export const isDelivered = (outcome: Outcome): outcome is Answered =>
   outcome.kind === 'answered' && outcome.status >= 200 && outcome.status <= 299;
 
-/** `last_error_message` of an outcome that is no delivery. The receiver's own words are not repeated. */
+/** The `last_error_message` of a failed delivery. It never contains text from the receiver. */
 export function errorMessageOf(outcome: Outcome): string {
   if (outcome.kind === 'failed') return outcome.message;
   const phrase = STATUS_CODES[outcome.status];

@@ -1,8 +1,8 @@
-/** How many bots a process may have at a time, those it is just asking for too: who finds no room waits in turn. */
+/** FIFO semaphore over the bots one process serves, including those whose lease it is requesting. */
 
 export interface Places {
   readonly full: boolean;
-  /** Resolves with a place. */
+  /** Resolves when a permit is acquired. */
   take(): Promise<void>;
   give(): void;
 }
@@ -19,7 +19,7 @@ export function createPlaces(max: number): Places {
       else await new Promise<void>((resolve) => waiting.push(resolve));
     },
     give() {
-      // A place that is waited for changes hands.
+      // A waiting caller gets the permit directly.
       const next = waiting.shift();
       if (next) next();
       else taken--;

@@ -1,7 +1,7 @@
 /**
- * Keeps attempts for owners: gathered here, written to Postgres a few times a second, and never waited for. Successes of a busy
- * bot are written every few seconds. A process that is killed loses at most what it has gathered since; while Postgres is away,
- * failures past a bound are only counted.
+ * Records delivery attempts for owners. Attempts are buffered and written to Postgres a few times a second;
+ * deliveries never wait for the write. Successes of a busy bot are written every few seconds. A killed process loses
+ * at most its buffer. While Postgres is down, failures beyond a limit are only counted.
  */
 import { nowMs } from '../clock.js';
 import { limits } from '../limits.js';
@@ -19,7 +19,7 @@ import { beginningOf, shownAnswer } from './outbound/redact.js';
 import { errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 
 export interface Recorder {
-  /** One of `DrainContext.onOutcome`. */
+  /** Accepts the arguments of `DrainContext.onOutcome`. */
   note(
     bot: number,
     delivery: Delivery,
@@ -28,29 +28,32 @@ export interface Recorder {
     attempt: AttemptFacts,
   ): void;
   start(): void;
-  /** Writes what is left, once. */
+  /** Writes the rest of the buffer, once. */
   stop(): Promise<void>;
-  /** Attempts that wait to be written. */
+  /** Attempts in the buffer. */
   waiting(): number;
-  /** Attempts that Postgres did not take. */
+  /** Attempts that Postgres refused. */
   refused(): number;
 }
 
 export interface RecorderOptions {
   append: Attempts['append'];
-  /** Told of each attempt that Postgres does not take. */
+  /** Called for each attempt that Postgres refused. */
   onRefused(refused: RefusedAttempt): void;
   onError(error: unknown): void;
 }
 
-/** What is made into a row when it is written: most successes never are. It holds no more of the update and of the answer than that takes. */
+/**
+ * A buffered attempt. It becomes a row only when written, because most successes are discarded before. It keeps only
+ * the parts of the update and answer that the row needs.
+ */
 interface Gathered extends Omit<NewAttempt, 'answer' | 'record'> {
   /** beginning of the answer's body */
   readonly beginning: Buffer;
   readonly secrets: readonly string[];
-  /** of the update, null if it is not kept */
+  /** fields of the update; null if it is not kept */
   readonly fields: readonly Buffer[] | null;
-  /** of `fields` */
+  /** bytes of `fields` */
   readonly bytes: number;
 }
 
@@ -60,7 +63,10 @@ interface OfBot {
   readonly successes: Gathered[];
 }
 
-/** When a bot's successes are written next, by the monotonic clock: while they are few, and when older ones make room for new. */
+/**
+ * When a bot's successes are written next, by the monotonic clock: `few` while the buffer has room, `full` once new
+ * successes replace older ones.
+ */
 interface Due {
   readonly few: number;
   readonly full: number;
@@ -101,7 +107,7 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
     return made;
   }
 
-  /** Counts what is gathered, or what is gathered no more. */
+  /** Adds the attempts to the totals of the buffer, or subtracts them. */
   function weigh(gathered: readonly Gathered[], sign: 1 | -1): void {
     waiting += sign * gathered.length;
     for (const { bytes } of gathered) recordBytes += sign * bytes;
@@ -153,20 +159,23 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
       return;
     }
     counts.delivered++;
-    // Older ones would be deleted as soon as they were written.
+    // Make room for the new one: Postgres keeps no more successes than this either.
     if (successes.length >= limits.delivery_successes_kept) weigh(successes.splice(0, 1), -1);
     else if (full) return;
     keep(successes, ...given);
   }
 
-  /** The first success after a while is written soon. Those of a bot that has many wait: most will not be its last by then. */
+  /**
+   * Whether a bot's write can wait. The first success after a pause is written soon. A busy bot's successes wait,
+   * because newer ones will replace most of them.
+   */
   function mayWait(bot: number, { failures, counts, successes }: OfBot, now: number): boolean {
     const { few, full } = due.get(bot) ?? at_once;
     const until = successes.length < limits.delivery_successes_kept ? few : full;
     return failures.length === 0 && counts.dead === 0 && now < until;
   }
 
-  /** Bots that are full are written at different times, so that a worker never has all of them on its hands. */
+  /** Random delays spread the writes of busy bots over time. */
   const dueAfter = (now: number): Due => ({
     few: now + limits.delivery_successes_flush_ms,
     full: now + limits.delivery_successes_full_flush_ms * (0.5 + Math.random() / 2),
@@ -189,7 +198,7 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
     return taken;
   }
 
-  /** What could not be written waits on, before what came meanwhile. */
+  /** Returns a failed batch to the buffer, before the attempts that arrived meanwhile. */
   function giveBack(taken: ReadonlyMap<number, OfBot>): void {
     for (const [bot, own] of taken) {
       const present = of(bot);
@@ -226,7 +235,7 @@ export function createRecorder({ append, onRefused, onError }: RecorderOptions):
     }
   }
 
-  /** Writes soon, and again while anything waits. */
+  /** Schedules the next write while the buffer is not empty. */
   function arm(): void {
     if (!started || bots.size === 0 || writing !== undefined) return;
     timer ??= setTimeout(() => {

@@ -1,33 +1,33 @@
-/** What a worker has to tell Redis of one bot in its next step. */
+/** Collects the results of one bot's deliveries for the next step with Redis. */
 import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
 type Told = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
 
 export interface Report {
-  /** Acknowledgements that wait to be told, and since when by the monotonic clock. */
+  /** Number of unreported acknowledgements, and the monotonic time of the oldest. */
   readonly acked: number;
   readonly ackedSince: number;
-  /** A chat is to be parked. */
+  /** Some chat must be parked. */
   readonly urgent: boolean;
   ack(delivery: Delivery, parked: boolean): void;
   park(chat: string, delayMs: number, tries: number, ids: readonly string[]): void;
-  /** The receiver failed so, and with this status if it answered. */
+  /** Records the receiver's error, and its status if it answered. */
   error(message: string, status: number | undefined): void;
-  /** The receiver answered something else than 410; `known`: Redis says that it had answered nothing else. */
+  /** Records that the receiver answered with a status other than 410. `known`: Redis had recorded a 410. */
   notGone(known: boolean): void;
-  /** The chat is to be parked: an update that came meanwhile goes with it. False when it is not. */
+  /** Adds an update to the chat if it is about to be parked. Returns false if it is not. */
   parkWith(delivery: Delivery): boolean;
-  /** What Redis says of the chat is older than what is to be told of it. */
+  /** The report holds results for this chat that Redis does not have yet. */
   knows(chat: string): boolean;
-  /** What was to be parked is in the queue no more. */
+  /** Discards the chats to park, because the queue was emptied. */
   drop(): void;
-  /** What is told now; from here on a new report is gathered. */
+  /** Returns the collected results and starts a new report. */
   take(): Told;
-  /** It could not be told. */
+  /** Restores results whose step failed. */
   putBack(told: Told): void;
 }
 
-/** Ids of both, in the order of the queue. */
+/** Merges two lists of ids, in queue order. */
 const united = (ids: readonly string[], more: readonly string[] = []): string[] =>
   more.length === 0 ? [...ids] : [...new Set([...ids, ...more])].sort((a, b) => Number(a) - Number(b));
 
@@ -36,7 +36,7 @@ export function createReport(): Report {
   let failed = new Map<string, Step['failed'][number] & { readonly ids: string[] }>();
   let error = '';
   let gone: Step['gone'] = '';
-  /** A 410 was reported, told or not, and no other answer since. */
+  /** The last answer was a 410, reported or not. */
   let saidGone = false;
   let ackedSince = 0;
   return {
@@ -54,7 +54,7 @@ export function createReport(): Report {
       acked.push({ delivery, parked });
     },
     park(chat, delayMs, tries, ids) {
-      // What could not be told of it names ids that are held no more: they are parked with these or by nobody.
+      // Keep the ids of an unreported failure: no buffer holds them now, so this is the only record to park them.
       failed.set(chat, { chat, delayMs, tries, ids: united(ids, failed.get(chat)?.ids) });
     },
     error(message, status) {
@@ -84,7 +84,7 @@ export function createReport(): Report {
     },
     putBack(told) {
       acked = [...told.acked, ...acked];
-      // When a chat is tried again, and how often it was, is what became of it since.
+      // The newer failure decides the delay and the count of tries.
       for (const each of told.failed) {
         const since = failed.get(each.chat);
         failed.set(each.chat, { ...(since ?? each), ids: united(each.ids, since?.ids) });

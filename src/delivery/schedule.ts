@@ -1,17 +1,17 @@
-/** When a delivery that failed is tried again, and when no more (behaviour §10). Pure. */
+/** When a failed delivery is retried, and when it is given up (behaviour §10). Pure. */
 import { limits } from '../limits.js';
 
-/** After the first failure at once, then doubling to a minute. */
+/** The first retry is immediate. Later delays double up to a minute. */
 const stepsMs = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
-/** The first two stay exact: most failures are a restart or a connection that had just been closed. */
+/** The first two delays have no jitter: most failures are a restart, or a connection that was just closed. */
 const jitterFrom = 2;
 
 export interface Attempt {
-  /** failures of this update so far, this one counted, at least 1 */
+  /** failures of this update so far, including this one; at least 1 */
   readonly failures: number;
-  /** when the update was made, Unix milliseconds */
+  /** creation time of the update, Unix milliseconds */
   readonly madeAtMs: number;
-  /** the same clock as `madeAtMs` */
+  /** same clock as `madeAtMs` */
   readonly nowMs: number;
   readonly retryAfterMs?: number | undefined;
 }
@@ -19,8 +19,8 @@ export interface Attempt {
 export type Next = { readonly kind: 'retry'; readonly atMs: number } | { readonly kind: 'dead' };
 
 /**
- * When to try next. `random` is from 0 up to 1. What a receiver asks for with Retry-After only ever lengthens the wait. The
- * last try comes when the update is 24 hours old; after that it is dead.
+ * When to retry. `random` is in [0, 1). A Retry-After can only lengthen the delay. The last retry happens when the
+ * update is 24 hours old; then it is dead.
  */
 export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt, random: number): Next {
   const endMs = madeAtMs + limits.webhook_retry_age_ms_max;
@@ -36,11 +36,11 @@ export function nextTry({ failures, madeAtMs, nowMs, retryAfterMs = 0 }: Attempt
   return { kind: 'retry', atMs: Math.min(endMs, Math.ceil(nowMs + Math.max(waitMs, askedMs))) };
 }
 
-/** The three forms of a date in HTTP (RFC 9110 §5.6.7); only the last one, of C, leaves out that it is in GMT. */
+/** The three HTTP date formats (RFC 9110 §5.6.7). Only the asctime format omits GMT. */
 const dated = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -](\d\d|\d{4}) \d\d:\d\d:\d\d GMT$/;
 const undated = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
-/** A date of HTTP in Unix milliseconds, undefined if it is none. */
+/** Converts an HTTP date to Unix milliseconds; undefined if malformed. */
 export function httpDateMs(text: string): number | undefined {
   const ms = dated.test(text)
     ? Date.parse(text)
@@ -51,8 +51,8 @@ export function httpDateMs(text: string): number | undefined {
 }
 
 /**
- * What a `Retry-After` asks for in milliseconds, from 0 to an hour; undefined if it is neither seconds nor a date. A date is
- * counted from `nowMs`, which should be the receiver's own `Date` where it gave one: clocks differ.
+ * Converts a `Retry-After` to milliseconds, from 0 to an hour; undefined if it is neither seconds nor a date. A date
+ * is compared with `nowMs`: pass the receiver's own `Date` if present, because clocks differ.
  */
 export function readRetryAfter(text: string, nowMs: number): number | undefined {
   const value = text.trim();
@@ -65,12 +65,12 @@ export function readRetryAfter(text: string, nowMs: number): number | undefined 
   return ms === undefined ? undefined : Math.min(Math.max(ms, 0), limits.webhook_retry_after_ms_max);
 }
 
-/** Since when a webhook has answered nothing but 410, Unix milliseconds; undefined while it has not. */
+/** Since when a webhook has answered only 410, Unix milliseconds; undefined if its last answer was not 410. */
 export type GoneSince = number | undefined;
 
 /**
- * Follows answers of 410: `remove` once they have gone on for 23 hours. Any other answer ends the run; a failure to reach the
- * receiver (`status` undefined) says nothing of it and leaves it as it is.
+ * Tracks answers of 410. `remove` is true once they have lasted 23 hours. Any other status ends the run. A failure
+ * without an answer (`status` undefined) changes nothing.
  */
 export function afterAnswer(
   goneSinceMs: GoneSince,

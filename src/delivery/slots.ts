@@ -1,16 +1,19 @@
 /**
- * How many updates a process may have open at once, over all bots. A bot may hold as many as are still free: the more are taken, the
- * less each may have, so bots whose receivers hang leave room for the others.
+ * Limits the updates in flight in one process, over all bots. A bot may use at most as many slots as are still free.
+ * The limit per bot therefore shrinks under load, and bots with hanging receivers leave slots for the others.
  */
 
 export interface Slots {
-  /** True takes a slot for who holds `own` already. Otherwise `again` is called once, in turn, when one may be free. */
+  /**
+   * Acquires a slot for a bot that holds `own` slots and returns true. Otherwise returns false and calls `again`
+   * once, in FIFO order, when a slot may be free.
+   */
   take(own: number, again: () => void): boolean;
   give(): void;
   readonly taken: number;
 }
 
-/** Who waits is told in turn, so many at each slot that becomes free: not each of them may have it. */
+/** How many waiting callers are notified per freed slot, because some may not be allowed to take it. */
 const toldMax = 16;
 
 export function createSlots(max: number): Slots {
@@ -27,7 +30,7 @@ export function createSlots(max: number): Slots {
     },
     give() {
       taken--;
-      // Who is told waits anew, at the end, if it may have none.
+      // A notified caller that gets no slot waits again at the end.
       let left = Math.min(waiting.size, toldMax);
       for (const again of waiting) {
         if (left-- === 0 || taken >= max) return;

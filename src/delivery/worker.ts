@@ -1,4 +1,4 @@
-/** Delivers webhooks in one process: answers the doorbell, keeps the drains that run here, and sweeps for lost rings. */
+/** Delivers webhooks in one process: handles wake-ups, runs the drains, and sweeps for lost wake-ups. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from '../clock.js';
 import { limits } from '../limits.js';
@@ -12,9 +12,9 @@ import { createSlots } from './slots.js';
 
 export interface DeliveryWorker {
   start(): void;
-  /** Finishes what is open, within a bound, and gives every lease back. */
+  /** Waits for updates in flight, up to a limit, and releases every lease. */
   stop(): Promise<void>;
-  /** What runs here now and what has been done, for the metrics. */
+  /** Running drains, updates in flight and totals, for the metrics. */
   stats(): DeliveryStats;
 }
 
@@ -28,17 +28,17 @@ export interface DeliveryStats {
 
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
   readonly doorbell: Doorbell;
-  /** Bots at a time; tests lower it. */
+  /** Maximum number of bots served at a time; tests lower it. */
   readonly drainsMax?: number;
 }
 
 const sweepMs = 500;
-/** While no webhook of any bot has anything that waits. */
+/** Sweep interval while no bot has pending webhook updates. */
 const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
-/** Rings that are answered at a time, a queue. */
+/** Wake-ups handled at a time, per queue. */
 const looksMax = 64;
-/** Bots at a time that were rung for in vain and are looked at here: the doorbell is broken, or has too much to do. */
+/** Maximum number of bots that a sweep checks at a time in this process, because their wake-ups were not handled. */
 const unheardMax = 64;
 
 export function createDeliveryWorker({
@@ -50,13 +50,13 @@ export function createDeliveryWorker({
   const slots = createSlots(limits.webhook_open_max);
   const counts = { delivered: 0, failed: 0, dead: 0 };
   const drains = new Map<number, Drain>();
-  /** Bots that were rung while their drain was ending: it had given the lease back already. */
+  /** Bots woken while their drain was ending: it had already released the lease. */
   const rungAgain = new Set<number>();
-  /** Bots whose drain has ended here lately, and when by the monotonic clock; the oldest first. */
+  /** Bots whose drain ended here recently, and when by the monotonic clock; oldest first. */
   const served = new Map<number, number>();
   const stopping = new AbortController();
   const places = createPlaces(drainsMax);
-  /** Those of sweeps. */
+  /** Checks started by sweeps. */
   const looks = new Set<Promise<void>>();
   let listener: DoorbellListener | undefined;
   let sweeping: Promise<void> | undefined;
@@ -64,7 +64,7 @@ export function createDeliveryWorker({
   const counting: DrainContext = {
     ...context,
     slots,
-    // The other half is for bots that are rung for.
+    // The other half is reserved for bots that are woken.
     mayStay: () => drains.size < drainsMax / 2,
     onOutcome(bot, delivery, outcome, dead, facts) {
       if (outcome !== null) counts[isDelivered(outcome) ? 'delivered' : 'failed']++;
@@ -73,17 +73,17 @@ export function createDeliveryWorker({
     },
   };
 
-  /** Takes the lease on a bot if it is free, with the place that its drain gives when it ends. */
+  /** Takes the lease on a bot if it is free. The caller holds a permit; the drain releases it at its end. */
   async function begin(bot: number): Promise<Drain | null> {
     const sentAt = performance.now();
     const lease = await store.deliveries.lease(bot, limits.webhook_take_max);
     if (typeof lease === 'string') return null;
     const webhook = await store.webhooks.find(bot);
-    // It was deleted this very moment: the lease ends by itself.
+    // The webhook was deleted just now: the lease expires by itself.
     if (webhook === null) return null;
-    // The bot's token leaked: who has it may have set the webhook, so updates wait until there is a new one.
+    // The bot's token leaked, and its finder may have set the webhook. Updates wait until there is a new token.
     const blocked = isBlocked(await store.auth.botById(bot));
-    // Its lease has run out and is another's here.
+    // A drain of the same bot still runs here under an expired lease.
     if (drains.has(bot)) return null;
     const drain = startDrain(counting, bot, webhook, lease, sentAt, served.delete(bot), blocked);
     drains.set(bot, drain);
@@ -97,14 +97,15 @@ export function createDeliveryWorker({
   }
 
   /**
-   * Looks at a bot that is due. Returns once its drain has nothing left to do or has run for a slice. So many bots at a time: the
-   * doorbell waits, others may answer it; what a sweep has found it finds again.
+   * Checks a bot that may have updates to deliver. Resolves when its drain has nothing left to do or has run for a
+   * time slice. When no permit is free, a wake-up waits, and another process may handle it; a sweep skips the bot and
+   * finds it again later.
    */
   async function look(bot: number, by: 'doorbell' | 'sweep'): Promise<void> {
     if (by === 'sweep' && places.full) return;
     if (!drains.has(bot)) await places.take();
     else {
-      // A bot is rung only when nobody has its lease. Forgotten, it would wait for the sweep, and so would all that comes meanwhile.
+      // A bot is woken only when nobody holds its lease. Without this note it would wait for the sweep.
       rungAgain.add(bot);
       return;
     }
@@ -134,7 +135,7 @@ export function createDeliveryWorker({
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
       const { works } = doorbell;
-      // While Redis refuses rings, one is tried at each sweep to learn when it takes them again.
+      // While Redis refuses wake-ups, send one per sweep to notice the recovery.
       for (const bot of works ? due.bots : due.bots.slice(0, 1)) doorbell.ring(bot);
       for (const bot of works ? due.unheard : [...due.bots, ...due.unheard])
         if (looks.size < unheardMax) lookHere(bot);
@@ -150,7 +151,7 @@ export function createDeliveryWorker({
     }
   }
 
-  /** Whether anything waits, now or later. */
+  /** Sweeps all partitions. Returns whether any update is pending, now or later. */
   async function sweepAll(): Promise<boolean> {
     const due = await store.deliveries.partitionsDue();
     await Promise.all(due.map((partition) => sweepPartition(partition).catch(onError)));
@@ -159,7 +160,7 @@ export function createDeliveryWorker({
 
   async function sweep(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // On a cluster one master may be away: it must not hold up the others' next round.
+      // One failed master of a cluster must not delay the next sweep of the others.
       const waits = await within(sweepMs, sweepAll().catch(onError));
       forgetServed();
       const ms = waits === false ? idleSweepMs : sweepMs;

@@ -1,4 +1,4 @@
-/** Bots as their owners and other people see them. */
+/** Bots as the API shows them to their owners and to other people. */
 
 import type { AuditRow } from '../store/access/audit.js';
 import type { WriteAccess } from '../store/access/write_access.js';
@@ -6,7 +6,7 @@ import type { OfferRow } from '../store/bots/transfers.js';
 import type { Profile } from '../store/core/codec.js';
 import type { Bot, Commands, Descriptions } from '../store/core/control.js';
 
-/** A bot in its owner's list, by its name in the owner's language. */
+/** A bot in its owner's list, named in the owner's language. */
 export const viewBot = (profile: Profile) => ({
   id: profile.id,
   is_bot: true,
@@ -14,7 +14,7 @@ export const viewBot = (profile: Profile) => ({
   name: profile.n,
 });
 
-/** A bot with its settings, for its owner: its pictures, and the texts by language, `""` for the default. */
+/** A bot with its settings, for its owner: pictures, and texts by language, `""` for the default. */
 export const viewOwnBot = (
   profile: Profile,
   bot: Bot,
@@ -35,7 +35,7 @@ export const viewOwnBot = (
   },
 });
 
-/** A bot's page, in the language of who looks (interface §2). */
+/** A bot's public page, in the viewer's language (interface §2). */
 export const viewBotPage = (
   profile: Profile,
   texts: { readonly description: string; readonly shortDescription: string },
@@ -53,7 +53,7 @@ export const viewBotPage = (
   can_write: canWrite,
 });
 
-/** An offer of a bot, where transfers need consent. */
+/** A pending offer to transfer a bot, used where transfers need consent. */
 export const viewTransfer = ({ bot_id, bot_username, from_id, to_id, expires_at }: OfferRow) => ({
   ...{ bot_id, bot_username, from_id, to_id, expires_at },
 });

@@ -1,4 +1,4 @@
-/** Attempts to deliver and dead letters as owners see them (behaviour §10). */
+/** Delivery attempts and dead letters as the API shows them to owners (behaviour §10). */
 
 import type { SigningSecret } from '../store/bots/signing_secrets.js';
 import type { Profile } from '../store/core/codec.js';

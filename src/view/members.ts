@@ -1,8 +1,8 @@
-/** Members of chats as client libraries know them. */
+/** Chat members as client libraries expect them. */
 import type { Profile } from '../store/core/codec.js';
 import { viewStranger, viewUser } from './users.js';
 
-/** Flags that libraries read and that no administrator here has. */
+/** Flags that libraries read, although no administrator has them here. */
 const notHere = {
   can_be_edited: false,
   is_anonymous: false,
@@ -15,7 +15,7 @@ const notHere = {
   can_delete_stories: false,
 };
 
-/** A ChatMember: `status`, and what belongs to it. */
+/** A ChatMember: `status` and the fields that belong to it. */
 export function viewMember(
   profile: Profile,
   { status, rights }: { readonly status: string; readonly rights: Readonly<Record<string, boolean>> },
@@ -38,7 +38,7 @@ export function viewMember(
       };
     case 'kicked':
       return { user: viewStranger(profile), status, until_date: 0 };
-    // Someone who never was in the chat looks like one who left.
+    // Someone who was never in the chat is shown like someone who left.
     case 'member':
       return { user, status };
     default:

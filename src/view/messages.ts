@@ -4,7 +4,7 @@ import type { ForwardOrigin, MessageRecord, Profile } from '../store/core/codec.
 import type { StoredMessage } from '../store/core/stored_message.js';
 import { viewChat, viewPerson, viewStranger, viewUser } from './users.js';
 
-/** Who looks: each side of a direct chat names it by the other side. */
+/** The viewer. Each side of a direct chat sees the chat under the other side's name. */
 export interface Viewer {
   readonly isBot: boolean;
   /** the bot of a direct chat; not needed for groups and channels */
@@ -16,7 +16,7 @@ const serviceKind = 2;
 
 export type MessageView = Readonly<Record<string, unknown>>;
 
-/** Behaviour §6, with the fields that older libraries read. */
+/** Forward fields (behaviour §6), including those that older libraries read. */
 function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView {
   if (chat === undefined) {
     const sender = from && viewStranger(from);
@@ -31,13 +31,13 @@ function viewForward({ from, chat, message, date }: ForwardOrigin): MessageView 
   };
 }
 
-/** What a service message tells (behaviour §5). */
+/** The fields of a service message (behaviour §5). */
 function viewService(message: StoredMessage, viewer: Viewer): MessageView {
   const { pinned, ...told } = message.record.origin.service ?? {};
   if (pinned === undefined) return told;
   const { reply } = message;
   const { chat } = viewRecord(message, message.id, message.record, viewer);
-  // A message that is gone by now has no date: that is how clients know.
+  // Date 0 tells clients that the message was deleted.
   const gone = { message_id: pinned, chat, date: 0 };
   return { ...told, pinned_message: reply ? viewRecord(message, reply.id, reply.record, viewer) : gone };
 }
@@ -51,7 +51,8 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   const user = viewer.isBot ? viewUser : viewPerson;
   const { content, markup } = record;
   const entities = content.entities?.map((entity) => {
-    // Live by now, or words in its stead: to whoever looks it is text to be copied.
+    // Bots and people see a token as `code`, so they can copy it. An invalid token has already been replaced by a
+    // text.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;

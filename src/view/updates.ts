@@ -7,12 +7,12 @@ import { viewMember } from './members.js';
 import { viewMessage } from './messages.js';
 import { viewChat, viewUser } from './users.js';
 
-/** Stands for a chat in callback queries: the same for one chat for ever, and tells nothing of its id. */
+/** Identifies a chat in callback queries: constant for the chat, and a hash that does not reveal its id. */
 function chatInstance(chat: { readonly id: number; readonly user: number }): string {
   return createHash('sha256').update(`${chat.id}.${chat.user}`).digest().readBigInt64BE().toString();
 }
 
-/** A ChatMemberUpdated: the record's service part tells of the change. */
+/** A ChatMemberUpdated. The change is stored in the record's service part. */
 function viewMemberChange({ message, from }: UpdateEntry): Readonly<Record<string, unknown>> {
   const { peer, record } = message;
   const { who, was, became } = record.origin.service as unknown as MemberChange;
@@ -35,7 +35,7 @@ function viewCounts({ message, counts }: UpdateEntry): Readonly<Record<string, u
   };
 }
 
-/** One update for its bot. */
+/** One update as its bot receives it. */
 export function viewUpdate(update: UpdateEntry, bot: Profile): Readonly<Record<string, unknown>> {
   if (update.kind === 'my_chat_member' || update.kind === 'chat_member')
     return { update_id: update.updateId, [update.kind]: viewMemberChange(update) };

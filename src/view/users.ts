@@ -1,4 +1,4 @@
-/** People, bots and chats as the wire shows them. */
+/** People, bots and chats as the API shows them. */
 import type { Profile } from '../store/core/codec.js';
 
 export interface UserView {
@@ -17,7 +17,7 @@ interface UserTokenView {
   readonly created_at: number;
 }
 
-/** Interface §2, behaviour §2. */
+/** A user as bots see them (interface §2, behaviour §2). */
 export function viewUser(profile: Profile): UserView {
   const view: { -readonly [K in keyof UserView]: UserView[K] } = {
     id: profile.id,
@@ -30,24 +30,24 @@ export function viewUser(profile: Profile): UserView {
   return view;
 }
 
-/** Someone who may share no chat with the viewer: no language and no external id. */
+/** A user who may share no chat with the viewer: without language and external id. */
 export function viewStranger(profile: Profile): UserView {
   const { language_code: _, ...view } = viewUser(profile);
   return view;
 }
 
-/** Someone in a chat of the viewer, with the external id, for the application API (behaviour §11). */
+/** A user in one of the viewer's chats, with the external id, for the application API (behaviour §11). */
 export function viewPerson(profile: Profile): UserView & { readonly external_id?: string } {
   return { ...viewStranger(profile), ...(profile.x === undefined ? {} : { external_id: profile.x }) };
 }
 
-/** The caller: only they see their own language. */
+/** The caller, who alone sees their own language. */
 export const viewSelf = (profile: Profile): UserView & { readonly external_id?: string } => ({
   ...viewUser(profile),
   ...viewPerson(profile),
 });
 
-/** A chat as a Message names it: of a direct chat `profile` is the other side. */
+/** The chat of a Message. For a direct chat, `profile` is the other side. */
 export function viewChat(profile: Profile): Readonly<Record<string, unknown>> {
   const username = profile.u === undefined ? {} : { username: profile.u };
   if (profile.t !== undefined) return { id: profile.id, type: profile.t, title: profile.n, ...username };

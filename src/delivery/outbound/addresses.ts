@@ -1,4 +1,4 @@
-/** Which IP addresses are special: the table of ranges that no receiver on the public internet can have. */
+/** Decides whether an IP address is special: in a range that no receiver on the public internet uses. */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
@@ -8,15 +8,15 @@ type Address = IPv4 | IPv6;
 type Range = readonly [network: Address, bits: number];
 
 /**
- * The special-purpose registries of the IANA, and what they leave out: multicast, retired blocks, and an address of a cloud
- * provider's host that stands in public space. https://www.iana.org/assignments/iana-ipv4-special-registry
+ * Ranges of the IANA special-purpose registries, plus some they omit: multicast, retired blocks, and one cloud
+ * provider's host address in public space. https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 const special4 = [
   '0.0.0.0/8', // this network
   '10.0.0.0/8', // private
   '100.64.0.0/10', // carrier-grade NAT; a metadata service at 100.100.100.200
   '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // Azure's host, reachable from every machine of it
+  '168.63.129.16/32', // Azure's host, reachable from each of its machines
   '169.254.0.0/16', // link-local; the metadata service of most clouds
   '172.16.0.0/12', // private
   '192.0.0.0/24', // protocol assignments; a metadata service at 192.0.0.192
@@ -33,7 +33,7 @@ const special4 = [
   '240.0.0.0/4', // reserved, and the broadcast address
 ];
 
-/** Unicast space that was given out. All of IPv6 outside it is special, known by name or not. */
+/** The allocated unicast space. All other IPv6 addresses are special. */
 const global6 = '2000::/3';
 
 const special6 = [
@@ -50,14 +50,14 @@ const specials4 = special4.map(range);
 const specials6 = special6.map(range);
 const globals6 = [range(global6)];
 
-/** Whether an address lies in one of the ranges. The two families never match each other. */
+/** Whether an address lies in one of the ranges. IPv4 and IPv6 never match each other. */
 function within(address: Address, ranges: readonly Range[]): boolean {
   return ranges.some(
     ([network, bits]) => network.kind() === address.kind() && address.match(network as IPv4 & IPv6, bits),
   );
 }
 
-/** Forms of IPv6 that carry an IPv4 address, each with the place of its first byte. */
+/** IPv6 forms that embed an IPv4 address, each with the offset of its first byte. */
 const carriers: readonly (readonly [Range, at: number])[] = [
   [range('::ffff:0:0/96'), 12], // IPv4-mapped
   [range('::ffff:0:0:0/96'), 12], // IPv4-translated
@@ -67,14 +67,14 @@ const carriers: readonly (readonly [Range, at: number])[] = [
 ];
 const teredo = [range('2001::/32')];
 
-/** The IPv4 addresses that a network might deliver to, were a packet sent to this IPv6 address. */
+/** The IPv4 addresses that might receive a packet sent to this IPv6 address. */
 function carried(address: IPv6): IPv4[] {
   const bytes = address.toByteArray();
   const at = (first: number) => new ipaddr.IPv4(bytes.slice(first, first + 4));
   const found = carriers.flatMap(([form, first]) => (within(address, [form]) ? [at(first)] : []));
-  // Teredo writes the client's address with every bit turned.
+  // Teredo inverts every bit of the client's address.
   if (within(address, teredo)) found.push(new ipaddr.IPv4(bytes.slice(12).map((byte) => byte ^ 0xff)));
-  // ISATAP works under any prefix and marks the interface half: 0000:5efe or 0200:5efe.
+  // ISATAP allows any prefix. Its interface identifier starts with 0000:5efe or 0200:5efe.
   const [high = 0, low = 0, a, b] = bytes.slice(8, 12);
   if ((high & 0xfd) === 0 && low === 0 && a === 0x5e && b === 0xfe) found.push(at(12));
   return found;
@@ -86,9 +86,9 @@ const isSpecial = (address: Address): boolean =>
     : !within(address, globals6) || within(address, specials6);
 
 /**
- * A test of addresses in text form: true if one may be dialled. `allow` opens ranges (CIDR) that are special, `deny` closes any. An IPv6 address
- * that carries an IPv4 address must pass as both, so that opening NAT64 does not open what lies behind it. Anything that is
- * no plain address, one with a zone as well, does not pass.
+ * Returns a test for addresses in text form: true if connecting to one is allowed. `allow` permits special ranges
+ * (CIDR); `deny` forbids ranges and takes precedence. An IPv6 address that embeds an IPv4 address passes only if both
+ * pass, so permitting NAT64 does not expose the hosts behind it. Malformed addresses and those with a zone fail.
  */
 export function addressTest(
   allow: readonly string[],

@@ -1,4 +1,4 @@
-/** Collects one answer of a receiver within its bounds of time and size. */
+/** Reads one answer of a receiver, bounded in time and size. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
@@ -17,13 +17,13 @@ function retryAfterOf(headers: IncomingHttpHeaders): number | undefined {
 }
 
 /**
- * The handler of one request. It settles exactly once: when the answer is complete, when it is longer than is read, when it
- * breaks off, or at the deadline, whatever the request waits for then. Nothing that comes later counts.
+ * The undici handler of one request. It settles exactly once: when the answer is complete, exceeds the size limit,
+ * breaks off, or misses the deadline. Later events are ignored.
  */
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #addressOf: () => string;
-  /** Called once when nothing more is expected; `complete` if the connection is good for another request. */
+  /** Called once, when nothing more is expected. `complete`: the connection can be reused. */
   onEnd: (complete: boolean) => void = () => {};
   readonly #beganMs = performance.now();
   readonly #deadline: NodeJS.Timeout;
@@ -41,12 +41,12 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#deadline = setTimeout(() => this.#late(), deadlineMs);
   }
 
-  /** For how long it has been waited for. */
+  /** How long ago the request was made, in milliseconds. */
   get ageMs(): number {
     return performance.now() - this.#beganMs;
   }
 
-  /** Waits no longer; the connection ends. */
+  /** Stops waiting and ends the connection. */
   giveUp(): void {
     this.#fail(new DeliveryFault('closed', 'Given up before there was an answer'));
   }
@@ -87,7 +87,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#fail(fault);
   }
 
-  /** A refusal is known by its head; only a success has to be complete. */
+  /** An error status needs no complete body. A success does. */
   #fail({ reason, message }: DeliveryFault): void {
     if (this.#status !== undefined && (this.#status < 200 || this.#status > 299)) this.#answer(true);
     else this.#end({ kind: 'failed', reason, message, latencyMs: this.#latencyMs() }, false);

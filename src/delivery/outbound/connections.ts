@@ -1,4 +1,4 @@
-/** The connections to one receiver: kept while they are of use, bounded in number, given out in turn. */
+/** Connection pool for one receiver: bounded, reused, and assigned in order of arrival. */
 import { Client, type Dispatcher } from 'undici';
 import { limits } from '../../limits.js';
 import type { Answer } from './answer.js';
@@ -11,18 +11,19 @@ export interface ConnectionsOptions {
   readonly max: number;
   /** opens one connection; throws a DeliveryFault */
   readonly open: () => Promise<Dialled['socket']>;
-  /** Whether this process has more to do than it can. */
+  /** Whether this process is overloaded. */
   readonly busy: () => boolean;
 }
 
 /**
- * One undici client a connection, so that it is known which one an answer comes on: an answer that is given up ends its
- * connection and no other is opened in its place, which undici's own pool would do. The connection used last is used next,
- * so that what is not needed falls idle and is closed.
+ * Uses one undici client per connection, because undici's own pool hides which connection carries a request. Aborting
+ * a request must close its connection without opening another. The most recently used connection is used next, so
+ * surplus ones become idle and are closed.
  *
- * Only few are opened at a time: a handshake costs more than a hundred requests, and hundreds at once would hold up the process
- * for longer than a lease. Past the first few a busy process opens none, since it could not use them faster, unless somebody has
- * waited for long: then it is the receiver that takes its time. Who waits takes what becomes free first, be it new or used.
+ * Few connections are opened at a time: a handshake costs more than a hundred requests, and hundreds at once would
+ * block the process for longer than a lease. Above `webhook_receiver_dials_max` an overloaded process opens another
+ * only when a request has waited for `webhook_patience_ms`: then the receiver is the slow part. A waiting request
+ * takes the first connection available, new or reused.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -36,7 +37,7 @@ export class Connections {
     this.#options = options;
   }
 
-  /** Sends a request as soon as a connection is free, unless the deadline of its answer passes before. */
+  /** Sends a request when a connection is available, or fails at the deadline of its answer. */
   send(request: Request, answer: Answer): void {
     const client = this.#free.pop() ?? (this.#mayOpen(answer) ? this.#make() : undefined);
     if (client === undefined) {
@@ -46,7 +47,7 @@ export class Connections {
     } else this.#start(client, request, answer);
   }
 
-  /** Ends all connections; what is under way or waits fails. */
+  /** Closes all connections. Requests in flight and waiting requests fail. */
   async destroy(): Promise<void> {
     const ended = [...this.#all].map((client) => client.destroy());
     this.#all.clear();
@@ -62,7 +63,7 @@ export class Connections {
     return this.#opening === 0 && first.ageMs >= limits.webhook_patience_ms;
   }
 
-  /** Looks again at who waits: it may be that nothing becomes free. */
+  /** Rechecks waiting requests after a while, because no connection may become free. */
   #bePatient(): void {
     this.#patience ??= setTimeout(() => {
       this.#patience = undefined;
@@ -77,7 +78,7 @@ export class Connections {
       queueMicrotask(() => this.#next(undefined));
     };
     const client = new Client(this.#options.origin, {
-      // Called as soon as the client has its first request.
+      // Called when the client gets its first request.
       connect: (_, done) => {
         this.#opening += 1;
         this.#options
@@ -92,7 +93,7 @@ export class Connections {
       keepAliveTimeout: limits.webhook_connection_idle_ms,
       keepAliveMaxTimeout: limits.webhook_connection_idle_ms_max,
       maxHeaderSize: limits.webhook_answer_head_bytes_max,
-      // The deadline of an attempt is one for all its phases, see Answer.
+      // One deadline covers all phases of an attempt, see Answer.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -112,13 +113,13 @@ export class Connections {
   #start(client: Client, request: Request, answer: Answer): void {
     answer.onEnd = (complete) => {
       if (!complete) this.#drop(client);
-      // The client is in the middle of telling the end of the answer.
+      // The client is still processing the end of the answer.
       queueMicrotask(() => this.#next(complete ? client : undefined));
     };
     client.dispatch({ method: 'POST', ...request }, answer);
   }
 
-  /** Starts the first that waits. False when nobody waits, or no connection may be opened for it. */
+  /** Starts the first waiting request. Returns false when none is waiting, or when it may not open a connection. */
   #next(freed: Client | undefined): boolean {
     const [first] = this.#waiting;
     if (first === undefined) {

@@ -1,4 +1,7 @@
-/** Opens connections to receivers: looks up, vets, dials what was vetted, proves who answers. */
+/**
+ * Opens connections to receivers: resolves the host, vets its addresses, connects to a vetted one, and verifies the
+ * certificate.
+ */
 import { isIP } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { limits } from '../../limits.js';
@@ -9,11 +12,11 @@ import type { Trust } from './trust.js';
 
 export interface Dialled {
   readonly socket: TLSSocket;
-  /** the vetted address that was dialled */
+  /** the vetted address of the connection */
   readonly address: string;
 }
 
-/** Where to, whom to trust, and how long it may take in all. */
+/** Parameters of one connection; `connectMs` bounds all its phases together. */
 export interface Dial {
   readonly target: Target;
   readonly trust: Trust;
@@ -23,7 +26,7 @@ export interface Dial {
 
 const timedOut = () => new DeliveryFault('connect', 'Connection timed out');
 
-/** Waits for an event of a socket and leaves no listener behind. A socket that fails or is late is destroyed. */
+/** Waits for an event of a socket and removes its listeners. Destroys the socket on failure or timeout. */
 function waitFor(
   socket: TLSSocket,
   event: 'connect' | 'secureConnect',
@@ -37,7 +40,7 @@ function waitFor(
     };
     const failed = (error: unknown) => {
       done();
-      // What the socket says after it was given up is of no use, but must not be thrown.
+      // A destroyed socket may still emit an error: ignore it, since an unhandled one would end the process.
       socket.on('error', () => {});
       socket.destroy();
       reject(faultOf(error));
@@ -54,26 +57,26 @@ function waitFor(
 
 const tcpFault = (error: unknown) => connectionFault(error, ['connect', 'Connection failed']);
 
-/** Begins a connection to one vetted address. It is a literal, so that no further look-up happens. */
+/** Starts connecting to one vetted address. The literal address prevents a second lookup. */
 function begin(address: string, { port, host }: Target, { secureContext, checkHost }: Trust): TLSSocket {
   const socket = connectTls({
     host: address,
     port,
     secureContext,
-    // Said outright: an environment variable could turn the default off.
+    // Explicit, because an environment variable could disable the default.
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     checkServerIdentity: (_, certificate) => checkHost(host, certificate),
-    // A server name is never an address (RFC 6066 §3).
+    // A server name must not be an address (RFC 6066 §3).
     servername: isIP(host) === 0 ? host : '',
   });
   return socket.setNoDelay(true);
 }
 
 /**
- * Opens one connection. The host is resolved and vetted anew each time, so a name that has come to mean something else is
- * noticed; addresses that do not answer make way for the next. No TLS session is resumed: a resumed one would not be verified
- * again. Throws a DeliveryFault.
+ * Opens one connection. The host is resolved and vetted for every connection, because its addresses may have changed.
+ * Tries the next address when one does not answer. Never resumes a TLS session, because a resumed one skips
+ * verification. Throws a DeliveryFault.
  */
 export async function dial({
   target,

@@ -1,10 +1,10 @@
-/** Why a delivery got no answer, in words that a bot's owner may read. */
+/** Reasons for a delivery without an answer, worded for the bot's owner. */
 
 import { errors } from 'undici';
 
 /**
- * `reserved`, `unresolved`: the host's addresses. `port`: its port. `connect`, `tls`: the connection. `timeout`, `closed`, `malformed`: the
- * answer. `busy`: this process has too many connections, the receiver did nothing wrong.
+ * Causes: `reserved`, `unresolved` the host's addresses; `port` its port; `connect`, `tls` the connection; `timeout`,
+ * `closed`, `malformed` the answer; `busy` too many connections in this process, no fault of the receiver.
  */
 export type FaultReason =
   | 'reserved'
@@ -17,10 +17,13 @@ export type FaultReason =
   | 'malformed'
   | 'busy';
 
-/** Thrown on the way to a receiver. The message goes to `last_error_message` as it stands and holds no text of the receiver's. */
+/**
+ * A delivery failed without an answer. The message is shown unchanged in `last_error_message`, so it must contain no
+ * text from the receiver.
+ */
 export class DeliveryFault extends Error {
   readonly reason: FaultReason;
-  /** the address that is `reserved`, why a host is `unresolved` */
+  /** the address for `reserved`, the resolver's reason for `unresolved` */
   readonly detail: string | undefined;
 
   constructor(reason: FaultReason, message: string, more: { detail?: string; cause?: unknown } = {}) {
@@ -45,7 +48,7 @@ const connection: Record<string, readonly [FaultReason, string]> = {
   UND_ERR_HEADERS_OVERFLOW: ['malformed', 'Wrong response from the webhook: header is too large'],
 };
 
-/** Said of bytes that are no HTTP, or none that may be sent here. */
+/** The fault for bytes that are not HTTP, or not HTTP that is supported here. */
 export const notHttp = ['malformed', 'Wrong response from the webhook: not an HTTP answer'] as const;
 
 const verification: Record<string, string> = {
@@ -69,7 +72,7 @@ const verification: Record<string, string> = {
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 
-/** What went wrong between two sockets, as a fault. `otherwise` names what no known code says. */
+/** Converts a socket error to a fault. `otherwise` is used for unknown error codes. */
 export function connectionFault(error: unknown, otherwise: readonly [FaultReason, string]): DeliveryFault {
   if (error instanceof DeliveryFault) return error;
   const code = codeOf(error);
@@ -78,7 +81,7 @@ export function connectionFault(error: unknown, otherwise: readonly [FaultReason
   return new DeliveryFault(reason, message, { cause: error });
 }
 
-/** What went wrong while a TLS session was made, as a fault. */
+/** Converts an error of the TLS handshake to a fault. */
 export function tlsFault(error: unknown): DeliveryFault {
   const code = codeOf(error);
   const verified = verification[code];

@@ -1,4 +1,4 @@
-/** Vets where a webhook leads: every address of its host, when it is set and again at each new connection. */
+/** Vets every address of a webhook's host: when the webhook is set, and again for each new connection. */
 import { isIP } from 'node:net';
 import { ApiError, fail } from '../../errors.js';
 import { isRefusedPort } from '../../rules/ports.js';
@@ -9,8 +9,8 @@ import { namesUser, readTarget, type Target } from './target.js';
 
 export interface Guard {
   /**
-   * The addresses of a host, all vetted, in the order of the resolver. Throws a DeliveryFault `reserved` if any of them may
-   * not be dialled, `port` if the port may not, `unresolved` if there is none.
+   * The vetted addresses of a host, in the resolver's order. Throws a DeliveryFault: `reserved` if connecting to any
+   * of them is forbidden, `port` if the port is forbidden, `unresolved` if there is none.
    */
   addressesOf(target: Pick<Target, 'host' | 'port'>): Promise<readonly string[]>;
   /**
@@ -25,17 +25,17 @@ export interface Guard {
 }
 
 export interface GuardOptions {
-  /** ranges (CIDR) that may be dialled though they are special */
+  /** special ranges (CIDR) that are allowed */
   readonly allow: readonly string[];
-  /** ranges (CIDR) that may not be dialled, whatever `allow` says */
+  /** ranges (CIDR) that are forbidden; takes precedence over `allow` */
   readonly deny?: readonly string[];
   readonly resolver: Resolver;
 }
 
-/** Names that mean this machine whatever a name server says (RFC 6761 §6.3). */
+/** Names that always mean this machine, whatever a name server answers (RFC 6761 §6.3). */
 const isLocalhost = (host: string) => /(^|\.)localhost$/.test(host);
 
-/** The one gate of all outbound traffic to addresses that a user can choose. */
+/** The only check for outbound connections to addresses that users choose. */
 export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
   const mayDial = addressTest(allow, deny);
 
@@ -48,7 +48,8 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
     const literal = isIP(host) !== 0 ? host : isLocalhost(host) ? '127.0.0.1' : undefined;
     if (literal === undefined) await count?.();
     const addresses = literal === undefined ? await resolver.resolve(host) : [literal];
-    // One bad address among good ones is how a name is made to point inside: the whole answer is refused.
+    // One forbidden address rejects the whole answer: mixing it with allowed ones is how attackers reach internal
+    // hosts.
     const refused = addresses.find((address) => !mayDial(address));
     if (refused !== undefined)
       throw new DeliveryFault('reserved', `IP address ${refused} is reserved`, { detail: refused });

@@ -1,4 +1,4 @@
-/** What the rest of the program may ask about receivers without sending to them. */
+/** Checks on receivers for the rest of the program. Sends nothing to them. */
 import { type Guard, makeGuard } from './guard.js';
 import { makeResolver } from './resolver.js';
 import { readCertificate } from './trust.js';
@@ -12,7 +12,10 @@ export interface Receivers {
   readCertificate(given: Buffer): string;
 }
 
-/** Ranges that may be dialled though they are special (WEBHOOK_ALLOW_CIDRS), and ranges that may not (WEBHOOK_DENY_CIDRS). */
+/**
+ * `allow`: special ranges that are allowed (WEBHOOK_ALLOW_CIDRS). `deny`: ranges that are forbidden
+ * (WEBHOOK_DENY_CIDRS).
+ */
 export function createReceivers(allow: readonly string[], deny: readonly string[] = []): Receivers {
   const guard = makeGuard({ allow, deny, resolver: makeResolver() });
   return { guard, vet: guard.vet, readCertificate };

@@ -1,20 +1,20 @@
-/** Asks the name servers for all addresses of a host, in bounded time. */
+/** Resolves the addresses of a host by DNS, in bounded time. */
 import { promises } from 'node:dns';
 import { limits } from '../../limits.js';
 import { DeliveryFault } from './faults.js';
 
 export interface Resolver {
-  /** All IPv4, then all IPv6 addresses of a name, at least one. Throws a DeliveryFault `unresolved`. */
+  /** All IPv4 addresses of a name, then all IPv6 ones; at least one. Throws a DeliveryFault `unresolved`. */
   resolve(name: string): Promise<readonly string[]>;
 }
 
 export interface ResolverOptions {
-  /** `address:port` of name servers; without it those of the system */
+  /** `address:port` of the name servers; by default those of the system */
   readonly servers?: readonly string[];
   readonly waitMs?: number;
 }
 
-/** The words of the C library, which are what Telegram's server shows. */
+/** The texts of the C library, which the Telegram Bot API server shows too. */
 function reasonOf(codes: readonly string[]): string {
   if (codes.length < 2 || codes.some((code) => !/^(ENOTFOUND|ENODATA|EBADNAME|EBADRESP)$/.test(code)))
     return 'Temporary failure in name resolution';
@@ -22,8 +22,8 @@ function reasonOf(codes: readonly string[]): string {
 }
 
 /**
- * A resolver that asks name servers only: no hosts file and no cache, so that each new connection is vetted by what the name
- * means then. Connections that are opened at the same moment share one look-up.
+ * A resolver that queries name servers only. It reads no hosts file and no cache, so each connection is vetted by the
+ * name's present addresses. Simultaneous lookups of one name are shared.
  */
 export function makeResolver({
   servers,

@@ -1,4 +1,4 @@
-/** Sends updates to receivers over connections that are kept, counted and bounded. */
+/** Sends updates to receivers over pooled connections, bounded in number. */
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.js';
 import { watchLoop } from '../loop.js';
@@ -12,14 +12,14 @@ import type { Headers } from './sign.js';
 import { readTarget, type Target } from './target.js';
 import { type Trust, trustIn } from './trust.js';
 
-/** Where the updates of a bot go. Made once for as long as a webhook is set; equal ones share connections. */
+/** Where a bot's updates are sent. Built once per webhook; equal receivers share connections. */
 export interface Receiver {
   readonly key: string;
   readonly target: Target;
   readonly certificate: string | undefined;
 }
 
-/** The receiver of a webhook: its URL and, in the form that `readCertificate` gives, its certificate. */
+/** The receiver of a webhook. `certificate` is a result of `readCertificate`. */
 export function receiverOf(url: string, certificate?: string): Receiver {
   const target = readTarget(url);
   const anchor = certificate === undefined ? '' : createHash('sha256').update(certificate).digest('base64');
@@ -28,14 +28,15 @@ export function receiverOf(url: string, certificate?: string): Receiver {
 
 export interface Sender {
   /**
-   * Sends these bytes once, without following a redirect, and waits for the answer: 60 s in all, look-up and handshake
-   * included. Never throws. How many are under way for a bot is the caller's to bound; past the connections of a receiver
-   * they wait in turn, within the same 60 s. An abort of `signal` ends it at once, and the connection with it.
+   * Sends a body once and waits for the answer. Follows no redirect. The deadline is 60 s in all, including DNS
+   * lookup and handshake. Never throws. The caller bounds the requests per bot; requests beyond the receiver's
+   * connection limit wait in order, within the same 60 s. Aborting `signal` ends the request at once and closes its
+   * connection.
    */
   send(receiver: Receiver, headers: Headers, body: Buffer, signal?: AbortSignal): Promise<Outcome>;
-  /** what is open now, for the metrics */
+  /** open connections, pooled receivers and requests in flight, for the metrics */
   stats(): { readonly connections: number; readonly receivers: number; readonly inFlight: number };
-  /** Ends all connections; what is under way fails. */
+  /** Closes all connections. Requests in flight fail. */
   close(): Promise<void>;
 }
 
@@ -54,11 +55,11 @@ interface Kept {
   inFlight: number;
   connections: number;
   usedMs: number;
-  /** the last address that was dialled */
+  /** the last address connected to */
   address: string;
 }
 
-/** The connections of one process to all receivers. */
+/** Creates the sender of one process, with connection pools for all receivers. */
 export function makeSender({
   guard,
   deadlineMs = limits.webhook_deadline_ms,
@@ -69,7 +70,7 @@ export function makeSender({
 }: SenderOptions): Sender {
   /** least recently used first */
   const kept = new Map<string, Kept>();
-  /** What an abort of a signal ends. */
+  /** The requests that aborting a signal ends. */
   const underWay = new WeakMap<AbortSignal, Set<Answer>>();
   const busy = watchLoop();
   let connections = 0;
@@ -80,7 +81,7 @@ export function makeSender({
     void pool.destroy();
   }
 
-  /** Gives up the connections of the receiver that has been idle longest; false if none is idle. */
+  /** Closes the pool of the receiver that has been idle longest. Returns false if none is idle. */
   function dropIdle(): boolean {
     for (const [key, entry] of kept) {
       if (entry.inFlight > 0 || entry.connections === 0) continue;
@@ -116,7 +117,7 @@ export function makeSender({
     return entry;
   }
 
-  /** One listener a signal: many attempts share it. */
+  /** Many requests share a signal, so each signal gets only one listener. */
   function answersOf(signal: AbortSignal): Set<Answer> {
     const known = underWay.get(signal);
     if (known) return known;

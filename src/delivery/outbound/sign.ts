@@ -1,13 +1,13 @@
-/** The headers by which a receiver knows that an update is from here and unchanged. */
+/** Request headers that let a receiver verify the origin and integrity of an update. */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** What keys the signatures of a bot. */
+/** The keys that sign a bot's updates. */
 export interface SigningKeys {
   /** `whsec_…` */
   readonly secret: string;
-  /** the one before, while it is still valid */
+  /** the previous secret, while it is still valid */
   readonly formerSecret?: string | undefined;
   readonly secretToken?: string | undefined;
 }
@@ -16,9 +16,9 @@ export interface SigningKeys {
 export interface Signable {
   readonly botId: string;
   readonly updateId: number;
-  /** the very bytes that are sent */
+  /** the exact bytes sent */
   readonly body: Buffer;
-  /** when this attempt begins, Unix time in seconds */
+  /** start of this attempt, Unix time in seconds */
   readonly nowS: number;
 }
 
@@ -27,9 +27,10 @@ export type Headers = Readonly<Record<string, string>>;
 const decoded = (secret: string) => createSecretKey(secret.slice(prefix.length), 'base64');
 
 /**
- * Makes the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` stands in the names for `Service`.
- * `X-Service-Signature` has room for one value: without a secret token it is keyed with the present secret, the former one is
- * honoured in `webhook-signature`. The timestamp is that of the attempt, so a retry passes a receiver's tolerance.
+ * Builds the headers of a bot's deliveries (interface §§4.4, 5; behaviour §10). `service` replaces `Service` in
+ * header names. `X-Service-Signature` holds one value: it is keyed with the secret token, or without one with the
+ * current secret. Only `webhook-signature` also covers the former secret. The timestamp is that of the attempt, so a
+ * retry passes the receiver's age check.
  */
 export function makeSigner(keys: SigningKeys, service: string): (update: Signable) => Headers {
   const { secret, formerSecret, secretToken } = keys;

@@ -1,11 +1,11 @@
-/** Reads the URL of a webhook: what is dialled, what is named in the handshake, what is asked for. */
+/** Parses a webhook URL into the address to connect to, the TLS server name, and the request path. */
 import { isIP } from 'node:net';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 
-/** Where a webhook's requests go. */
+/** Where a webhook's requests are sent. */
 export interface Target {
-  /** as given, without outer white space, with a scheme */
+  /** as given, trimmed, with a scheme */
   readonly url: string;
   /** `https://host:port`, normalised */
   readonly origin: string;
@@ -14,11 +14,13 @@ export interface Target {
   readonly port: number;
   /** path and query */
   readonly path: string;
-  /** of the URL's user and password, as the Telegram Bot API server sends it */
+  /** from the URL's user and password, as the Telegram Bot API server sends it */
   readonly authorization: string | undefined;
 }
 
-/** With `https://` in front where no scheme is given. What precedes a port is a host: `example.com:8443/hook`. */
+/**
+ * Adds `https://` when the scheme is missing. A word before a port is a host, not a scheme: `example.com:8443/hook`.
+ */
 const withScheme = (url: string): string =>
   /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#\\]|$))|^[/\\?#]/i.test(url) ? url : `https://${url}`;
 
@@ -40,12 +42,12 @@ function basicAuthorization({ username, password }: URL): string | undefined {
 }
 
 /**
- * Reads a URL as browsers do (WHATWG), so that `https://0x7f.1/` is what it means before it is vetted. Errors:
+ * Parses a URL as browsers do (WHATWG), so that `https://0x7f.1/` is normalised before it is vetted. Errors:
  * `webhook_url_invalid`, `webhook_url_not_https` (interface §8).
  */
 export function readTarget(text: string): Target {
   const given = withScheme(text.trim());
-  // A parser drops tabs and line ends inside a URL: what is shown would not be what is dialled.
+  // The parser drops tabs and line ends inside a URL, so the URL shown would differ from the one used.
   if (given.length > limits.webhook_url_length_max || /[\s\u0000-\u001f\u007f]/.test(given))
     fail('webhook_url_invalid');
   if (!URL.canParse(given)) fail('webhook_url_invalid');

@@ -1,4 +1,4 @@
-/** Which certificates a receiver may show: those of the public authorities, or the one that was uploaded for the bot. */
+/** Which certificates a receiver may present: those of public authorities, or the one uploaded for the bot. */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls';
@@ -8,8 +8,9 @@ import { limits } from '../../limits.js';
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Reads an uploaded certificate: one in PEM, or up to `limits.webhook_certificates_max`. Gives the PEM of these alone, so that nothing that stood beside them
- * (a private key, by mistake) is kept. Errors: `certificate_too_big`, `certificate_invalid` (behaviour §10).
+ * Reads an uploaded file of PEM certificates, up to `limits.webhook_certificates_max`. Returns only the certificates,
+ * so that a private key uploaded by mistake is not kept. Errors: `certificate_too_big`, `certificate_invalid`
+ * (behaviour §10).
  */
 export function readCertificate(given: Buffer): string {
   if (given.length > limits.webhook_certificate_bytes_max) fail('certificate_too_big');
@@ -24,22 +25,22 @@ export function readCertificate(given: Buffer): string {
   }
 }
 
-/** What a connection must prove. */
+/** How a receiver's certificate is verified. */
 export interface Trust {
   readonly secureContext: SecureContext;
-  /** undefined if the certificate is one of this host, else the reason */
+  /** returns the mismatch, or undefined if the certificate is valid for this host */
   checkHost(host: string, certificate: PeerCertificate): Error | undefined;
 }
 
-/** The authorities that Node trusts; operators add theirs with NODE_EXTRA_CA_CERTS. */
+/** The authorities that Node trusts; operators add more with NODE_EXTRA_CA_CERTS. */
 const publicTrust: Trust = {
   secureContext: createSecureContext({ minVersion: 'TLSv1.2' }),
   checkHost: checkServerIdentity,
 };
 
 /**
- * A certificate for a bare address often has it as common name only, as the Telegram guide to self-signed certificates makes
- * it. Node takes a common name for host names alone; for an anchor that its owner uploaded it holds for addresses too.
+ * Accepts an address as common name in an uploaded certificate. The Telegram guide to self-signed certificates
+ * produces such certificates, but Node accepts common names only for host names.
  */
 function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | undefined {
   const wrong = checkServerIdentity(host, certificate);
@@ -48,8 +49,8 @@ function checkHostOfOwn(host: string, certificate: PeerCertificate): Error | und
 }
 
 /**
- * Trust in one uploaded certificate and nothing else, be it the receiver's own (self-signed or not) or that of its issuer.
- * The certificate must be valid now, and its name must be the URL's host: Telegram asks the same.
+ * Trusts one uploaded certificate and nothing else: the receiver's own (self-signed or not) or its issuer's. As with
+ * Telegram, it must be valid now and its name must match the URL's host.
  */
 function ownTrust(certificate: string): Trust {
   const options = { minVersion: 'TLSv1.2' as const, ca: certificate, allowPartialTrustChain: true };
@@ -59,7 +60,7 @@ function ownTrust(certificate: string): Trust {
   };
 }
 
-/** The trust of a webhook: `certificate` is what `readCertificate` gave. */
+/** The trust of a webhook. `certificate` is a result of `readCertificate`. */
 export function trustIn(certificate: string | undefined): Trust {
   return certificate === undefined ? publicTrust : ownTrust(certificate);
 }
