@@ -49,16 +49,16 @@ local function bury_beyond_bounds(q, at, now_ms)
   end
 end
 
--- Something is to be delivered and no worker has the bot: notes it for the sweep, and sets `at.ring` if nobody rang lately.
+-- Something is to be delivered and no worker has the bot: notes it for the sweep, and sets `at.wake` if nobody rang lately.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
   q.rung = now_ms
   redis.call('HSET', at.state, 'rung', ('%.0f'):format(now_ms))
-  at.ring = true
+  at.wake = true
 end
 
--- Appends an update of one kind. `at` names the queue's keys and its bot, and gets `ring`; `version` is the change's. Fields of an entry
+-- Appends an update of one kind. `at` names the queue's keys and its bot, and gets `wake`; `version` is the change's. Fields of an entry
 -- in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat, y replied record, x extra, and of
 -- an update that is delivered again u the id it had.
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)

@@ -33,7 +33,7 @@
 @ok      record   bytes
 @ok      peer     bytes   the user's profile
 @ok      reply    bytes   record of the replied message, empty if it is not hot
-@ok      ring     flag    the bot's doorbell is to be rung
+@ok      wake     flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text
@@ -64,7 +64,7 @@ if done then
   if read_header(record)[6] == KIND_DELETED then return refuse('not_found') end
   return ok(record, c.profile, replied_record(record, sibling_prefix), 0)
 end
-local q, ring
+local q, wake
 if from ~= '' then
   if c.kind == 'blocked' then return refuse('blocked') end
   q = read_queue(queue_state_key)
@@ -91,7 +91,7 @@ if q then
   local at = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
     due = due_key, bot = chat:match('^%d+')}
   push_update(q, at, version, ms, 2, 'edited_message', chat, message_id, edited, from, '', reply, '')
-  ring = at.ring
+  wake = at.wake
 end
 remember(request_key, chat .. ' ' .. message_id, edited)
-return ok(edited, c.profile, reply, ring and 1 or 0)
+return ok(edited, c.profile, reply, wake and 1 or 0)

@@ -32,7 +32,7 @@
 @arg     tail     bytes   the service message behind version and date
 @arg     from     bytes   profile of who pins
 @arg     notify   text    1, or nothing: what streams are told
-@ok      ring     flag    the bot's doorbell is to be rung
+@ok      wake     flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text
@@ -80,4 +80,4 @@ local own = {meta = meta_key, journal = journal_key, state = queue_state_key, qu
   due = due_key, bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')
 remember(request_key, 1)
-return ok(own.ring and 1 or 0)
+return ok(own.wake and 1 or 0)

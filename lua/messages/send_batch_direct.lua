@@ -34,7 +34,7 @@
 @ok      date      int     s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
-@ok      ring      flag    the bot's doorbell is to be rung
+@ok      wake      flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     chat_missing   ticket text
@@ -81,4 +81,4 @@ for _, tail in ipairs(tails) do
 end
 touch_chat(chat_key, c, last)
 remember(request_key, first .. ' ' .. seconds .. ' 0 ' .. #tails)
-return ok(first, seconds, c.profile, reply, own.ring and 1 or 0)
+return ok(first, seconds, c.profile, reply, own.wake and 1 or 0)

@@ -34,7 +34,7 @@
 @ok      date        int     s
 @ok      peer        bytes   the user's profile
 @ok      reply       bytes?  record of the replied message
-@ok      ring        flag    the bot's doorbell is to be rung
+@ok      wake        flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     chat_missing   ticket text
@@ -57,7 +57,7 @@ end
 local by_bot = from == ''
 -- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
 if c.kind == 'blocked' then return refuse('blocked') end
-local q, ring
+local q, wake
 if not by_bot then
   q = read_queue(queue_state_key)
   if not q then return refuse('queue_missing') end
@@ -76,7 +76,7 @@ if q then
   local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
     due = due_key, bot = chat:match('^%d+')}
   push_update(q, own, version, ms, 1, 'message', chat, id, record, from, '', reply or '', '')
-  ring = own.ring
+  wake = own.wake
 end
 remember(request_key, id .. ' ' .. seconds, record)
-return ok(id, seconds, c.profile, reply, ring and 1 or 0)
+return ok(id, seconds, c.profile, reply, wake and 1 or 0)

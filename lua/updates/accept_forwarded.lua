@@ -19,7 +19,7 @@
 @arg     source   text    partition the updates come from
 @args    updates  bytes   in turn: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
 @ok      accepted int
-@ok      ring     flag    the bot's doorbell is to be rung
+@ok      wake     flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     queue_missing
@@ -44,4 +44,4 @@ for i = 1, #updates, 10 do
   end
 end
 if newest > mark then redis.call('HSET', marks_key, source, newest) end
-return ok(accepted, at.ring and 1 or 0)
+return ok(accepted, at.wake and 1 or 0)

@@ -27,7 +27,7 @@
 @arg     from       bytes   the user's profile
 @arg     extra      bytes   what the update carries besides
 @ok      query_id   text
-@ok      ring       flag    the bot's doorbell is to be rung
+@ok      wake       flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text
@@ -68,4 +68,4 @@ local at = {meta = meta_key, journal = journal_key, state = queue_state_key, que
   due = due_key}
 push_update(q, at, version, ms, 16, 'callback_query', chat, id, record, from, '', '', extra)
 remember(request_key, id)
-return ok(id, at.ring and 1 or 0)
+return ok(id, at.wake and 1 or 0)

@@ -35,7 +35,7 @@
 @ok      wait    int     ms until the next parked chat is due, -1 for none; of a webhook that was deleted, what is left of the lease
 @ok      gone    int?    ms, since when the receiver has answered nothing but 410
 @ok      left    flag    the lease was given back
-@ok      ring    flag    it was, and there is something to do
+@ok      wake    flag    it was, and there is something to do
 @ok      dropped text    version of the settings that last dropped what waited, 0 for none: what was taken before is gone
 @err     stale_run
 @err     fenced

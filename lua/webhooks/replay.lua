@@ -17,7 +17,7 @@
 @arg     bot      text
 @args    updates  bytes   in turn: the id it had, kind, chat, id, record, from, peer, reply, extra
 @ok      queued   int
-@ok      ring     flag    the bot's doorbell is to be rung
+@ok      wake     flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
 @err     queue_missing
@@ -40,4 +40,4 @@ for i = 1, #updates, 9 do
     updates[i + 6], updates[i + 7], updates[i + 8], updates[i])
 end
 remember(request_key, #updates / 9)
-return ok(#updates / 9, at.ring and 1 or 0)
+return ok(#updates / 9, at.wake and 1 or 0)

@@ -6,12 +6,12 @@
 @key     due    {NN}:webhooks_due       ZSET
 @derived state  {NN}:queue_state:<bot>  HASH
 @arg     limit  int
-@ok      ring     texts   bots
-@ok      unheard  texts   bots that were rung for, and nobody came
+@ok      wake     texts   bots
+@ok      unserved  texts   bots that were rung for, and nobody came
 @ok      more   flag
 ]]
 local _, ms = now()
-local ring, unheard = {}, {}
+local wake, unserved = {}, {}
 local found = redis.call('ZRANGEBYSCORE', due_key, '-inf', ms, 'LIMIT', 0, limit)
 for _, bot in ipairs(found) do
   local s = redis.call('HMGET', state_key(bot), 'hook', 'leased', 'hold', 'rung')
@@ -24,8 +24,8 @@ for _, bot in ipairs(found) do
     redis.call('HSET', state_key(bot), 'rung', ('%.0f'):format(ms))
     redis.call('ZADD', due_key, ms + LIMITS.webhook_ring_interval_ms, bot)
     -- Whoever takes the lease takes this away.
-    local list = s[4] and unheard or ring
+    local list = s[4] and unserved or wake
     list[#list + 1] = bot
   end
 end
-return ok(ring, unheard, #found == tonumber(limit) and 1 or 0)
+return ok(wake, unserved, #found == tonumber(limit) and 1 or 0)

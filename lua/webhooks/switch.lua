@@ -24,7 +24,7 @@
 @arg     active   flag   a webhook is set
 @arg     drop     text   version of the settings whose call asks to drop what waits, or nothing
 @arg     mask     text   new mask of kinds, or nothing
-@ok      ring     flag   the bot's doorbell is to be rung
+@ok      wake     flag   the bot's worker must be woken
 @ok      more     flag   more chats are to be retried at once: by `webhooks/hasten`
 @err     stale_run
 @err     queue_missing
@@ -80,4 +80,4 @@ if q.leased > ms then
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)
 end
-return ok(at.ring and 1 or 0, more and 1 or 0)
+return ok(at.wake and 1 or 0, more and 1 or 0)

@@ -12,16 +12,16 @@ import { limits } from '../limits.js';
 import { isBlocked } from '../store/core/control.js';
 import type { Advanced, DeadReason, Lease, Step } from '../store/webhooks/deliveries.js';
 import type { Webhook } from '../store/webhooks/webhooks.js';
-import { createAlarm } from './alarm.js';
 import { attempt, type Destination, destinationOf } from './attempt.js';
 import { createBreaker } from './breaker.js';
 import type { DrainContext } from './context.js';
-import { createGraves } from './graves.js';
-import { hearOf } from './hearing.js';
-import { createHeld, type Opened } from './held.js';
+import { createDeadLetterBuffer } from './dead_letters.js';
+import { subscribeToHints } from './hints.js';
 import { type Answered, errorMessageOf, isDelivered, type Outcome } from './outcome.js';
 import { createReport } from './report.js';
 import { afterAnswer, nextTry } from './schedule.js';
+import { createUpdateBuffer, type InFlight } from './update_buffer.js';
+import { createWakeTimer } from './wake_timer.js';
 
 export interface Drain {
   /** Resolves when the lease was released or lost. True when there is more to deliver immediately. */
@@ -38,14 +38,14 @@ const gatherMs = 25;
  * Minimum time between a step and the next one caused by a hint, so that a burst of updates shares one step. A quiet
  * bot's update is fetched immediately.
  */
-const lookMs = 20;
+const hintIntervalMs = 20;
 /**
  * How long a drain runs before it subscribes to hints. Short drains save the subscription, unless the bot was served
  * recently.
  */
 const listenAfterMs = 20;
 /** Pause after a failed step. */
-const restMs = 100;
+const failurePauseMs = 100;
 type Wanted = Pick<Step, 'chats' | 'updates'>;
 const nothing: Wanted = { chats: 0, updates: 0 };
 const unanswered = { status: undefined, retryAfterMs: undefined };
@@ -61,7 +61,7 @@ export function startDrain(
   blocked = false,
 ): Drain {
   const { store, slots } = context;
-  const held = createHeld();
+  const buffer = createUpdateBuffer();
   let breaker = createBreaker(lease.probes);
   const abort = new AbortController();
   let destination: Destination = destinationOf(webhook, context.service);
@@ -73,7 +73,7 @@ export function startDrain(
   /** When the next parked chat is due, by the monotonic clock. */
   let retryAt = Number.POSITIVE_INFINITY;
   const report = createReport();
-  const graves = createGraves(store.deliveries, bot, lease.fence);
+  const deadLetters = createDeadLetterBuffer(store.deliveries, bot, lease.fence);
   /** The queue, or the webhook, may have changed. */
   let [hinted, changed] = [false, false];
   /**
@@ -87,28 +87,28 @@ export function startDrain(
   let state: 'running' | 'stopping' | 'over' = 'running';
   /** The webhook was deleted: requests in flight may still be acknowledged until this time. */
   let graceEnd = Number.POSITIVE_INFINITY;
-  const alarm = createAlarm(pump);
+  const timer = createWakeTimer(pump);
   /** When an update was last fetched or settled, by the monotonic clock. */
   let busyAt = sentAt;
   let finish: (again: boolean) => void = () => {};
   const done = new Promise<boolean>((resolve) => {
     finish = resolve;
   });
-  let hush: () => void = () => {};
+  let resolveQuiet: () => void = () => {};
   const quiet = new Promise<void>((resolve) => {
-    hush = resolve;
+    resolveQuiet = resolve;
   });
 
   const sending = () => state === 'running' && !blocked && graceEnd === Number.POSITIVE_INFINITY;
-  const rest = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
-  const pauseLeft = () => (blocked ? limits.blocked_look_ms : rest());
+  const pauseRemaining = () => (breaker.down ? Math.max(0, pauseEnd - performance.now()) : 0);
+  const pauseLeft = () => (blocked ? limits.blocked_look_ms : pauseRemaining());
   const nowRedis = () => clock.redis + (performance.now() - clock.own);
   function end(again: boolean): void {
     if (state === 'over') return;
     state = 'over';
-    alarm.clear();
+    timer.clear();
     abort.abort();
-    hush();
+    resolveQuiet();
     finish(again);
   }
 
@@ -116,10 +116,10 @@ export function startDrain(
    * Buffers fetched updates. Skips a chat whose outcome is not yet reported: the next step reports it. `asked` is
    * what the step requested.
    */
-  function takeUp({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
-    for (const chat of failed) if (!report.knows(chat.chat)) held.addAgain(chat);
-    for (const delivery of fresh) if (!report.parkWith(delivery)) held.add(delivery);
-    if (held.count > 0) busyAt = performance.now();
+  function receive({ again: failed, fresh, ...taken }: Lease | Advanced, asked: Wanted): void {
+    for (const chat of failed) if (!report.has(chat.chat)) buffer.addAgain(chat);
+    for (const delivery of fresh) if (!report.parkWith(delivery)) buffer.add(delivery);
+    if (buffer.count > 0) busyAt = performance.now();
     if (asked.updates > 0) ({ more } = taken);
     ({ after, gone } = taken);
     retryAt = taken.wait === null ? Number.POSITIVE_INFINITY : performance.now() + taken.wait;
@@ -129,14 +129,14 @@ export function startDrain(
   function open(): void {
     const fresh = performance.now() - renewedAt < limits.webhook_lease_ms / 2;
     if (!sending() || outdated || !fresh || pauseLeft() > 0) return;
-    while (held.ready && held.open < breaker.allowed(maxConnections) && slots.take(held.open, pump)) {
-      const opened = held.next();
+    while (buffer.ready && buffer.open < breaker.allowed(maxConnections) && slots.take(buffer.open, pump)) {
+      const opened = buffer.next();
       if (opened === null) slots.give();
       else void deliver(opened, breaker.down);
     }
   }
 
-  async function deliver(opened: Opened, probe: boolean): Promise<void> {
+  async function deliver(opened: InFlight, probe: boolean): Promise<void> {
     const { delivery } = opened;
     const to = destination;
     const outcome = await attempt(context, bot, to, delivery, nowRedis(), abort.signal);
@@ -144,7 +144,7 @@ export function startDrain(
     busyAt = performance.now();
     if (state === 'over') return;
     if (abort.signal.aborted) giveBack(delivery.chat, 0);
-    else if (typeof outcome === 'string') bury(opened, outcome, null, to);
+    else if (typeof outcome === 'string') giveUp(opened, outcome, null, to);
     else if (isDelivered(outcome)) await delivered(opened, outcome, to);
     else notDelivered(opened, outcome, probe, to);
     pump();
@@ -154,32 +154,32 @@ export function startDrain(
     ...{ tries: tries + 1, nextAtMs, secrets },
   });
 
-  function bury(opened: Opened, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
-    graves.add(opened.delivery, reason);
+  function giveUp(opened: InFlight, reason: DeadReason, outcome: Outcome | null, to: Destination): void {
+    deadLetters.add(opened.delivery, reason);
     context.onOutcome?.(bot, opened.delivery, outcome, reason, facts(to, opened.tries));
   }
 
-  function notBuried(chat: string, error: unknown): void {
+  function notMoved(chat: string, error: unknown): void {
     context.onError(error);
     giveBack(chat, limits.webhook_pause_ms_max);
   }
 
   /** Returns the chat's updates to Redis without counting a failure, because the receiver caused none. */
   function giveBack(chat: string, delayMs: number): void {
-    report.park(chat, delayMs, 0, held.giveUp(chat));
+    report.park(chat, delayMs, 0, buffer.discard(chat));
   }
 
-  async function delivered({ delivery, tries }: Opened, outcome: Answered, to: Destination): Promise<void> {
+  async function delivered({ delivery, tries }: InFlight, outcome: Answered, to: Destination): Promise<void> {
     breaker.success();
     report.notGone(gone !== null);
     context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries));
     const asked = context.onAnswer?.(bot, delivery, outcome);
     if (asked) await asked.catch(context.onError);
     if (state === 'over') return;
-    report.ack(delivery, held.settle(delivery.chat));
+    report.ack(delivery, buffer.settle(delivery.chat));
   }
 
-  function notDelivered(opened: Opened, outcome: Outcome, probe: boolean, to: Destination): void {
+  function notDelivered(opened: InFlight, outcome: Outcome, probe: boolean, to: Destination): void {
     const { delivery, tries } = opened;
     // This process is short of connections.
     const busy = outcome.kind === 'failed' && outcome.reason === 'busy';
@@ -187,7 +187,7 @@ export function startDrain(
     const former = !busy && to !== destination;
     if (former) context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, nowRedis()));
     if (busy || former) {
-      giveBack(delivery.chat, busy ? restMs : 0);
+      giveBack(delivery.chat, busy ? failurePauseMs : 0);
       return;
     }
     const { status, retryAfterMs } = outcome.kind === 'answered' ? outcome : unanswered;
@@ -197,10 +197,10 @@ export function startDrain(
     const failures = tries + 1;
     const nowMs = nowRedis();
     const next = nextTry({ failures, madeAtMs: delivery.made, nowMs, retryAfterMs }, Math.random());
-    if (next.kind === 'dead') bury(opened, 'expired', outcome, to);
+    if (next.kind === 'dead') giveUp(opened, 'expired', outcome, to);
     else {
       context.onOutcome?.(bot, delivery, outcome, null, facts(to, tries, next.atMs));
-      report.park(delivery.chat, next.atMs - nowMs, failures, held.giveUp(delivery.chat));
+      report.park(delivery.chat, next.atMs - nowMs, failures, buffer.discard(delivery.chat));
     }
   }
 
@@ -208,12 +208,12 @@ export function startDrain(
   function wanted(): Wanted {
     if (!sending()) return nothing;
     if (breaker.down) {
-      if (held.count > 0 || pauseLeft() > 0) return nothing;
+      if (buffer.count > 0 || pauseLeft() > 0) return nothing;
       return { chats: 1, updates: retryAt - performance.now() > limits.webhook_linger_ms ? 1 : 0 };
     }
-    const enough = held.ready && held.count >= 2 * maxConnections;
-    const room = Math.min(limits.webhook_held_entries_max - held.count, limits.webhook_take_max);
-    if (enough || room <= 0 || held.bytes >= limits.webhook_held_bytes_max) return nothing;
+    const enough = buffer.ready && buffer.count >= 2 * maxConnections;
+    const room = Math.min(limits.webhook_held_entries_max - buffer.count, limits.webhook_take_max);
+    if (enough || room <= 0 || buffer.bytes >= limits.webhook_held_bytes_max) return nothing;
     return { chats: room, updates: room };
   }
 
@@ -222,19 +222,20 @@ export function startDrain(
     const now = performance.now();
     const pause = pauseLeft();
     if (changed) return 0;
-    if (held.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
-    if (report.urgent || graves.count > 0 || report.acked >= limits.webhook_take_max || crowded()) return 0;
-    if (report.acked > 0 && held.count === 0 && !staying(now)) return 0;
+    if (buffer.open === 0 && (!sending() || pause > limits.webhook_linger_ms)) return 0;
+    if (report.urgent || deadLetters.count > 0 || report.acked >= limits.webhook_take_max || crowded())
+      return 0;
+    if (report.acked > 0 && buffer.count === 0 && !staying(now)) return 0;
     const { chats, updates } = wanted();
     if (updates > 0 && more) return 0;
     const renewal = renewedAt + limits.webhook_renew_ms - now;
-    const looking = updates > 0 && hinted ? renewedAt + lookMs - now : renewal;
-    const telling = Math.min(looking, report.acked > 0 ? report.ackedSince + gatherMs - now : renewal);
-    if (pause > 0) return Math.min(renewal, telling, pause);
-    const soonest = Math.min(renewal, telling, chats > 0 ? retryAt - now : renewal);
-    if (held.count > 0 || lingering(now)) return soonest;
+    const fetchIn = updates > 0 && hinted ? renewedAt + hintIntervalMs - now : renewal;
+    const reportIn = Math.min(fetchIn, report.acked > 0 ? report.ackedSince + gatherMs - now : renewal);
+    if (pause > 0) return Math.min(renewal, reportIn, pause);
+    const soonest = Math.min(renewal, reportIn, chats > 0 ? retryAt - now : renewal);
+    if (buffer.count > 0 || lingering(now)) return soonest;
     if (!staying(now)) return 0;
-    hush();
+    resolveQuiet();
     return Math.min(soonest, busyAt + limits.webhook_stay_ms - now);
   }
 
@@ -245,14 +246,14 @@ export function startDrain(
    * comes soon.
    */
   const staying = (now: number) =>
-    hearing.on && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
+    hints.active && sending() && now - busyAt < limits.webhook_stay_ms && context.mayStay();
   /** Most buffered updates wait behind one in flight in the same chat. */
-  const crowded = () => !held.ready && held.count > limits.webhook_held_entries_max / 2;
+  const crowded = () => !buffer.ready && buffer.count > limits.webhook_held_entries_max / 2;
 
   function leaving(): Step['leave'] {
-    if (held.open > 0) return 'stay';
+    if (buffer.open > 0) return 'stay';
     if (!sending() || pauseLeft() > limits.webhook_linger_ms) return 'now';
-    return held.count === 0 && pauseLeft() === 0 && !staying(performance.now()) ? 'idle' : 'stay';
+    return buffer.count === 0 && pauseLeft() === 0 && !staying(performance.now()) ? 'idle' : 'stay';
   }
 
   function pump(): void {
@@ -267,52 +268,53 @@ export function startDrain(
     if (stepping) return;
     const soon = nextStepIn();
     if (soon <= 0) void step();
-    else alarm.set(Math.min(soon, graceEnd - now, leaseEnd - now));
+    else timer.set(Math.min(soon, graceEnd - now, leaseEnd - now));
   }
 
   async function step(): Promise<void> {
     stepping = true;
-    alarm.clear();
+    timer.clear();
     // Check the end of the lease even when Redis never answers.
-    alarm.set(limits.webhook_lease_ms - (performance.now() - renewedAt));
+    timer.set(limits.webhook_lease_ms - (performance.now() - renewedAt));
     try {
-      await tell();
+      await runStep();
       stepping = false;
       pump();
     } catch (thrown) {
       context.onError(thrown);
       stepping = false;
       if (state !== 'over')
-        alarm.set(Math.min(restMs, limits.webhook_lease_ms - (performance.now() - renewedAt)));
+        timer.set(Math.min(failurePauseMs, limits.webhook_lease_ms - (performance.now() - renewedAt)));
     }
   }
 
-  async function tell(): Promise<void> {
-    if (graves.count > 0 && !(await graves.bury((chat) => held.settle(chat), notBuried))) return end(false);
+  async function runStep(): Promise<void> {
+    if (deadLetters.count > 0 && !(await deadLetters.flush((chat) => buffer.settle(chat), notMoved)))
+      return end(false);
     if (crowded())
-      for (const { chat, ids } of held.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
+      for (const { chat, ids } of buffer.spill()) report.park(chat, limits.webhook_lease_ms, 0, ids);
     blocked = isBlocked(await store.auth.botById(bot));
     const leave = leaving();
     const asked = wanted();
-    const told = report.take();
+    const results = report.take();
     const before = performance.now();
     const known = { hinted, changed };
     if (asked.updates > 0) hinted = false;
     changed = false;
-    const place = { fence: lease.fence, since: lease.since, hook, after, safe: held.safe(after) };
+    const place = { fence: lease.fence, since: lease.since, hook, after, safe: buffer.safe(after) };
     const pausing = { holdMs: leave === 'now' ? pauseLeft() : 0, probes: breaker.probes };
-    const step = { ...place, leave, ...told, ...asked, ...pausing };
+    const step = { ...place, leave, ...results, ...asked, ...pausing };
     const advanced = await store.deliveries.advance(bot, step).catch((thrown) => {
-      report.putBack(told);
+      report.putBack(results);
       hinted ||= known.hinted;
       changed ||= known.changed;
       throw thrown;
     });
-    if (told.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
+    if (results.gone === 'set' && advanced?.gone && afterAnswer(advanced.gone, 410, advanced.now).remove) {
       await store.webhooks.removeVersion(bot, hook);
       context.onRemoved?.(bot);
     }
-    if (advanced === null || advanced.left) return end(advanced?.ring ?? false);
+    if (advanced === null || advanced.left) return end(advanced?.wake ?? false);
     renewedAt = before;
     clock = { redis: advanced.now, own: performance.now() };
     if (advanced.hook === 0) {
@@ -321,10 +323,10 @@ export function startDrain(
     }
     if (advanced.dropped !== dropped) {
       ({ dropped } = advanced);
-      held.drop();
+      buffer.drop();
       report.drop();
     }
-    takeUp(advanced, asked);
+    receive(advanced, asked);
     outdated = advanced.hook !== hook;
     if (outdated) await reload(advanced.hook);
   }
@@ -340,14 +342,14 @@ export function startDrain(
     breaker = createBreaker(0);
   }
 
-  takeUp(lease, { chats: 1, updates: 1 });
-  const hear = (webhook: boolean) => {
+  receive(lease, { chats: 1, updates: 1 });
+  const onHint = (webhook: boolean) => {
     hinted = true;
     changed ||= webhook;
     pump();
   };
-  const hearing = hearOf(store.deliveries, bot, again ? 0 : listenAfterMs, hear, context.onError);
-  done.then(hearing.end);
+  const hints = subscribeToHints(store.deliveries, bot, again ? 0 : listenAfterMs, onHint, context.onError);
+  done.then(hints.end);
   pump();
   return {
     done,

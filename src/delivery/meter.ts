@@ -10,7 +10,7 @@ export interface DeliveryMeter {
   /** Accepts the arguments of `DrainContext.onOutcome` without the bot. */
   note(delivery: Delivery, outcome: Outcome | null, dead: DeadReason | null, attempt: AttemptFacts): void;
   readonly figures: readonly Figure[];
-  told(): DeliveryFigures;
+  totals(): DeliveryFigures;
 }
 
 /** Totals since the process started. */
@@ -54,7 +54,7 @@ export function createDeliveryMeter(): DeliveryMeter {
       // Redis stamped the creation time, so the age is only as accurate as the two clocks.
       if (name === 'delivered') age.observe(Math.max(0, nowMs() - made));
     },
-    told: () => ({
+    totals: () => ({
       outcomes: Object.fromEntries(outcomes),
       dead: Object.fromEntries(dead),
       retries,

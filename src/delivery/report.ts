@@ -1,7 +1,7 @@
 /** Collects the results of one bot's deliveries for the next step with Redis. */
 import type { Delivery, Step } from '../store/webhooks/deliveries.js';
 
-type Told = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
+type Results = Pick<Step, 'acked' | 'failed' | 'error' | 'gone'>;
 
 export interface Report {
   /** Number of unreported acknowledgements, and the monotonic time of the oldest. */
@@ -18,13 +18,13 @@ export interface Report {
   /** Adds an update to the chat if it is about to be parked. Returns false if it is not. */
   parkWith(delivery: Delivery): boolean;
   /** The report holds results for this chat that Redis does not have yet. */
-  knows(chat: string): boolean;
+  has(chat: string): boolean;
   /** Discards the chats to park, because the queue was emptied. */
   drop(): void;
   /** Returns the collected results and starts a new report. */
-  take(): Told;
+  take(): Results;
   /** Restores results whose step failed. */
-  putBack(told: Told): void;
+  putBack(results: Results): void;
 }
 
 /** Merges two lists of ids, in queue order. */
@@ -73,24 +73,24 @@ export function createReport(): Report {
       parking?.ids.push(id);
       return parking !== undefined;
     },
-    knows: (chat) => failed.has(chat) || acked.some(({ delivery }) => delivery.chat === chat),
+    has: (chat) => failed.has(chat) || acked.some(({ delivery }) => delivery.chat === chat),
     drop() {
       failed = new Map();
     },
     take() {
-      const told = { acked, failed: [...failed.values()], error, gone };
+      const results = { acked, failed: [...failed.values()], error, gone };
       [acked, failed, error, gone] = [[], new Map(), '', ''];
-      return told;
+      return results;
     },
-    putBack(told) {
-      acked = [...told.acked, ...acked];
+    putBack(results) {
+      acked = [...results.acked, ...acked];
       // The newer failure decides the delay and the count of tries.
-      for (const each of told.failed) {
+      for (const each of results.failed) {
         const since = failed.get(each.chat);
         failed.set(each.chat, { ...(since ?? each), ids: united(each.ids, since?.ids) });
       }
-      error ||= told.error;
-      gone ||= told.gone;
+      error ||= results.error;
+      gone ||= results.gone;
     },
   };
 }

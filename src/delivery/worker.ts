@@ -4,11 +4,11 @@ import { within } from '../clock.js';
 import { limits } from '../limits.js';
 import { isBlocked } from '../store/core/control.js';
 import type { DrainContext } from './context.js';
-import type { Doorbell, DoorbellListener } from './doorbell.js';
 import { type Drain, startDrain } from './drain.js';
 import { isDelivered } from './outcome.js';
-import { createPlaces } from './places.js';
+import { createSemaphore } from './semaphore.js';
 import { createSlots } from './slots.js';
+import type { WakeQueue, WakeQueueListener } from './wake_queue.js';
 
 export interface DeliveryWorker {
   start(): void;
@@ -27,7 +27,7 @@ export interface DeliveryStats {
 }
 
 export interface DeliveryWorkerOptions extends Omit<DrainContext, 'slots' | 'mayStay'> {
-  readonly doorbell: Doorbell;
+  readonly wakeQueue: WakeQueue;
   /** Maximum number of bots served at a time; tests lower it. */
   readonly drainsMax?: number;
 }
@@ -37,12 +37,12 @@ const sweepMs = 500;
 const idleSweepMs = 1_000;
 const sweepBotsMax = 100;
 /** Wake-ups handled at a time, per queue. */
-const looksMax = 64;
+const checksMax = 64;
 /** Maximum number of bots that a sweep checks at a time in this process, because their wake-ups were not handled. */
-const unheardMax = 64;
+const unservedMax = 64;
 
 export function createDeliveryWorker({
-  doorbell,
+  wakeQueue,
   drainsMax = limits.webhook_drains_max,
   ...context
 }: DeliveryWorkerOptions): DeliveryWorker {
@@ -51,14 +51,14 @@ export function createDeliveryWorker({
   const counts = { delivered: 0, failed: 0, dead: 0 };
   const drains = new Map<number, Drain>();
   /** Bots woken while their drain was ending: it had already released the lease. */
-  const rungAgain = new Set<number>();
+  const wokenAgain = new Set<number>();
   /** Bots whose drain ended here recently, and when by the monotonic clock; oldest first. */
   const served = new Map<number, number>();
   const stopping = new AbortController();
-  const places = createPlaces(drainsMax);
+  const permits = createSemaphore(drainsMax);
   /** Checks started by sweeps. */
-  const looks = new Set<Promise<void>>();
-  let listener: DoorbellListener | undefined;
+  const checks = new Set<Promise<void>>();
+  let listener: WakeQueueListener | undefined;
   let sweeping: Promise<void> | undefined;
 
   const counting: DrainContext = {
@@ -89,9 +89,9 @@ export function createDeliveryWorker({
     drains.set(bot, drain);
     drain.done.then((again) => {
       drains.delete(bot);
-      places.give();
+      permits.release();
       served.set(bot, performance.now());
-      if (rungAgain.delete(bot) || again) doorbell.ring(bot);
+      if (wokenAgain.delete(bot) || again) wakeQueue.wake(bot);
     });
     return drain;
   }
@@ -101,19 +101,19 @@ export function createDeliveryWorker({
    * time slice. When no permit is free, a wake-up waits, and another process may handle it; a sweep skips the bot and
    * finds it again later.
    */
-  async function look(bot: number, by: 'doorbell' | 'sweep'): Promise<void> {
-    if (by === 'sweep' && places.full) return;
-    if (!drains.has(bot)) await places.take();
+  async function check(bot: number, by: 'wake-up' | 'sweep'): Promise<void> {
+    if (by === 'sweep' && permits.full) return;
+    if (!drains.has(bot)) await permits.acquire();
     else {
       // A bot is woken only when nobody holds its lease. Without this note it would wait for the sweep.
-      rungAgain.add(bot);
+      wokenAgain.add(bot);
       return;
     }
     let drain: Drain | null = null;
     try {
       if (!stopping.signal.aborted && !drains.has(bot)) drain = await begin(bot);
     } finally {
-      if (drain === null) places.give();
+      if (drain === null) permits.release();
     }
     if (stopping.signal.aborted) await drain?.stop(limits.webhook_stop_ms_max);
     else if (drain !== null)
@@ -123,23 +123,23 @@ export function createDeliveryWorker({
       ]);
   }
 
-  function lookHere(bot: number): void {
-    const looked: Promise<void> = look(bot, 'sweep')
+  function checkHere(bot: number): void {
+    const checked: Promise<void> = check(bot, 'sweep')
       .catch(onError)
-      .finally(() => looks.delete(looked));
-    looks.add(looked);
+      .finally(() => checks.delete(checked));
+    checks.add(checked);
   }
 
   async function sweepPartition(partition: number): Promise<void> {
     for (let more = true; more; ) {
       const due = await store.deliveries.due(partition, sweepBotsMax);
       more = due.more;
-      const { works } = doorbell;
+      const { works } = wakeQueue;
       // While Redis refuses wake-ups, send one per sweep to notice the recovery.
-      for (const bot of works ? due.bots : due.bots.slice(0, 1)) doorbell.ring(bot);
-      for (const bot of works ? due.unheard : [...due.bots, ...due.unheard])
-        if (looks.size < unheardMax) lookHere(bot);
-        else doorbell.ring(bot);
+      for (const bot of works ? due.bots : due.bots.slice(0, 1)) wakeQueue.wake(bot);
+      for (const bot of works ? due.unserved : [...due.bots, ...due.unserved])
+        if (checks.size < unservedMax) checkHere(bot);
+        else wakeQueue.wake(bot);
     }
   }
 
@@ -170,7 +170,7 @@ export function createDeliveryWorker({
 
   return {
     start() {
-      listener = doorbell.listen((bot) => look(bot, 'doorbell').catch(onError), looksMax);
+      listener = wakeQueue.listen((bot) => check(bot, 'wake-up').catch(onError), checksMax);
       sweeping = sweep();
     },
     async stop() {
@@ -178,7 +178,7 @@ export function createDeliveryWorker({
       const ended = listener?.close();
       await Promise.all([...drains.values()].map((drain) => drain.stop(limits.webhook_stop_ms_max)));
       await Promise.all([ended, sweeping]);
-      await Promise.all(looks);
+      await Promise.all(checks);
     },
     stats: () => ({ drains: drains.size, open: slots.taken, ...counts }),
   };

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, providerOf, redisOf, requireAll } from '../config/config.js';
 import { version } from '../config/version.js';
-import { createDoorbell, type Doorbell } from '../delivery/doorbell.js';
+import { createWakeQueue, type WakeQueue } from '../delivery/wake_queue.js';
 import { ApiError } from '../errors.js';
 import { createFiles, type Files } from '../files/files.js';
 import { createMeasurer } from '../files/measurer.js';
@@ -63,7 +63,7 @@ export interface Backends {
   readonly filesProblem: () => Promise<string | null>;
   /** Whether nothing may be sent to webhooks and browsers: this is a drill. */
   readonly held: () => boolean;
-  readonly doorbell: Doorbell;
+  readonly wakeQueue: WakeQueue;
   /** What roles of this process tell of themselves, for its metrics. */
   readonly figures: Figure[];
   readonly troubles: Troubles;
@@ -78,8 +78,8 @@ export interface Backends {
 
 /** What it costs when these fail for lack of Redis, of Postgres or of time. */
 const meaning = {
-  doorbell:
-    'a ring came late, twice or not at all: nothing is lost, a sweep looks within a second for updates that wait',
+  wakeQueue:
+    'a wake-up of a delivery worker was late, repeated or lost: no update is lost, a sweep finds it within a second',
   background:
     'background work is late: nothing is lost, it is done again within seconds by this process or another',
 };
@@ -144,15 +144,15 @@ export function openRedis(
 }
 
 /** One queue on one server, several on a cluster. Its keys hold nothing that matters: nodes of both kinds never meet. */
-function openDoorbell(
+function openWakeQueue(
   target: RedisTarget,
   keys: Keys,
   name: string,
   onError: (error: unknown) => void,
-): Doorbell {
+): WakeQueue {
   const { count, tag, of } = keys.partitions;
-  const shards = !isCluster(target) ? 1 : Math.min(limits.doorbell_shards, count);
-  return createDoorbell({
+  const shards = !isCluster(target) ? 1 : Math.min(limits.wake_queue_shards, count);
+  return createWakeQueue({
     connect: () => connectQueueClient(target, name, onError),
     tags: Array.from({ length: shards }, (_, shard) => tag(Math.floor((shard * count) / shards))),
     shardOf: (bot) => Math.floor((of(bot) * shards) / count),
@@ -275,7 +275,7 @@ export async function openBackends(
   await patiently('Redis', () => reachRedis(connection, identity));
   const shards: Shards = await patiently('Postgres', databases.follow);
   const secrets = await patiently('Postgres', () => openSecrets(db, config));
-  const doorbell = openDoorbell(target, keys, role, onDelay('doorbell', meaning.doorbell));
+  const wakeQueue = openWakeQueue(target, keys, role, onDelay('wake queue', meaning.wakeQueue));
   const urls = config.DATABASE_REPLICA_URLS;
   const replicas =
     /^(front|all)$/.test(role) && urls.length > 0
@@ -293,7 +293,7 @@ export async function openBackends(
     keys,
     secrets,
     hotTtlMs: config.HOT_TTL_MS,
-    ring: doorbell.ring,
+    wake: wakeQueue.wake,
     reactorsListed: config.REACTORS_LISTED,
     issuer: providerOf(config)?.issuer,
     botsPerOwner: config.BOTS_PER_OWNER,
@@ -354,7 +354,7 @@ export async function openBackends(
     files,
     filesProblem: () => filesProblem(blobs, config),
     held: identity.held,
-    doorbell,
+    wakeQueue,
     figures: [
       ...redisFigures(histories, pauses, identity),
       ...postgresFigures(
@@ -372,7 +372,7 @@ export async function openBackends(
       await traces?.stop();
       await ring.leave();
       await files.close();
-      await doorbell.close();
+      await wakeQueue.close();
       hints.close();
       await connection.close();
       await replicas.close();

@@ -21,7 +21,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
     log,
     store,
     files,
-    doorbell,
+    wakeQueue,
     figures,
     troubles: { onError, onDelay },
   } = backends;
@@ -45,7 +45,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   const worker = createDeliveryWorker({
     store,
     inside: (bot) => (bot === managementBot ? ({ entry }) => manager.handle(entry) : undefined),
-    doorbell,
+    wakeQueue,
     // What is held waits here: no attempt is counted against a receiver.
     async send(to, headers, body, signal) {
       while (backends.held() && signal?.aborted !== true)
@@ -100,7 +100,7 @@ export async function startDeliver(backends: Backends): Promise<Role> {
   figures.push(...meter.figures);
   backends.node.parts.push(() => {
     const { drains, open } = worker.stats();
-    return { deliver: { ...meter.told(), drains, open, connections: sender.stats().connections } };
+    return { deliver: { ...meter.totals(), drains, open, connections: sender.stats().connections } };
   });
   const pusher = startPusher(backends);
   await store.auth.start();

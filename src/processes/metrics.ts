@@ -31,7 +31,7 @@ export const statusPages = (
 /** What every process has to tell, and what its roles have. */
 export function tellFigures(
   metrics: Metrics,
-  { config, connection, keys, pool, runner, doorbell, figures }: Backends,
+  { config, connection, keys, pool, runner, wakeQueue, figures }: Backends,
 ): void {
   const gauge = (name: string, help: string, read: () => number) =>
     metrics.tell({ kind: 'gauge', name, help, read });
@@ -55,13 +55,13 @@ export function tellFigures(
   });
   counter(
     'petrel_doorbell_rings_total',
-    'Rings for webhooks that this process sent.',
-    () => doorbell.stats.rung,
+    'Wake-ups of delivery workers that this process sent.',
+    () => wakeQueue.stats.sent,
   );
   counter(
     'petrel_doorbell_rings_dropped_total',
-    'Rings that were not sent, since too many waited: a sweep makes good for them.',
-    () => doorbell.stats.dropped,
+    'Wake-ups not sent because too many were waiting. A sweep finds their bots later.',
+    () => wakeQueue.stats.dropped,
   );
   gauge('petrel_redis_reachable', '1 while a server of Redis is usable.', () =>
     connection.reachable() ? 1 : 0,

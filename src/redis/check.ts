@@ -1,4 +1,7 @@
-/** Tells whether a Redis, or each master of a cluster, can carry Petrel before anything is written to it. */
+/**
+ * Checks that a Redis server, or every master of a cluster, meets Petrel's requirements. Runs before anything is
+ * written to it.
+ */
 import type { Redis } from 'ioredis';
 import { connectionCause } from '../rules/connection_causes.js';
 import { redisVersion } from '../rules/versions.js';
@@ -16,13 +19,13 @@ import {
 
 export interface RedisCheck {
   readonly version: string;
-  /** What works but is not advised, a sentence each. */
+  /** Settings that work but are discouraged, one sentence each. */
   readonly warnings: readonly string[];
 }
 
-/** A Redis that cannot be used; the message says why and what to change. */
+/** A Redis that cannot be used. The message gives the reason and the fix. */
 export class RedisCheckError extends Error {
-  /** It could not be asked: that may be over soon. */
+  /** Redis did not answer properly; the cause may be temporary. */
   readonly away: boolean;
 
   constructor(message: string, away = false) {
@@ -31,15 +34,15 @@ export class RedisCheckError extends Error {
   }
 }
 
-const noHandshake = 'no TLS handshake in time: this may be a port without TLS';
+const noHandshake = 'the TLS handshake timed out: this port may not use TLS';
 
 function field(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }
 
 /**
- * Checks one server by its URL, the one that Sentinels name, or by seeds every master of a cluster, whose slots must all be
- * served. The version is the oldest of them. Throws a RedisCheckError.
+ * Checks a single server, the master named by Sentinels, or all masters of a cluster. A cluster must serve all slots.
+ * Returns the oldest version found. Throws a RedisCheckError.
  */
 export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Promise<RedisCheck> {
   if (isCluster(target)) return checkCluster(target, timeout_ms);
@@ -48,7 +51,10 @@ export async function checkRedis(target: RedisTarget, timeout_ms = 10_000): Prom
   return { ...check, warnings: [...check.warnings, ...(await checkSentinels(target, timeout_ms))] };
 }
 
-/** What each Sentinel says of whether they could elect a master. One that is away is a warning: the others may do. */
+/**
+ * Warnings of Sentinels that could not elect a master. An unreachable Sentinel is only a warning, because the others
+ * may suffice.
+ */
 async function checkSentinels(watched: Watched, timeout_ms: number): Promise<string[]> {
   const said = await Promise.all(
     watched.sentinels.map((url) =>
@@ -76,7 +82,7 @@ async function checkCluster(seeds: readonly string[], timeout_ms: number): Promi
   };
 }
 
-/** The masters of a cluster that serves every slot, as one of its servers tells. */
+/** Asks one server for the cluster's masters. Throws if the cluster does not serve every slot. */
 async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> {
   return connected(seed, timeout_ms, async (client) => {
     const refuse = (why: string) =>
@@ -91,8 +97,8 @@ async function mastersFrom(seed: string, timeout_ms: number): Promise<string[]> 
 }
 
 /**
- * Connects and asks: a version that is new enough, Lua scripts with flags, sharded pub/sub, and a policy that evicts nothing.
- * Warns when the append-only file is off. Waits up to `timeout_ms` for a connection and for data that is being loaded.
+ * Checks one server: version, Lua scripts with flags, sharded pub/sub, and a `maxmemory-policy` that evicts nothing.
+ * Warns when the append-only file is off. Waits up to `timeout_ms` for the connection and for Redis to load its data.
  * Throws a RedisCheckError.
  */
 function checkServer(url: RedisServer, inCluster: boolean, timeout_ms: number): Promise<RedisCheck> {
@@ -118,7 +124,7 @@ async function connected<T>(
   const late = setTimeout(() => redis.disconnect(), timeout_ms);
   try {
     await redis.connect().catch((error: Error) => {
-      // A plain port takes the handshake for an incomplete command and does not answer.
+      // A server without TLS mistakes the handshake for an incomplete command and does not answer.
       const silent = lastError === undefined && typeof url === 'string' && url.startsWith('rediss:');
       const reason = silent ? new Error(noHandshake) : (lastError ?? error);
       throw new RedisCheckError(
@@ -145,8 +151,10 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
   const { version, problem } = redisVersion(info);
   if (problem !== null) refuse(problem);
   const clustered = field(info, 'cluster_enabled') === '1';
-  if (clustered && !inCluster) refuse('it is a server of a Redis Cluster, which REDIS_CLUSTER names');
-  if (!clustered && inCluster) refuse('it is no server of a Redis Cluster, so REDIS_URL names it');
+  if (clustered && !inCluster)
+    refuse('it belongs to a Redis Cluster: set REDIS_CLUSTER instead of REDIS_URL');
+  if (!clustered && inCluster)
+    refuse('it does not belong to a Redis Cluster: set REDIS_URL instead of REDIS_CLUSTER');
   const policy = field(info, 'maxmemory_policy');
   if (policy !== 'noeviction') {
     refuse(`its maxmemory-policy is ${policy}, which may drop data; set it to noeviction`);
@@ -156,30 +164,28 @@ async function inspect(redis: Redis, url: RedisServer, inCluster: boolean): Prom
     refuse('it does not run Lua scripts');
   }
   await redis.spublish('petrel:check', '').catch((error: Error) => {
-    // On a cluster the channel may belong to another node, which shows that the command is known.
+    // On a cluster the channel may belong to another server. That error also proves that the command exists.
     if (!/^(MOVED|CLUSTERDOWN)/.test(error.message)) refuse(`it has no sharded pub/sub (${error.message})`);
   });
   const warnings: string[] = [];
-  // Whoever may not ask is not warned.
+  // Skip the warning when Petrel's user may not read the setting.
   const coverage = inCluster
     ? await redis.config('GET', 'cluster-require-full-coverage').catch(() => [])
     : [];
   if ((coverage as string[])[1] === 'yes') {
-    warnings.push(
-      'one master that is away stops the whole Redis Cluster (set cluster-require-full-coverage no)',
-    );
+    warnings.push('one failed master stops the whole Redis Cluster (set cluster-require-full-coverage no)');
   }
-  // A cluster's master that is cut off stops by itself.
+  // Only Sentinels need this setting: an isolated master of a cluster stops by itself.
   const replicas =
     typeof url === 'string' ? [] : await redis.config('GET', 'min-replicas-to-write').catch(() => []);
   if ((replicas as string[])[1] === '0') {
     warnings.push(
-      'a master that is cut off from its Sentinels goes on taking changes that are lost (set min-replicas-to-write 1 on every server)',
+      'a master isolated from its Sentinels keeps accepting writes that will be lost (set min-replicas-to-write 1 on every server)',
     );
   }
   if (field(info, 'aof_enabled') === '0') {
     warnings.push(
-      'the append-only file of Redis is off: a crash of it loses acknowledged writes (set appendonly yes)',
+      'the append-only file of Redis is off: a crash loses acknowledged writes (set appendonly yes)',
     );
   }
   return { version, warnings };

@@ -1,9 +1,9 @@
 /**
- * The masters of a Redis Cluster: one connection to each, and a map of which of them carries which partition.
+ * The masters of a Redis Cluster: one connection to each, and a map from partitions to masters.
  *
- * The map is read anew each second, and at once when a server comes, goes, or says that a slot is elsewhere. Views of
- * several servers are compared: one that is cut off from the others goes on telling the world as it was. With each view
- * the run id is read again, for a server may have been replica and master again without a word.
+ * The map is refreshed every second, and at once when a server connects, disconnects, or redirects a call. Views of
+ * several servers are compared, because an isolated server reports an outdated one. Each refresh also rereads the run
+ * ids, because a server may have become a replica and a master again unnoticed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis, type RedisConnection, type RedisServers } from './connection.js';
@@ -11,23 +11,23 @@ import { clusterSlots, readRedirection, readSlots, type SlotRange } from './slot
 import { createWaiting } from './waiting.js';
 
 export interface ClusterOptions {
-  /** URLs of some of its servers; the password and protocol of the first one hold for all. */
+  /** URLs of some of its servers. The password and protocol of the first apply to all. */
   readonly seeds: readonly string[];
   readonly name: string;
   /** The slot of each partition. */
   readonly slots: readonly number[];
   readonly onError?: (error: Error) => void;
-  /** As of one server; `partition` is the first one that it carries, null while it carries none. */
+  /** As in ConnectOptions. `partition` is the first partition the server carries; null if none. */
   readonly admit?: (connection: RedisConnection, partition: number | null) => Promise<boolean>;
 }
 
-/** Where channels are: what hints need to know of a cluster. */
+/** Maps cluster slots to masters, for hint subscriptions. */
 export interface SlotMap {
-  /** URL of the master of a slot; null while none is known. */
+  /** URL of a slot's master; null while unknown. */
   urlAt(slot: number): string | null;
-  /** Takes up what a server said when it refused. */
+  /** Updates the map from a server's MOVED error. Ignores other errors. */
   learn(refusal: string, from: string): void;
-  /** Calls the listener whenever a slot has got another master. */
+  /** Calls the listener whenever a slot has moved to another master. */
   onMove(listener: () => void): void;
 }
 
@@ -40,14 +40,14 @@ interface View {
 }
 
 const lookMs = 1_000;
-/** Between two looks that were asked for. */
+/** Minimum time between two requested refreshes. */
 const lookPauseMs = 50;
-/** A view that takes longer is done without. */
+/** A server that answers more slowly is ignored for this refresh. */
 const viewMsMax = 1_000;
-/** A server without slots keeps its connection this long: calls may be under way. */
+/** How long to keep the connection to a server without slots, because calls may be in flight. */
 const unownedMsMax = 10_000;
 
-/** What a server of a cluster says of all of them. Errors: of the connection, or of Redis. */
+/** One server's view of the cluster. Errors: those of the connection, or of Redis. */
 export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url'>): Promise<View> {
   const [info, slots] = await Promise.all([
     connection.client.cluster('INFO'),
@@ -60,7 +60,7 @@ export async function viewFrom(connection: Pick<RedisConnection, 'client' | 'url
   };
 }
 
-/** Of several views the one that was told of the latest change. */
+/** The view with the highest epoch, preferring servers that consider the cluster healthy. */
 function newest(views: readonly (View | null)[]): View | null {
   const sound = views.filter((view) => view !== null);
   const serving = sound.filter((view) => view.ok);
@@ -70,7 +70,7 @@ function newest(views: readonly (View | null)[]): View | null {
   );
 }
 
-/** Connects to every master that carries a partition, now and as they change. */
+/** Connects to every master that carries a partition, and follows changes. */
 export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOptions): RedisCluster {
   const [model] = seeds;
   if (model === undefined) throw new Error('a cluster needs the address of one of its servers');
@@ -88,13 +88,13 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
     return first === -1 ? null : first;
   }
 
-  /** Servers name each other without a password: what the first seed says holds for all. */
+  /** Servers list each other without credentials, so those of the first seed are used for all. */
   function connectionTo(url: string): RedisConnection {
     let connection = connections.get(url);
     if (!connection) {
       const onChange = () => {
         waiting.wake();
-        // A server that went may have been replaced.
+        // A disconnected server may have been replaced.
         if (connections.get(url)?.runId() === null) lookSoon();
       };
       connection = connectRedis({
@@ -124,7 +124,7 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
   }
 
   function apply({ ranges }: View): void {
-    // Only what carries a partition of ours is worth a connection.
+    // Connect only to servers that carry a partition.
     const ours = ranges.filter(({ start, end }) => slots.some((slot) => slot >= start && slot <= end));
     let moved = false;
     for (const { start, end, url } of ours) if (own(start, end, url)) moved = true;
@@ -212,7 +212,7 @@ export function connectCluster({ seeds, name, slots, onError, admit }: ClusterOp
       const redirection = readRedirection(refusal, from.url);
       if (redirection === null) return null;
       if (redirection.kind === 'ASK') return { to: connectionTo(redirection.url), asking: true };
-      // It may have become a replica, under another history.
+      // The server may have become a replica, with another replication history.
       void from.reread();
       learn(refusal, from.url);
       return { to: connectionTo(redirection.url), asking: false };

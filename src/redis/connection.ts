@@ -1,4 +1,4 @@
-/** One connection to Redis with the settings of the hot path, and the name of the history that it speaks to. */
+/** One Redis connection, configured for the hot path. It also tracks the server's replication history. */
 import type { Command, Redis } from 'ioredis';
 import { setClock } from '../clock.js';
 import { limits } from '../limits.js';
@@ -6,41 +6,44 @@ import { ScriptCommand } from './scripts/script_command.js';
 import { openClient, type RedisServer } from './target.js';
 import { createWaiting } from './waiting.js';
 
-/** Redis as the store sees it: one server, or the masters of a cluster. */
+/** The Redis servers of an installation: a single server, or the masters of a cluster. */
 export interface RedisServers {
   readonly clustered: boolean;
-  /** The server that carries a partition, as far as is known; null while none is. */
+  /** The server that carries a partition; null while unknown. */
   at(partition: number): RedisConnection | null;
   /** The servers that carry partitions. */
   nodes(): readonly RedisConnection[];
-  /** Reads the refusal of a call that did not run since its keys are elsewhere. Null for any other refusal. */
+  /** Interprets the error of a call that did not run because its keys are on another server. Returns null for any other error. */
   redirect(from: RedisConnection, refusal: string): Redirected | null;
-  /** Resolves once the server of a partition is usable, or without one all of them, or rejects with `unavailable` after
-   * `msMax`. */
+  /**
+   * Resolves once a partition's server is usable; without `partition`, once all servers are. Rejects with `unavailable`
+   * after `msMax`.
+   */
   ready(msMax: number, partition?: number): Promise<void>;
   /** Whether any server is usable. */
   reachable(): boolean;
   close(): Promise<void>;
 }
 
-/** Where a call goes next: for good, or for this once while its slot is being moved there. */
+/** The server that a call must be sent to instead. `asking`: only this call, because its slot is being migrated. */
 export interface Redirected {
   readonly to: RedisConnection;
   readonly asking: boolean;
 }
 
-/** One server; where it is the only one it carries every partition. */
+/** The connection to one server. Outside a cluster, that server carries every partition. */
 export interface RedisConnection extends RedisServers {
-  /** where Sentinels name it: with the master's name for a host */
+  /** with Sentinels, the host is the master's name */
   readonly url: string;
   readonly client: Redis;
-  /** Names the history of the server behind the present connection; null while there is none, or while the server is silent. It
-   * is read on each new connection before any script is sent over it, so that a script never speaks to a restarted server
-   * unawares. */
+  /**
+   * Identifies the replication history of the connected server; null while disconnected or unresponsive. It is read on
+   * each new connection before any script is sent, so that scripts detect a restarted server.
+   */
   runId(): string | null;
-  /** Reads it again: it may have changed while the connection stood. */
+  /** Rereads the id, which may have changed without a reconnect. */
   reread(): Promise<void>;
-  /** Sends a command; what is sent in one turn of the event loop leaves in one write. */
+  /** Sends a command. Commands of one event loop turn share one socket write. */
   send(command: Command): Promise<unknown>;
 }
 
@@ -48,21 +51,21 @@ export interface ConnectOptions {
   readonly url: RedisServer;
   readonly name: string;
   readonly onError?: (error: Error) => void;
-  /** Hears when the server became usable and when it no longer is. */
+  /** Called when the server becomes usable and when it stops being usable. */
   readonly onChange?: () => void;
   /** Checks each server before it is used. On false or an error the client reconnects. */
   readonly admit?: ((connection: RedisConnection) => Promise<boolean>) | undefined;
 }
 
-/** Milliseconds before attempt `n` to connect again: short at first, never above a second, with jitter. */
+/** Milliseconds to wait before reconnect attempt `n`: exponential, about a second at most, with jitter. */
 export function reconnectDelay(attempt: number): number {
   return Math.min(1_000, 20 * 2 ** Math.min(attempt, 6)) * (0.75 + Math.random() / 2);
 }
 
-/** How often a silent server is looked for. */
+/** How often to check whether the server still answers. */
 const watchMs = 250;
 
-/** Opens a connection that refuses at once while it is down: whoever calls decides whether to wait. */
+/** Opens a connection. Commands fail at once while it is down: callers decide whether to wait. */
 export function connectRedis({
   url: server,
   name,
@@ -83,7 +86,7 @@ export function connectRedis({
     disableClientInfo: true,
   });
   let runId: string | null = null;
-  /** Of the present connection; and what is being asked about it. */
+  /** The id that `admit` accepted on this connection, and the check in progress. */
   let admitted: string | null = null;
   let admitting: Promise<boolean> | undefined;
   let closes = 0;
@@ -102,8 +105,11 @@ export function connectRedis({
     if (was !== null) onChange?.();
   });
 
-  /** A server keeps its run id when it is demoted and promoted again, but not its replication id: both together change
-   * whenever writes may have been lost. The replication id also changes when a first replica attaches, hence `reread`. */
+  /**
+   * Builds the id from run id and replication id, because together they change whenever writes may have been lost: the
+   * run id survives a demotion and promotion, the replication id does not. The replication id also changes when the
+   * first replica attaches, so `reread` exists.
+   */
   async function readId(): Promise<void> {
     const was = runId;
     try {
@@ -113,7 +119,7 @@ export function connectRedis({
       const [run] = /(?<=^run_id:)\w+/m.exec(info) ?? [];
       const [replication] = /(?<=^master_replid:)\w+/m.exec(info) ?? [];
       const found = run && replication ? `${run}.${replication}` : null;
-      // Whoever follows Sentinels asks them anew.
+      // With Sentinels, a server that is not the master means the Sentinels must be asked again.
       const isUsable = typeof server === 'string' || /^role:master/m.test(info);
       if (isUsable && (await isAdmitted(found))) runId = found;
       else {
@@ -121,7 +127,8 @@ export function connectRedis({
         client.disconnect(true);
       }
     } catch {
-      // The connection went again, and the next one asks anew; one that stays and does not answer is given up.
+      // After a lost connection, the next one reads the id again. Drop a connection that stays open but does not
+      // answer.
       if (client.status === 'ready') client.disconnect(true);
       return;
     }
@@ -129,7 +136,7 @@ export function connectRedis({
     if ((was === null) !== (runId === null)) onChange?.();
   }
 
-  /** Throws where the connection was lost meanwhile. */
+  /** Throws if the connection was lost during the check. */
   async function isAdmitted(found: string | null): Promise<boolean> {
     if (admit === undefined || found === null || found === admitted) return true;
     const before = closes;
@@ -147,7 +154,7 @@ export function connectRedis({
   async function readClock(): Promise<void> {
     const sent = performance.now();
     clockReadAt = sent;
-    // The next one makes good for one that fails.
+    // A failed reading is made up for by the next one.
     const time = (await client.time().catch(() => null)) as [string, string] | null;
     if (time !== null && !setClock(time, sent, performance.now()))
       clockReadAt = performance.now() - limits.clock_read_ms + limits.clock_reread_ms;
@@ -155,7 +162,7 @@ export function connectRedis({
 
   client.on('ready', readId);
 
-  /** One write costs either side less than many. */
+  /** Corks the socket until the end of the event loop turn, because one write is cheaper than many. */
   function holdWrites(): void {
     const { stream } = client;
     if (held || !stream) return;
@@ -170,7 +177,7 @@ export function connectRedis({
   function setSilent(value: boolean): void {
     if (silent === value) return;
     silent = value;
-    // They stay in the queue, so that late answers find their places. Whoever waits is told that the outcome is unknown.
+    // Keep the commands queued, so that late answers match them. Their callers are told that the outcome is unknown.
     if (silent) {
       for (const { command } of client.commandQueue.toArray())
         if (command instanceof ScriptCommand) command.reject(new Error('Redis is silent'));
@@ -179,11 +186,11 @@ export function connectRedis({
   }
 
   /**
-   * Silence is the time without a single byte from a server that owes answers; how old a command is does not matter. A server
-   * that is slow under load still answers others, and keeps its callers. One that is silent for redis_silence_ms counts as
-   * away until it sends something: callers are answered, and nothing more is sent to it. After redis_command_timeout_ms the
-   * connection is given up as well. Silence is counted in looks: where this process itself stood still, answers may lie
-   * unread in its socket, and one late look counts as one.
+   * Detects an unresponsive server: one that owes answers but sends no byte. A server that is slow but still sends data
+   * is not affected, however old a command is. After redis_silence_ms without data the server counts as unreachable:
+   * waiting callers get an error, and no calls are sent until data arrives. After redis_command_timeout_ms the
+   * connection is closed. Silence is measured in timer ticks rather than time: if this process itself was blocked,
+   * answers may be waiting in the socket, and the late tick counts once.
    */
   let silence = { bytes: 0, looks: 0 };
   let watch: NodeJS.Timeout | undefined;
@@ -202,7 +209,7 @@ export function connectRedis({
     client.disconnect(true);
   }
 
-  /** Nobody looks while no answer is owed. */
+  /** The timer runs only while answers are owed. */
   const sendCommand = client.sendCommand.bind(client);
   client.sendCommand = (command, stream) => {
     watch ??= setInterval(look, watchMs).unref();

@@ -1,11 +1,11 @@
-/** Copies what a Redis holds into a file at one instant, and from a server into others. */
+/** Backs up a Redis server to a file, and copies keys between servers. */
 import { spawn } from 'node:child_process';
 import type { RedisConnection } from './connection.js';
 
-/** A copy that could not be made; the message says why. */
+/** A failed copy. The message gives the reason. */
 export class CopyError extends Error {}
 
-/** Address, password and protocol of the server behind a connection: with Sentinels it is not the URL that names it. */
+/** The redis-cli arguments for the server behind a connection. With Sentinels the URL has no address, so the socket's is used. */
 function argumentsFor({ url, client }: RedisConnection): { args: string[]; password: string } {
   const { protocol, username, password, hostname, port } = new URL(url);
   const { remoteAddress, remotePort } = client.stream as { remoteAddress?: string; remotePort?: number };
@@ -21,11 +21,13 @@ function argumentsFor({ url, client }: RedisConnection): { args: string[]; passw
   };
 }
 
-/** Has a server send its content, as of one instant, into a file, as it would to a replica. `path` is where programs are. Throws a
- * CopyError. */
+/**
+ * Saves a consistent snapshot of a server to a file, using the replication protocol. `path` is the PATH for finding
+ * redis-cli. Throws a CopyError.
+ */
 export function saveRdb(server: RedisConnection, file: string, path: string): Promise<void> {
   const { args, password } = argumentsFor(server);
-  // Arguments are for everybody to see, the environment is not.
+  // Pass the password in the environment, because other users can read arguments.
   const auth = password === '' ? {} : { REDISCLI_AUTH: password };
   const child = spawn('redis-cli', [...args, '--rdb', file], {
     env: { PATH: path, ...auth },
@@ -38,7 +40,7 @@ export function saveRdb(server: RedisConnection, file: string, path: string): Pr
     });
   return new Promise((resolve, reject) => {
     child.once('error', () =>
-      reject(new CopyError('redis-cli was not found: install it where the backup is made')),
+      reject(new CopyError('redis-cli was not found: install it on the machine that makes the backup')),
     );
     child.once('close', (code) =>
       code === 0 ? resolve() : reject(new CopyError(`redis-cli could not copy Redis: ${said.trim()}`)),
@@ -48,12 +50,12 @@ export function saveRdb(server: RedisConnection, file: string, path: string): Pr
 
 const batchKeys = 500;
 
-/** How many keys a server holds. */
+/** The number of keys on a server. */
 export const countKeys = ({ client }: RedisConnection): Promise<number> => client.dbsize();
 
 /**
- * Copies every key of a server to where `placeOf` says, with its time to live; what has no place is counted. Errors: what Redis
- * says, for one when a key is there already.
+ * Copies every key, with its time to live, to the server that `placeOf` returns. Keys for which it returns null are
+ * only counted. Errors: those of Redis, such as when a key already exists.
  */
 export async function copyKeys(
   from: RedisConnection,

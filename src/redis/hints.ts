@@ -1,8 +1,7 @@
 /**
- * Sharded pub/sub: hints that something changed. A hint may be lost; whoever waits looks again by itself.
+ * Sharded pub/sub messages (hints) that something changed. A hint may be lost, so listeners also poll.
  *
- * A channel is subscribed to at the master of its slot. It is subscribed to again on a new connection, and elsewhere when
- * its slot has moved.
+ * A channel is subscribed to on the master of its slot, and again after a reconnect or when the slot moves.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -13,24 +12,24 @@ import { openClient, type RedisServer } from './target.js';
 
 export interface Hints {
   /**
-   * Calls `listener` with each hint's text until the returned function is called. Resolves once subscribed, or after a
-   * second without: one server that is away must not hold up who listens on others too.
+   * Calls `listener` with the text of each hint, until the returned function is called. Resolves once subscribed, or
+   * after a second without a subscription, so that one failed server does not block listeners on others.
    */
   listen(channel: string, listener: (text: string) => void): Promise<() => void>;
   close(): void;
 }
 
-/** An unused subscription is kept this long: a bot that polls comes back at once. */
+/** How long to keep an unused subscription, because a polling bot soon returns. */
 const lingerMs = 5_000;
 const subscribeMsMax = 1_000;
-/** Rest before a refused subscription is tried again. */
+/** Pause before retrying a failed subscription. */
 const retryMs = 250;
 
 interface Channel {
   readonly name: string;
   readonly slot: number;
   readonly listeners: Set<(text: string) => void>;
-  /** where it is subscribed to, or will be once that is connected */
+  /** the subscriber for its slot, connected or still connecting; null while the slot's master is unknown */
   at: Subscriber | null;
   readonly subscribed: Promise<void>;
   readonly settle: () => void;
@@ -49,7 +48,7 @@ const oneServer = (url: string): SlotMap => ({
   onMove: () => undefined,
 });
 
-/** Where channels are, and how the server of a URL is reached. */
+/** Maps channels to server URLs, and URLs to connection settings. */
 function placesOf(servers: RedisServer | SlotMap): {
   readonly map: SlotMap;
   serverAt(url: string): RedisServer;
@@ -75,7 +74,7 @@ export function createHints(
     const client = openClient(serverAt(url), {
       connectionName: `petrel-${name}-hints`,
       protocol: 2,
-      // What is to be subscribed to is known here, and may belong elsewhere by the time a connection stands.
+      // The subscriptions are managed here, because their slots may have moved before a reconnect.
       autoResubscribe: false,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
@@ -92,7 +91,7 @@ export function createHints(
       for (const channel of subscriber.channels) void subscribe(channel, subscriber);
     };
     client.on('ready', subscribeAll);
-    // Redis ended a subscription because its slot went: where it is now shows when it is asked for again.
+    // Redis ended a subscription because its slot moved. Subscribing again finds the new master.
     client.on('moved', () => void sleep(retryMs).then(subscribeAll));
     return subscriber;
   }
@@ -113,11 +112,11 @@ export function createHints(
     }
   }
 
-  /** Sees to it that a channel is subscribed to where its slot is. */
+  /** Subscribes to a channel on the master of its slot. */
   function place(channel: Channel): void {
     const url = map.urlAt(channel.slot);
     if (url === null || channel.at?.url === url) return;
-    // The former master ends the subscription by itself, with the slot.
+    // The former master ends the subscription when it loses the slot.
     channel.at?.channels.delete(channel);
     channel.at = subscriberAt(url);
     channel.at.channels.add(channel);

@@ -1,16 +1,17 @@
 /**
- * Watches how full the Redis servers are. A server above `limits.redis_full_percent` of its memory is full: the runner then
- * refuses every script that lacks `allow-oom`, which leaves the rest for what deletes, revokes, acknowledges and delivers.
- * Calls read a flag in this process; Redis is asked once a second while there are calls that read it.
+ * Monitors the memory use of the Redis servers. A server above `limits.redis_full_percent` of its memory counts as
+ * full. The runner then rejects every script without the `allow-oom` flag. The remaining memory is reserved for scripts
+ * that delete, revoke, acknowledge or deliver. Calls read a flag in this process, which is refreshed once a second
+ * while calls read it.
  */
 import { limits } from '../limits.js';
 import type { RedisConnection, RedisServers } from './connection.js';
 
 export interface MemoryWatch {
   isFull(server: RedisConnection): boolean;
-  /** Whether any server is. */
+  /** Whether any server is full. */
   anyFull(): boolean;
-  /** Asks every server now. */
+  /** Checks every server now. */
   look(): Promise<void>;
   start(): void;
   stop(): void;
@@ -18,9 +19,9 @@ export interface MemoryWatch {
 
 export interface MemoryWatchOptions {
   readonly connection: Pick<RedisServers, 'nodes'>;
-  /** Setting REDIS_MEMORY_MAX: bytes that a server without `maxmemory` may use; no bound if absent. */
+  /** Setting REDIS_MEMORY_MAX: bytes allowed on a server without `maxmemory`; unlimited if absent. */
   readonly bytesMax?: number | undefined;
-  /** Hears when a server became full, and when it no longer is. */
+  /** Called when a server becomes full, and when it stops being full. */
   readonly onChange?: (full: boolean, server: RedisConnection) => void;
 }
 
@@ -31,10 +32,10 @@ export function createMemoryWatch({ connection, bytesMax = 0, onChange }: Memory
   let full: ReadonlySet<RedisConnection> = new Set();
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
-  /** Somebody wanted to know since the last look. */
+  /** Some call has read the flag since the last check. */
   let asked = true;
 
-  /** A server that cannot be asked keeps what was known of it. */
+  /** An unreachable server keeps its last known state. */
   async function isFullNow(server: RedisConnection): Promise<boolean> {
     const was = full.has(server);
     if (server.runId() === null) return was;

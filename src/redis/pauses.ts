@@ -1,19 +1,19 @@
-/** How long calls on a partition could not run because its slot was being moved, told once it is over. */
+/** Measures how long calls on a partition were blocked by a slot migration. Reported once the migration is over. */
 
 export interface Pause {
   readonly partition: number;
-  /** From the first call that could not run to the first that ran again, in milliseconds. */
+  /** Milliseconds from the first blocked call to the next successful one. */
   readonly ms: number;
-  /** Calls that waited in vain and changed nothing. */
+  /** Calls that waited too long and were rejected without a change. */
   readonly refused: number;
 }
 
 export interface Pauses {
-  /** A call could not run: begins a pause, if there is none. */
+  /** Records a blocked call. Starts a pause if none is open. */
   began(partition: number): void;
-  /** A call was refused since its slot is on its way. */
+  /** Records a call rejected because of the migration. */
   refused(partition: number): void;
-  /** A call ran: ends a pause, if there was one. */
+  /** Records a successful call. Ends an open pause. */
   ran(partition: number): void;
   readonly stats: { readonly refused: number; readonly under_way: number; readonly longest_ms: number };
 }
@@ -35,7 +35,7 @@ export function createPauses(
       if (pause) pause.refused++;
     },
     ran(partition) {
-      // Nearly always nothing is on its way.
+      // Fast path: there is almost never an open pause.
       const pause = open.size === 0 ? undefined : open.get(partition);
       if (pause === undefined) return;
       open.delete(partition);

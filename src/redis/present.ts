@@ -1,11 +1,11 @@
-/** Finds out which partitions have something to look at, so that an idle installation is not asked partition by partition. */
+/** Finds partitions with pending work, so that an idle installation does not poll every partition. */
 import type { RedisServers } from './connection.js';
 import { unavailable } from './waiting.js';
 
 /**
- * Partitions in which one of these keys exists. One command finds out that none does where one server carries all
- * partitions. On a cluster a command can name keys of one slot only, so all partitions are returned: the caller looks at each.
- * Errors: `unavailable`.
+ * The partitions in which at least one of these keys exists. On a single server, one command shows that there are none.
+ * A cluster command can only use keys of one slot, so all partitions are returned and the caller checks each. Errors:
+ * `unavailable`.
  */
 export async function partitionsWith(
   servers: RedisServers,

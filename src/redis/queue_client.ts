@@ -1,11 +1,11 @@
-/** The client that the doorbell's queue library works on: it waits for a lost connection, which calls of ours never do. */
+/** The Redis client of the wake-up queue's library (BullMQ). Unlike Petrel's own clients, it waits for a lost connection. */
 import { Cluster, type ClusterNode, type Redis, type RedisOptions } from 'ioredis';
 import { reconnectDelay } from './connection.js';
 import { isCluster, openClient, type RedisTarget } from './target.js';
 
 export type QueueClient = Redis | Cluster;
 
-/** Opens a client to one server, to whom Sentinels name, or to a cluster by some of its servers. Nothing is sent before it is used. */
+/** Creates a client for one server, a Sentinel-managed master, or a cluster. It connects on first use. */
 export function connectQueueClient(
   target: RedisTarget,
   name: string,
@@ -13,7 +13,7 @@ export function connectQueueClient(
 ): QueueClient {
   const shared = {
     connectionName: `petrel-${name}-doorbell`,
-    // The library asks for it: its workers wait in commands that may not give up.
+    // BullMQ requires this: its workers block in commands that must not time out.
     maxRetriesPerRequest: null,
     retryStrategy: reconnectDelay,
     disableClientInfo: true,

@@ -1,10 +1,10 @@
-/** The types of redis-parser, as far as it is used. */
+/** Types of redis-parser, limited to what is used. */
 declare module 'redis-parser' {
   interface ParserOptions {
     returnReply(reply: unknown): void;
     returnError(error: Error): void;
     returnFatalError(error: Error): void;
-    /** Strings of all kinds stay bytes. */
+    /** Returns all strings as Buffers. */
     readonly returnBuffers: boolean;
   }
 

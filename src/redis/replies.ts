@@ -1,30 +1,29 @@
 /**
- * Reads what Redis answers over connections that speak RESP2, which all of ours do. The decoder that ioredis brings keeps
- * its place in weak maps, as its compiler made of private fields: it needed four to seven times as long for the same bytes.
- * Whatever looks like anything but RESP2 stays with it.
+ * Parses RESP2 replies with redis-parser. The decoder built into ioredis is four to seven times slower, because its
+ * private fields compile to weak maps. Other protocols still use the built-in decoder.
  */
 import { createRequire } from 'node:module';
 import decoders from 'ioredis/built/resp/decoder.js';
 import RedisParser from 'redis-parser';
 
-/** The one that ioredis brings. */
+/** The decoder built into ioredis. */
 export const OwnDecoder = decoders.Decoder;
 type DecoderOptions = ConstructorParameters<typeof OwnDecoder>[0];
 
 const { ARRAY, BLOB_STRING, NUMBER, SIMPLE_ERROR, SIMPLE_STRING } = decoders.RESP_TYPES;
 const carriageReturn = 13;
 
-/** A reply that opens a connection in RESP2; one in RESP3 opens with a map. */
+/** Whether a connection's first reply is RESP2. RESP3 connections start with a map. */
 const isOfResp2 = (type: number | undefined) =>
   type === SIMPLE_STRING || type === BLOB_STRING || type === NUMBER || type === ARRAY;
 
-/** Whether bytes are one error and nothing else: a server refuses in the same words, whichever form was asked for. */
+/** Whether the bytes are exactly one error. Errors look the same in RESP2 and RESP3. */
 const isOneRefusal = (chunk: Buffer) =>
   chunk[0] === SIMPLE_ERROR && chunk.length > 2 && chunk.indexOf(carriageReturn) === chunk.length - 2;
 
 /**
- * Takes the place of ioredis' decoder: decides by the first answer of a connection which of the two reads it, for as long
- * as it stands. Throws on bytes that are no reply.
+ * Replaces ioredis' decoder. The first reply of a connection decides which parser reads it from then on. Throws on
+ * malformed bytes.
  */
 export class Replies {
   readonly #options: DecoderOptions;
@@ -75,16 +74,16 @@ interface Answered {
   shiftCommand(reply: unknown): unknown;
 }
 
-/** Whether a reply tells that a subscription has ended, or that its slot is elsewhere. */
+/** Whether a reply reports that a subscription ended or that its slot moved. */
 const endsSubscription = (reply: unknown): boolean =>
   reply instanceof Error
     ? reply.message.startsWith('MOVED ')
     : Array.isArray(reply) && String(reply[0]) === 'sunsubscribe';
 
 /**
- * A server that gives a slot away ends its subscriptions unasked, in the words of an answer to SUNSUBSCRIBE. If one was sent just
- * then, ioredis takes the notice for its answer, and has no command left for the answer itself: it reported a "Command queue
- * state error". The two together say no more than that the slot has moved.
+ * Works around an ioredis error. A server that loses a slot sends an unrequested SUNSUBSCRIBE reply. If the client sent
+ * SUNSUBSCRIBE just before, ioredis takes the notice as its reply. The real reply then has no command, and ioredis
+ * fails with "Command queue state error". Both replies mean only that the slot has moved.
  */
 const handlers = createRequire(import.meta.url)('ioredis/built/DataHandler.js') as {
   readonly default: { readonly prototype: Answered };

@@ -1,4 +1,4 @@
-/** Which slot of a Redis Cluster a key or a channel belongs to, and how its servers are addressed. */
+/** Maps keys and channels to slots of a Redis Cluster, and parses the addresses of its servers. */
 
 export const clusterSlots = 16_384;
 
@@ -13,12 +13,12 @@ export function clusterSlot(tag: string): number {
   return crc % clusterSlots;
 }
 
-/** The slot of a key or channel that begins with its hash tag, as all of ours do. */
+/** The slot of a key or channel. It must begin with its hash tag. */
 export function slotOf(key: string): number {
   return clusterSlot(key.slice(1, key.indexOf('}')));
 }
 
-/** The address of another server of the same cluster: what one URL says of protocol and password holds for all. */
+/** The URL of another server in the cluster, with the protocol and password of `model`. */
 export function urlOf(model: string, host: string, port: number): string {
   const url = new URL(model);
   url.hostname = host.includes(':') ? `[${host}]` : host;
@@ -32,14 +32,17 @@ export function shownUrl(url: string): string {
   return `${protocol}//${hostname}:${port || 6379}`;
 }
 
-/** What MOVED and ASK say: a server that knows no name for itself leaves the host to who asked it. */
+/** A MOVED or ASK redirection. */
 export interface Redirection {
   readonly kind: 'MOVED' | 'ASK';
   readonly slot: number;
   readonly url: string;
 }
 
-/** Reads a refusal of the server behind `from`; null when it names no other server. */
+/**
+ * Parses an error from the server at `from`. Null if it is not a redirection. A server that does not know its own
+ * address omits the host; then that of `from` is used.
+ */
 export function readRedirection(refusal: string, from: string): Redirection | null {
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(refusal);
   if (!match) return null;
@@ -51,11 +54,11 @@ export function readRedirection(refusal: string, from: string): Redirection | nu
 export interface SlotRange {
   readonly start: number;
   readonly end: number;
-  /** of its master */
+  /** URL of the slots' master */
   readonly url: string;
 }
 
-/** The masters in an answer of CLUSTER SLOTS that the server behind `from` gave. */
+/** The masters in a CLUSTER SLOTS reply from the server at `from`. */
 export function readSlots(reply: unknown, from: string): SlotRange[] {
   const rows = reply as Array<[number, number, [string | null, number]]>;
   return rows.map(([start, end, [host, port]]) => {

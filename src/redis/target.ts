@@ -1,31 +1,31 @@
-/** Which Redis to speak to: one server, the one that Sentinels name, or a cluster. */
+/** The Redis to connect to: one server, a Sentinel-managed master, or a cluster. */
 import { Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import './replies.js';
 import { shownUrl } from './slots.js';
 
-/** A master that Sentinels watch: whichever server they name at the moment. */
+/** A master managed by Sentinels, which name its current address. */
 export interface Watched {
-  /** `redis://:password@<name of the master>`: protocol and password hold for whoever is master. */
+  /** `redis://:password@<name of the master>`. Password and protocol apply to every server that becomes master. */
   readonly url: string;
-  /** URLs of Sentinels; the password and protocol of the first one hold for all. */
+  /** URLs of Sentinels. The password and protocol of the first apply to all. */
   readonly sentinels: readonly string[];
 }
 
-/** One server at a time. */
+/** A single server, or a Sentinel-managed master. */
 export type RedisServer = string | Watched;
 
-/** That, or seeds of a cluster. */
+/** A server, or seed URLs of a cluster. */
 export type RedisTarget = RedisServer | readonly string[];
 
 export const isCluster = (target: RedisTarget): target is readonly string[] => Array.isArray(target);
 
-/** The name of the master that Sentinels know. */
+/** The master's name in the Sentinels. */
 export const masterName = ({ url }: Watched): string => decodeURIComponent(new URL(url).hostname);
 
-/** The port on which Sentinels listen unless told otherwise. */
+/** The default port of Sentinels. */
 const sentinelPort = 26_379;
 
-/** A target without its passwords, for messages. */
+/** Describes a server without its passwords, for messages. */
 export function shownServer(server: RedisServer): string {
   if (typeof server === 'string') return shownUrl(server);
   return `the master ${masterName(server)} of ${server.sentinels.length} Sentinels`;
@@ -39,8 +39,8 @@ const credentials = (url: string) => {
 type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 /**
- * After a connection was lost its detector still listens. A new master that it heard of while this one asks the Sentinels would end
- * the client for good, so the detector goes first. The next connection has a detector of its own.
+ * Stops the previous failover detector before reconnecting. Otherwise the old detector could report a new master during
+ * the reconnect, and that would close the client for good.
  */
 class MasterConnector extends SentinelConnector {
   override connect(...args: Parameters<SentinelConnector['connect']>) {
@@ -61,7 +61,7 @@ function optionsOf(server: Watched): ClientOptions {
     name: masterName(server),
     role: 'master',
     Connector: MasterConnector as NonNullable<RedisOptions['Connector']>,
-    // A master that hangs is left as soon as another one is named.
+    // Switch as soon as the Sentinels name another master, even if the old one hangs.
     failoverDetector: true,
     sentinelCommandTimeout: 1_000,
     sentinelRetryStrategy: (attempt) => Math.min(1_000, 50 * attempt),
@@ -75,7 +75,7 @@ function optionsOf(server: Watched): ClientOptions {
   };
 }
 
-/** A client of one server. With Sentinels each new connection goes to whom they name then, once it says itself that it is master. */
+/** Creates a client of one server. With Sentinels, each reconnect asks them for the master and verifies its role. */
 export function openClient(server: RedisServer, options: ClientOptions): Redis {
   return typeof server === 'string'
     ? new Redis(server, options)

@@ -1,14 +1,14 @@
-/** Waiting until something holds that changes only when somebody says so. */
+/** Waits until a condition holds. The condition is rechecked only when notified. */
 import { ApiError } from '../errors.js';
 
-/** `why` is for the log. */
+/** The caller's error for an unreachable Redis. `why` only appears in the log. */
 export const unavailable = (why?: string): ApiError =>
   new ApiError('unavailable', { retry_after: 1 }, why === undefined ? {} : { cause: new Error(why) });
 
 export interface Waiting {
-  /** Something changed: whoever waits looks. */
+  /** Rechecks all waiting conditions. */
   wake(): void;
-  /** Resolves once `holds`, or rejects with `unavailable` after `msMax`. */
+  /** Resolves once `holds` returns true; rejects with `unavailable` after `msMax`. */
   until(holds: () => boolean, msMax: number): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export function createWaiting(): Waiting {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(() => {
           waiting.delete(look);
-          reject(unavailable(`Redis was away for ${Math.round(msMax)} ms`));
+          reject(unavailable(`Redis was unreachable for ${Math.round(msMax)} ms`));
         }, msMax);
         const look = () => {
           if (!holds()) return;

@@ -1,4 +1,4 @@
-/** The command list of a bot and the scopes that it can be set for. */
+/** Validates a bot's command list and selects the commands to show a person. */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { isLongerThan } from './text.js';
@@ -8,7 +8,7 @@ export interface BotCommand {
   readonly description: string;
 }
 
-/** The scopes of the Bot API; a chat named by `@username` is resolved to its identifier first. */
+/** The scopes of the Bot API. A chat given as `@username` has already been resolved to its id. */
 export type CommandScope =
   | { readonly type: 'default' | 'all_private_chats' | 'all_group_chats' | 'all_chat_administrators' }
   | { readonly type: 'chat' | 'chat_administrators'; readonly chat_id: number }
@@ -17,8 +17,8 @@ export type CommandScope =
 const shape = new RegExp(`^[a-z0-9_]{1,${limits.command_name_length_max}}$`);
 
 /**
- * Returns the list as it is stored: names without a leading slash, descriptions without outer white space.
- * Errors: `too_many_commands`, `command_invalid`, `command_description_invalid`.
+ * Returns the commands to store, without leading slashes and with trimmed descriptions. Errors: `too_many_commands`,
+ * `command_invalid`, `command_description_invalid`.
  */
 export function checkCommands(commands: readonly BotCommand[]): BotCommand[] {
   if (commands.length > limits.commands_max) fail('too_many_commands');
@@ -33,7 +33,7 @@ export function checkCommands(commands: readonly BotCommand[]): BotCommand[] {
   });
 }
 
-/** The text under which the commands of a scope are stored; an absent scope is the default one. */
+/** The storage key of a scope. Without a scope, that of the default scope. */
 export function scopeKey(scope: CommandScope = { type: 'default' }): string {
   switch (scope.type) {
     case 'default':
@@ -52,8 +52,8 @@ export function scopeKey(scope: CommandScope = { type: 'default' }): string {
 }
 
 /**
- * The commands that a person is shown in the direct chat with a bot: those of the narrowest scope that has any, in the
- * person's language before those without one.
+ * The commands to show a person in the direct chat with a bot. The narrowest scope with commands wins; within it,
+ * commands in the person's language precede those for all languages.
  */
 export function commandsFor(
   all: Readonly<Record<string, readonly BotCommand[]>>,

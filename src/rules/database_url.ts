@@ -1,19 +1,23 @@
-/** What a URL of Postgres names: one server or several of which one is the primary, and whether a pooler stands before them. */
+/** Parses a Postgres URL: one host, or several hosts of which one is the primary, optionally behind a connection pooler. */
 
 export interface PostgresAddress {
-  /** A URL for each host, in the order given. */
+  /** One URL per host, in the order given. */
   readonly urls: readonly string[];
-  /** A pooler in transaction mode: a session has no settings, and its server may change with each transaction. */
+  /**
+   * True behind a pooler in transaction mode: session settings do not persist, and each transaction may use another
+   * server connection.
+   */
   readonly pooled: boolean;
-  /** Whether statements may be prepared under a name. */
+  /** Whether named prepared statements can be used. */
   readonly named: boolean;
 }
 
 const form = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^@/?]+)(.*)$/;
 
 /**
- * Reads `postgres://user:password@host1:5432,host2:5432/name`. `?pooler=unnamed` is a pooler in transaction mode, `?pooler=prepared`
- * one that keeps prepared statements (PgBouncer 1.21 or later with `max_prepared_statements`). Null for anything else.
+ * Parses `postgres://user:password@host1:5432,host2:5432/name`. `?pooler=unnamed` means a pooler in transaction mode,
+ * `?pooler=prepared` one that supports prepared statements (PgBouncer 1.21 or later with `max_prepared_statements`).
+ * Returns null for any other text.
  */
 export function parseAddress(text: string): PostgresAddress | null {
   const [, head = '', hosts = '', rest = ''] = form.exec(text) ?? [];
@@ -24,10 +28,10 @@ export function parseAddress(text: string): PostgresAddress | null {
   return { urls, pooled: pooler !== null, named: pooler !== 'unnamed' };
 }
 
-/** The same, for a URL that settings have checked. Throws for another. */
+/** Parses a URL that the settings have already validated. Throws if it is invalid. */
 export function addressOf(url: string): PostgresAddress {
   const address = parseAddress(url);
-  // The text holds a password.
-  if (address === null) throw new Error('not a URL of Postgres');
+  // The message must not contain the URL, which holds a password.
+  if (address === null) throw new Error('not a Postgres URL');
   return address;
 }

@@ -1,19 +1,19 @@
-/** What may be a reaction: exactly one emoji that Unicode recommends for interchange (behaviour §8). */
+/** Validates reactions. A reaction is exactly one emoji that Unicode recommends for interchange (behaviour §8). */
 import { fail } from '../errors.js';
 
-// Properties of strings need the flag v, which the language level of this code does not spell.
+// RegExp properties of strings need the v flag, which this code's language level cannot write as a literal.
 // biome-ignore lint/complexity/useRegexLiterals: the flag v is newer than the language level of this code
 const oneEmoji = new RegExp('^\\p{RGI_Emoji}$', 'v');
-/** Shown as text unless U+FE0F follows: the fully qualified form needs it. */
+/** Characters that show as text unless U+FE0F follows. Their fully qualified form includes it. */
 const textByDefault = /^\p{Emoji}$/u;
 const emojiByDefault = /^\p{Emoji_Presentation}$/u;
 const skinTone = /^\p{Emoji_Modifier}$/u;
 
 const selector = '\ufe0f';
-/** Of the longest sequences, with room for selectors. */
+/** Longer than any emoji sequence with its selectors. */
 const codeUnitsMax = 64;
 
-/** Puts U+FE0F wherever the fully qualified form of a sequence has it. */
+/** Converts an emoji to its fully qualified form by inserting U+FE0F where required. */
 function qualified(bare: string): string {
   const points = Array.from(bare);
   return points
@@ -25,10 +25,10 @@ function qualified(bare: string): string {
     .join('');
 }
 
-/** Emoji in their bare form that were looked at: no more than Unicode has. */
+/** Cache of valid emoji without U+FE0F. Unicode bounds its size. */
 const recommended = new Set<string>();
 
-/** The one form in which an emoji is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
+/** Normalises an emoji to the form that is stored, compared and shown: without U+FE0F. Error: `reaction_invalid`. */
 export function reactionEmoji(given: string): string {
   if (recommended.has(given)) return given;
   if (given.length > codeUnitsMax) return fail('reaction_invalid');
@@ -38,5 +38,5 @@ export function reactionEmoji(given: string): string {
   return bare;
 }
 
-/** The heart that the like endpoints stand for (interface §4.1). */
+/** The heart set by the like endpoints (interface §4.1). */
 export const heart = '\u2764';

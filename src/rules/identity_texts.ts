@@ -1,28 +1,28 @@
-/** The texts by which a bot presents itself, in the languages that they can be written in (interface §2). */
+/** A bot's name and descriptions by language (interface §2). */
 import { isBlank } from './text.js';
 
 /** The languages of interface §2. */
 export const languages = ['ru', 'en', 'uz', 'tg', 'hy', 'tt', 'kk'] as const;
 export type Language = (typeof languages)[number];
 
-/** Texts by language; `''` is the default. A language that has no text has no key. */
+/** Texts by language; `''` is the default. Languages without a text have no key. */
 export type Texts = Readonly<Record<string, string>>;
 
-/** Whether texts can be kept under this key: one of the seven codes as they are written, or `''`. */
+/** Whether a text may be stored under this key: one of the seven language codes, or `''`. */
 export function isTextKey(key: string): boolean {
   return key === '' || (languages as readonly string[]).includes(key);
 }
 
 /**
- * A text as it is kept: line breaks are LF, outer white space is gone. A text in which a reader would see nothing is empty,
- * and an empty text is no text.
+ * Normalises a text for storage: line breaks become LF, outer white space is removed. A text of only invisible
+ * characters becomes empty; empty texts are not stored.
  */
 export function cleanText(given: string): string {
   const text = given.replaceAll('\r', '').trim();
   return isBlank(text) ? '' : text;
 }
 
-/** The text for a language, else the default, else `fallback`. A language that has no texts of its own gets the default. */
+/** The text for a language, else the default, else `fallback`. */
 export function textIn(texts: Texts, language: string | null | undefined, fallback: string): string {
   return (language && Object.hasOwn(texts, language) ? texts[language] : texts['']) ?? fallback;
 }

@@ -1,4 +1,4 @@
-/** Parses JSON text within bounds of depth and of values. */
+/** Parses JSON with limits on depth and number of values. */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 import { checkText } from './text.js';
@@ -6,7 +6,7 @@ import { checkText } from './text.js';
 const json_depth_max = 64;
 const [quote, comma, bracket, backslash, brace] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b];
 
-/** Goes through a parsed value: `bad_json` below 64 levels, `bad_unicode` for a name or text that cannot be stored. */
+/** Checks a parsed value. Errors: `bad_json` beyond 64 levels, `bad_unicode` for a name or text that cannot be stored. */
 function checkValue(value: unknown, depth: number): void {
   if (typeof value === 'string') checkText(value);
   if (typeof value !== 'object' || value === null) return;
@@ -21,7 +21,7 @@ function checkValue(value: unknown, depth: number): void {
   }
 }
 
-/** Looks from bracket to bracket, of which most texts have few. */
+/** Whether the text contains more than `max` opening brackets. Fast, because most texts contain few. */
 function opensMoreThan(text: string, max: number): boolean {
   let opened = 0;
   for (const bracket of ['[', '{']) {
@@ -32,9 +32,9 @@ function opensMoreThan(text: string, max: number): boolean {
 }
 
 /**
- * Whether JSON text holds more values than `max`. Each value but the first of an object or array follows a comma, and each
- * of those first ones follows a bracket, so both are counted outside of strings. A value takes two characters at least, so
- * most texts are too short to be looked at.
+ * Whether JSON text contains more values than `max`. Each value follows a comma, except the first of an array or
+ * object, which follows a bracket. So the number of commas and brackets outside of strings bounds the number of values.
+ * A value takes at least two characters, so most texts are too short to scan.
  */
 function holdsMoreValuesThan(text: string, max: number): boolean {
   if (text.length <= 2 * max) return false;
@@ -55,9 +55,9 @@ function holdsMoreValuesThan(text: string, max: number): boolean {
 }
 
 /**
- * Parses JSON text that came as UTF-8, also such that came inside a parameter. Throws `bad_json` when it is malformed, deeper than
- * 64 levels or holds more than `limits.json_text_values_max` values, `bad_unicode` when a text or name in it holds U+0000 or half
- * a surrogate pair.
+ * Parses JSON from UTF-8 text, including JSON inside a parameter. Errors: `bad_json` when it is malformed, deeper than
+ * 64 levels or holds more than `limits.json_text_values_max` values; `bad_unicode` when a text or name in it contains
+ * U+0000 or half a surrogate pair.
  */
 export function parseJson(text: string): unknown {
   if (holdsMoreValuesThan(text, limits.json_text_values_max)) fail('bad_json');
@@ -67,7 +67,7 @@ export function parseJson(text: string): unknown {
   } catch {
     return fail('bad_json');
   }
-  // Inside JSON only an escape can bring in U+0000 or half a pair, given that the text around it is sound.
+  // The source text is already valid, so only an escape can add U+0000 or half a surrogate pair.
   if (text.includes('\\u') || opensMoreThan(text, json_depth_max)) checkValue(value, 1);
   return value;
 }

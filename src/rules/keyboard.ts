@@ -1,4 +1,4 @@
-/** Limits of inline keyboards (behaviour §4). */
+/** Validates inline keyboards (behaviour §4). */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 
@@ -13,8 +13,8 @@ type Rows = ReadonlyArray<readonly Button[]>;
 export type StoredButton = { text: string; callback_data: string } | { text: string; url: string };
 
 /**
- * Returns the keyboard as it is stored, or null for none: empty rows are dropped. Errors: `button_text_empty`,
- * `button_data_invalid`, `button_type_invalid` (a button that does nothing), `keyboard_too_large`.
+ * Returns the keyboard to store, without empty rows; null if no button is left. Errors: `button_text_empty`,
+ * `button_data_invalid`, `button_type_invalid` (a button without action), `keyboard_too_large`.
  */
 export function checkKeyboard(rows: Rows | undefined): { inline_keyboard: StoredButton[][] } | null {
   const kept = (rows ?? []).filter((row) => row.length > 0);

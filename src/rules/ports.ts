@@ -1,4 +1,4 @@
-/** Ports on which a URL that a user gives must not be dialled: services that would take an HTTP request for one of their own. */
+/** Forbidden ports for user-supplied URLs: their services might misinterpret an HTTP request as a command. */
 
 /** https://fetch.spec.whatwg.org/#port-blocking */
 const ofFetchStandard = [
@@ -8,7 +8,7 @@ const ofFetchStandard = [
   3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/** Databases, queues and what runs machines. */
+/** Databases, message queues and machine management. */
 const ofServers = [
   445, // SMB
   873, // rsync
@@ -35,7 +35,7 @@ const ofServers = [
   9300,
   10250, // kubelet
   11211, // memcached
-  16379, // bus of Redis Cluster
+  16379, // Redis Cluster bus
   26379, // Sentinel
   27017, // MongoDB
   27018,

@@ -1,4 +1,4 @@
-/** Which part of a file a client asks for (RFC 9110 §14.2). */
+/** Parses `Range` headers of file requests (RFC 9110 §14.2). */
 
 import { limits } from '../limits.js';
 
@@ -8,8 +8,8 @@ export type Range = readonly [start: number, end: number];
 const digits = /^\d{0,15}$/;
 
 /**
- * The one range of a `Range` header over `size` bytes; null for the whole: a header that is absent, of another unit, malformed, too long,
- * or asks for several ranges may be ignored. `unsatisfiable` when it lies beyond the end.
+ * The single range of a `Range` header for a file of `size` bytes; `unsatisfiable` when it starts after the end. Null
+ * means the whole file: the header is absent, malformed, too long, in another unit, or names several ranges.
  */
 export function parseRange(header: string, size: number): Range | 'unsatisfiable' | null {
   if (header.length > limits.range_length_max) return null;

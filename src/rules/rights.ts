@@ -9,7 +9,7 @@ export const rightNames = [
 ] as const;
 export type RightName = (typeof rightNames)[number];
 
-/** What client libraries read besides of an administrator. */
+/** Further administrator flags that client libraries read. */
 export const otherFlags = [
   'can_be_edited',
   'can_manage_chat',
@@ -24,7 +24,7 @@ export const otherFlags = [
 
 const allRights = Object.fromEntries(rightNames.map((name) => [name, true]));
 
-/** What a member may do: the creator everything, an administrator what was given, others nothing. */
+/** A member's rights: all for the creator, the granted ones for an administrator, none for others. */
 export function rightsOf(
   status: string,
   rights: Readonly<Record<string, boolean>>,
@@ -33,6 +33,6 @@ export function rightsOf(
   return status === 'administrator' ? rights : {};
 }
 
-/** Whether someone of this status is in the chat. */
+/** Whether a person with this status is a member of the chat. */
 export const isInChat = (status: string): boolean =>
   status === 'creator' || status === 'administrator' || status === 'member';

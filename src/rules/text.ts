@@ -1,8 +1,8 @@
-/** What counts as valid text, and how its length is measured (behaviour §1, §4). */
+/** Validates texts and measures their length (behaviour §1, §4). */
 import { fail } from '../errors.js';
 import { limits } from '../limits.js';
 
-// White space, controls, format characters and the blanks that fonts draw as nothing.
+// White space, control and format characters, and characters that fonts draw blank.
 const invisible = /^[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
 
 /** The number of Unicode code points. A lone surrogate counts as one. */
@@ -17,7 +17,7 @@ export function codePointLength(text: string): number {
   return count;
 }
 
-/** Whether the text is longer than `max` code points, without counting when its size alone decides. */
+/** Whether the text is longer than `max` code points. Counts code points only when the size in code units does not decide. */
 export function isLongerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
   return text.length > 2 * max || codePointLength(text) > max;
@@ -25,24 +25,24 @@ export function isLongerThan(text: string, max: number): boolean {
 
 /** Whether Postgres can store the text: no lone surrogate and no U+0000. */
 export function isWellFormed(text: string): boolean {
-  // The method is in every supported Node, but not in the ES2023 library types.
+  // Every supported Node has this method, but the ES2023 library types do not.
   return (text as string & { isWellFormed(): boolean }).isWellFormed() && !text.includes('\0');
 }
 
-/** The text as it is; `bad_unicode` when it holds U+0000 or half a surrogate pair. */
+/** Returns the text unchanged; `bad_unicode` when it contains U+0000 or half a surrogate pair. */
 export function checkText(text: string): string {
   if (!isWellFormed(text)) fail('bad_unicode');
   return text;
 }
 
-/** Whether a reader would see nothing: the text is empty or has only spaces, line breaks and invisible characters. */
+/** Whether a text shows nothing: empty, or only spaces, line breaks and invisible characters. */
 export function isBlank(text: string): boolean {
   return invisible.test(text);
 }
 
 /**
- * Returns a message text as it came out of `formatText`, 1 to `text_length_max` code points.
- * Errors: `text_empty` (blank text too), `text_too_long`.
+ * Checks a message text from `formatText`: 1 to `text_length_max` code points. Errors: `text_empty` (also for invisible
+ * text), `text_too_long`.
  */
 export function messageText(text: string): string {
   if (isLongerThan(text, limits.text_length_max)) fail('text_too_long');
@@ -51,8 +51,8 @@ export function messageText(text: string): string {
 }
 
 /**
- * Returns a caption as it came out of `formatText`, up to `caption_length_max` code points; a blank one becomes ''.
- * Error: `caption_too_long`.
+ * Checks a caption from `formatText`: up to `caption_length_max` code points. Invisible text becomes ''. Error:
+ * `caption_too_long`.
  */
 export function captionText(text: string): string {
   if (isLongerThan(text, limits.caption_length_max)) fail('caption_too_long');

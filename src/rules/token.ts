@@ -1,9 +1,9 @@
-/** The form of bot and user tokens: an identifier, random characters and a checksum (behaviour §2). */
+/** The format of bot and user tokens: an id, random characters and a checksum (behaviour §2). */
 import { limits } from '../limits.js';
 
 export type TokenKind = 'bot' | 'user';
 
-/** Stands in front of the secret: of a bot, a person (user), an administrator (operator). */
+/** First character of the secret: A for bots, U for people, O for administrators. */
 type Letter = 'A' | 'U' | 'O';
 
 export interface TokenOwner {
@@ -22,7 +22,7 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const allowed = new Uint8Array(128);
 for (const char of base64url) allowed[char.charCodeAt(0)] = 1;
 
-// The zlib polynomial. `zlib.crc32` itself came with Node 20.15, later than the oldest Node that is supported.
+// CRC-32 with zlib's polynomial. `zlib.crc32` needs Node 20.15, newer than the oldest supported version.
 const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
   let rest = byte;
   for (let bit = 0; bit < 8; bit++) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
@@ -37,13 +37,13 @@ function crc32(text: string, length: number): number {
 }
 
 /**
- * Builds a token from at least 28 random bytes; 64 divides 256, so every character is equally likely.
- * The identifier is 1 to `id_max` - 1. Throws a RangeError for anything else: it is a fault of the caller.
+ * Builds a token from at least 28 random bytes. 64 divides 256, so all characters are equally likely. The id is 1 to
+ * `id_max` - 1. Throws a RangeError for invalid arguments.
  */
 export const makeToken = (kind: TokenKind, id: number, random: Uint8Array): string =>
   make(kind === 'bot' ? 'A' : 'U', id, random);
 
-/** The same for an administrator. */
+/** Builds a token of an administrator. */
 export const makeAdminToken = (id: number, random: Uint8Array): string => make('O', id, random);
 
 function make(letter: Letter, id: number, random: Uint8Array): string {
@@ -61,7 +61,7 @@ function make(letter: Letter, id: number, random: Uint8Array): string {
   return text + checksum;
 }
 
-/** Whose token this would be, or null when no such token was ever made. One pass, no allocation until it is good. */
+/** The owner that a token names, or null if its form or checksum is invalid. One pass; allocates nothing for invalid tokens. */
 export function parseToken(text: string): TokenOwner | null {
   const kind = text[text.length - secretLength];
   if (kind !== 'A' && kind !== 'U') return null;
@@ -69,11 +69,11 @@ export function parseToken(text: string): TokenOwner | null {
   return id === null ? null : { kind: kind === 'A' ? 'bot' : 'user', id };
 }
 
-/** Whether an administrator may have been given this token. */
+/** Whether the text has the form and checksum of an administrator's token. */
 export const isAdminToken = (text: string): boolean =>
   text[text.length - secretLength] === 'O' && idOf(text) !== null;
 
-/** The id in front of a token of any kind, or null for a text that is none. */
+/** The id in a token of any kind, or null if the text is not a token. */
 function idOf(text: string): number | null {
   const colon = text.length - secretLength - 1;
   if (colon < 1 || colon > idDigitsMax || text[colon] !== ':') return null;
@@ -97,7 +97,7 @@ function idOf(text: string): number | null {
   return id;
 }
 
-/** Longest text of a token, and of one whose colon is written as %3A. */
+/** Length limits of a token: as written, and with its colon escaped as %3A. */
 export const tokenLengthMax = idDigitsMax + 1 + secretLength;
 export const escapedTokenLengthMax = tokenLengthMax + 2;
 
@@ -105,7 +105,7 @@ const tokenLike = /(\d{1,64})(?::|%3[Aa])([AUO][A-Za-z0-9_-]{34})/g;
 
 export interface FoundToken {
   readonly token: string;
-  /** `admin`: of an administrator; `id` is then that of the token */
+  /** `admin` is an administrator's token; its `id` is the id of the token itself */
   readonly kind: TokenKind | 'admin';
   readonly id: number;
   readonly at: number;
@@ -116,12 +116,12 @@ const adminOf = (token: string) => ({
   id: Number(token.slice(0, token.indexOf(':'))),
 });
 
-/** The tokens that stand in a text, as far as form and checksum tell; `at` is the index of the first character. */
+/** Finds tokens in a text, judged by form and checksum. `at` is the index of the first character. */
 export function findTokens(text: string): FoundToken[] {
   const found: FoundToken[] = [];
   for (const match of text.matchAll(tokenLike)) {
     const [, digits = '', secret] = match;
-    // Other digits may stand in front of it: the checksum tells where it begins.
+    // Other digits may precede the id: the checksum shows where it begins.
     for (let from = Math.max(0, digits.length - idDigitsMax); from < digits.length; from++) {
       const token = `${digits.slice(from)}:${secret}`;
       const owner = isAdminToken(token) ? adminOf(token) : parseToken(token);
@@ -131,6 +131,6 @@ export function findTokens(text: string): FoundToken[] {
   return found;
 }
 
-/** The text with the secret part of everything that looks like a token left out, well-formed or not. */
+/** Removes the secret part of everything that looks like a token, whether or not its checksum is valid. */
 export const maskTokens = (text: string): string =>
   text.replace(/(\d(?::|%3[Aa]))[AOU][A-Za-z0-9_-]{34}/g, '$1…');

@@ -1,7 +1,7 @@
 /**
- * The place of a token in the text of a message. The record holds the bot's id and words to show in its stead; who owns the
- * bot when the message is looked at is shown the live token (behaviour §12). No caller can make one: the parsers of entities
- * know no such type.
+ * A placeholder for a bot's token in a message text. The record stores the bot's id and replacement words. The bot's
+ * current owner is shown the live token instead of the words (behaviour §12). Callers cannot create such entities,
+ * because no parser produces this type.
  */
 
 export interface TokenEntity {
@@ -26,8 +26,8 @@ interface AnyEntity {
 export const isTokenEntity = (entity: AnyEntity): entity is TokenEntity => entity.type === 'bot_token';
 
 /**
- * A text with live tokens in their places, and its entities moved along; a bot without one in `tokens` keeps its words.
- * Entities are in the order of their offsets and none crosses the edge of a token's place.
+ * Replaces placeholders by live tokens and shifts the other entities. A placeholder whose bot is not in `tokens` keeps
+ * its words. Entities must be sorted by offset, and none may cross the edge of a placeholder.
  */
 export function fillTokens<E extends AnyEntity>(
   text: string,

@@ -1,6 +1,6 @@
-/** Kinds of updates and the masks by which a queue takes them (behaviour §9). */
+/** Update kinds, and the bit masks that select the kinds a bot's queue accepts (behaviour §9). */
 
-/** In the order of their bit in a mask. */
+/** The index of a kind is its bit in a mask. */
 export const updateKinds = [
   'message',
   'edited_message',
@@ -15,10 +15,13 @@ export type UpdateKind = (typeof updateKinds)[number];
 
 export const kindBit = (kind: UpdateKind): number => 1 << updateKinds.indexOf(kind);
 
-/** All but the last two: what `[]` means. */
+/** An empty list selects all kinds but the last two. */
 export const defaultUpdateMask = updateKinds.slice(0, -2).reduce((mask, kind) => mask | kindBit(kind), 0);
 
-/** The mask of a list of names. Unknown names are ignored; when none is left, a slip of the pen must not drop every update. */
+/**
+ * The mask for a list of names. Ignores unknown names. If no known name is left, uses the default mask, because a typo
+ * must not drop every update.
+ */
 export function updateMask(names: readonly string[]): number {
   const mask = updateKinds
     .filter((kind) => names.includes(kind))
@@ -26,6 +29,6 @@ export function updateMask(names: readonly string[]): number {
   return mask === 0 ? defaultUpdateMask : mask;
 }
 
-/** The names of a mask. */
+/** The names of the kinds in a mask. */
 export const maskNames = (mask: number): UpdateKind[] =>
   updateKinds.filter((kind) => (mask & kindBit(kind)) !== 0);

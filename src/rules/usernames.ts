@@ -1,9 +1,9 @@
-/** The form of usernames of users, bots, groups and channels. */
+/** Validates usernames of people, bots, groups and channels. */
 import { limits } from '../limits.js';
 
 const shape = /^[A-Za-z][A-Za-z0-9_]*$/;
 
-/** Whether the text (without `@`) can be a username: letters, digits and single underscores between them. */
+/** Whether the text (without `@`) is a valid username: letters, digits and single underscores between them. */
 export function validUsername(text: string): boolean {
   return (
     text.length >= limits.username_length_min &&
@@ -14,12 +14,12 @@ export function validUsername(text: string): boolean {
   );
 }
 
-/** Whether the text can be a bot's username: it ends in `bot`, in any case. */
+/** Whether the text is a valid bot username: it must end in `bot`, in any case. */
 export function validBotUsername(text: string): boolean {
   return validUsername(text) && usernameKey(text).endsWith('bot');
 }
 
-/** What two spellings of one username have in common. */
+/** The case-insensitive key of a username. */
 export function usernameKey(text: string): string {
   return text.toLowerCase();
 }

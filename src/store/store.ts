@@ -136,7 +136,7 @@ export interface StoreOptions {
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
   /** Asks a worker to look at a bot that has a webhook; a hint, which a sweep makes good for. */
-  readonly ring?: (bot: number) => void;
+  readonly wake?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
   /** Setting JWT_ISSUER. */
@@ -160,7 +160,7 @@ export interface StoreOptions {
 export function createStore({
   hints,
   onError,
-  ring = () => {},
+  wake = () => {},
   guessing = { burst: 0, perMinute: 1 },
   rates = {},
   uploadBounds = { bytesPerDay: 0, bytesTotal: 0 },
@@ -172,9 +172,9 @@ export function createStore({
   const control = createControlCopies(shared);
   const auth = createAuth(shared, control, hints);
   const queues = createQueues(shared);
-  const forwarder = createForwarder(shared, queues, ring, onError);
-  const webhooks = createWebhooks(shared, control, queues, ring);
-  const replays = createReplays(shared, queues, ring);
+  const forwarder = createForwarder(shared, queues, wake, onError);
+  const webhooks = createWebhooks(shared, control, queues, wake);
+  const replays = createReplays(shared, queues, wake);
   const identities = createIdentities(shared, control, auth);
   const access = createWriteAccessCopies(shared);
   const chats = createChats(shared, control, forwarder);
@@ -276,8 +276,8 @@ export function createStore({
         accounts: createAccounts(own, shared.db, ending, onError),
         chats: createChats(own, control, forwarder),
         bots: createBots(own, shared.db, parts),
-        webhooks: createWebhooks(own, control, queues, ring),
-        replays: createReplays(own, queues, ring),
+        webhooks: createWebhooks(own, control, queues, wake),
+        replays: createReplays(own, queues, wake),
         signingSecrets: createSigningSecrets(own, bots, webhooks),
         oversight: createOversight(own, parts),
         users: createUsers(own, shared.db, control, auth, identities),

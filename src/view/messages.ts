@@ -51,8 +51,7 @@ function viewRecord(message: StoredMessage, id: number, record: MessageRecord, v
   const user = viewer.isBot ? viewUser : viewPerson;
   const { content, markup } = record;
   const entities = content.entities?.map((entity) => {
-    // Bots and people see a token as `code`, so they can copy it. An invalid token has already been replaced by a
-    // text.
+    // Shown as `code`, so that viewers can copy it. The text already holds the live token or its placeholder.
     if (entity.type === 'bot_token') return { type: 'code', offset: entity.offset, length: entity.length };
     const mentioned = entity.user as Profile | undefined;
     return mentioned && mentioned.n !== undefined ? { ...entity, user: viewStranger(mentioned) } : entity;

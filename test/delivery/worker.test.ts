@@ -39,10 +39,10 @@ test('a worker that was left behind by its lease changes nothing', async ({ onTe
   await webhooks.set(bot.id, settingsFor(books), keepQueue);
   // Without a ring or a sweep nobody comes between.
   const { hooks } = world.front;
-  const { ring } = hooks;
-  hooks.ring = () => undefined;
+  const { wake } = hooks;
+  hooks.wake = () => undefined;
   onTestFinished(() => {
-    hooks.ring = ring;
+    hooks.wake = wake;
   });
   await say(0, 'one');
   const mine = await deliveries.lease(bot.id, 10);
@@ -70,7 +70,7 @@ test('a worker that was left behind by its lease changes nothing', async ({ onTe
     probes: 0,
   };
   expect(await deliveries.advance(bot.id, { ...step, fence: mine.fence })).toBeNull();
-  expect(await deliveries.bury(bot.id, mine.fence, 'expired', [theirs.fresh[0]?.id ?? ''])).toBe(false);
+  expect(await deliveries.deadLetter(bot.id, mine.fence, 'expired', [theirs.fresh[0]?.id ?? ''])).toBe(false);
   expect((await queues.info(bot.id)).pending).toBe(1);
   expect(await deliveries.advance(bot.id, { ...step, fence: theirs.fence })).not.toBeNull();
   expect((await queues.info(bot.id)).pending).toBe(0);

@@ -1,8 +1,8 @@
 /** Bots with webhooks on real stores, a receiver over HTTPS that keeps books, and as many workers as a test wants. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createDoorbell, type Doorbell } from '../../src/delivery/doorbell.js';
 import { createReceivers } from '../../src/delivery/outbound/receivers.js';
 import { makeSender } from '../../src/delivery/outbound/send.js';
+import { createWakeQueue, type WakeQueue } from '../../src/delivery/wake_queue.js';
 import {
   createDeliveryWorker,
   type DeliveryWorker,
@@ -127,14 +127,14 @@ export async function startWorld(): Promise<World> {
   const endings: Array<() => Promise<unknown>> = [];
 
   /** With every connection that it has opened. */
-  function doorbell(errors: unknown[]): Doorbell & { readonly clients: QueueClient[] } {
+  function wakeQueue(errors: unknown[]): WakeQueue & { readonly clients: QueueClient[] } {
     const clients: QueueClient[] = [];
     const follow = (client: QueueClient): QueueClient => {
       clients.push(client);
       const duplicate = client.duplicate.bind(client) as (...given: never[]) => QueueClient;
       return Object.assign(client, { duplicate: (...given: never[]) => follow(duplicate(...given)) });
     };
-    const made = createDoorbell({
+    const made = createWakeQueue({
       connect: () => follow(connectQueueClient(redis.url, 'test', (error) => errors.push(error))),
       tags: [keys.partitions.tag(0), keys.partitions.tag(2)],
       shardOf: (bot) => Math.floor(keys.partitions.of(bot) / 2),
@@ -144,11 +144,11 @@ export async function startWorld(): Promise<World> {
     return Object.assign(made, { clients });
   }
 
-  async function node(): Promise<{ readonly node: TestNode; readonly bell: ReturnType<typeof doorbell> }> {
+  async function node(): Promise<{ readonly node: TestNode; readonly queue: ReturnType<typeof wakeQueue> }> {
     const made = await cluster.node();
-    const bell = doorbell(made.errors);
-    made.hooks.ring = bell.ring;
-    return { node: made, bell };
+    const queue = wakeQueue(made.errors);
+    made.hooks.wake = queue.wake;
+    return { node: made, queue };
   }
 
   const { node: front } = await node();
@@ -156,12 +156,12 @@ export async function startWorld(): Promise<World> {
     cluster,
     front,
     async worker(options = {}) {
-      const { node: own, bell } = await node();
+      const { node: own, queue } = await node();
       const sender = makeSender({ guard: receivers.guard });
       let cut = false;
       const worker = createDeliveryWorker({
         store: own.store,
-        doorbell: bell,
+        wakeQueue: queue,
         send: sender.send,
         service: 'Service',
         onError: (error) => own.errors.push(error),
@@ -177,9 +177,9 @@ export async function startWorld(): Promise<World> {
         worker,
         async kill() {
           cut = true;
-          for (const client of bell.clients) client.disconnect();
+          for (const client of queue.clients) client.disconnect();
           own.hooks.call = () => new Promise(() => undefined);
-          own.hooks.ring = () => undefined;
+          own.hooks.wake = () => undefined;
           await sender.close();
           await own.connection.close();
         },

@@ -28,18 +28,33 @@ describe('refuses', () => {
   test.each([
     ['no summary', '@flag no-writes', undefined, 'a/b.lua: no @summary'],
     ['an unknown tag', '@summary x.\n@returns 1', undefined, 'a/b.lua: unknown tag @returns'],
-    ['an unknown key type', '@summary x.\n@key k {NN}:k BAG', undefined, 'a/b.lua: BAG is none of STRING'],
-    ['a key without a type', '@summary x.\n@key k {NN}:k', undefined, 'a/b.lua: undefined is none of'],
-    ['an unknown argument type', '@summary x.\n@arg a float', undefined, 'a/b.lua: float is none of text'],
-    ['an unknown result type', '@summary x.\n@ok a float', undefined, 'a/b.lua: float is none of text'],
-    ['an unknown type in a refusal', '@summary x.\n@err e a float', "return refuse('e')", 'float is none of'],
+    [
+      'an unknown key type',
+      '@summary x.\n@key k {NN}:k BAG',
+      undefined,
+      'a/b.lua: BAG must be one of STRING',
+    ],
+    ['a key without a type', '@summary x.\n@key k {NN}:k', undefined, 'a/b.lua: undefined must be one of'],
+    [
+      'an unknown argument type',
+      '@summary x.\n@arg a float',
+      undefined,
+      'a/b.lua: float must be one of text',
+    ],
+    ['an unknown result type', '@summary x.\n@ok a float', undefined, 'a/b.lua: float must be one of text'],
+    [
+      'an unknown type in a refusal',
+      '@summary x.\n@err e a float',
+      "return refuse('e')",
+      'float must be one of',
+    ],
     [
       'a field of a refusal without a type',
       '@summary x.\n@err e a',
       "return refuse('e')",
       'undefined is none',
     ],
-    ['an unknown flag', '@summary x.\n@flag fast', undefined, 'a/b.lua: fast is none of allow-oom'],
+    ['an unknown flag', '@summary x.\n@flag fast', undefined, 'a/b.lua: fast must be one of allow-oom'],
     ['nine arguments', `@summary x.\n${args(9)}`, undefined, 'a/b.lua: more than 8 arguments'],
     [
       'a list before another argument',
@@ -55,12 +70,17 @@ describe('refuses', () => {
     ],
     ['KEYS in a body', '@summary x.', "local a = 1\nredis.call('GET', KEYS[1])", 'a/b.lua:5: a body names'],
     ['ARGV in a body', '@summary x.', 'return ARGV', 'a/b.lua:4: a body names'],
-    ['an undeclared refusal', '@summary x.', "return refuse('nope')", 'a/b.lua: refuses with nope'],
     [
-      'a refusal that is never given',
+      'an undeclared refusal',
+      '@summary x.',
+      "return refuse('nope')",
+      'a/b.lua: the header does not declare @err nope',
+    ],
+    [
+      'an error that is never returned',
       '@summary x.\n@err nope',
       undefined,
-      'a/b.lua: @err nope is never given',
+      'a/b.lua: @err nope is never returned',
     ],
     ['a limit that is none', '@summary x.', 'return LIMITS.mood', 'a/b.lua:4: limits.ts has no mood'],
     ['an inherited name as a limit', '@summary x.', 'return LIMITS.toString', 'limits.ts has no toString'],
@@ -82,7 +102,7 @@ describe('refuses', () => {
 
   test('a refusal inside a shared function that the script does not declare', () => {
     put('lib/f.lua', '@summary f.', "local function f() return refuse('inside') end");
-    expect(() => read('@summary x.\n@include f', 'return f()')).toThrow('refuses with inside');
+    expect(() => read('@summary x.\n@include f', 'return f()')).toThrow('does not declare @err inside');
   });
 
   test('an include that is not there', () => {

@@ -298,7 +298,7 @@ test('a full memory answers 429 and applies nothing; scripts that free memory st
   const before = await straight.client.hgetall(keys.meta(partition));
   await straight.client.config('SET', 'maxmemory', '1');
   await expect(send('r2')).rejects.toMatchObject(tooMany);
-  await expect(sweep()).resolves.toEqual({ status: 'ok', ring: [], unheard: [], more: false });
+  await expect(sweep()).resolves.toEqual({ status: 'ok', wake: [], unserved: [], more: false });
   await straight.client.config('SET', 'maxmemory', '0');
   expect(await straight.client.hgetall(keys.meta(partition))).toEqual(before);
   expect(await journalLength()).toBe(1);

@@ -40,7 +40,7 @@ async function bury(...texts: string[]) {
   const lease = await store.deliveries.lease(bot.id, 100);
   if (typeof lease === 'string') throw new Error(lease);
   const ids = lease.fresh.map(({ id }) => id);
-  expect(await store.deliveries.bury(bot.id, lease.fence, 'expired', ids)).toBe(true);
+  expect(await store.deliveries.deadLetter(bot.id, lease.fence, 'expired', ids)).toBe(true);
   await cluster.flush();
   await store.webhooks.remove(bot.id, false);
   await node.connection.client.hdel(cluster.keys.queueState(bot.id), 'leased');

@@ -111,7 +111,7 @@ async function bury({ bot, say }: Awaited<ReturnType<typeof newBot>>, ...texts: 
   const lease = await one.store.deliveries.lease(bot.id, 100);
   if (typeof lease === 'string') throw new Error(lease);
   const ids = lease.fresh.map(({ id }) => id);
-  expect(await one.store.deliveries.bury(bot.id, lease.fence, 'expired', ids)).toBe(true);
+  expect(await one.store.deliveries.deadLetter(bot.id, lease.fence, 'expired', ids)).toBe(true);
   await cluster.flush();
   await one.store.webhooks.remove(bot.id, false);
   await one.connection.client.hdel(cluster.keys.queueState(bot.id), 'leased');

@@ -30,7 +30,7 @@ export interface Hooks {
   /** False drops a hint on its way. */
   hint: (channel: string, text: string) => boolean;
   /** Hears which bots a worker is to look at. */
-  ring: (bot: number) => void;
+  wake: (bot: number) => void;
 }
 
 export interface TestNode {
@@ -69,7 +69,7 @@ const open: Hooks = {
   call: (_, run) => run(),
   query: (_, run) => run(),
   hint: () => true,
-  ring: () => undefined,
+  wake: () => undefined,
 };
 
 async function openNode(
@@ -125,7 +125,7 @@ async function openNode(
     keys,
     secrets: createSecrets([pepper], keyRing),
     hotTtlMs,
-    ring: (bot) => hooks.ring(bot),
+    wake: (bot) => hooks.wake(bot),
     reactorsListed,
     onError: (error) => errors.push(error),
   });

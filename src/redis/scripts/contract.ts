@@ -1,4 +1,4 @@
-/** Reads Lua scripts whose header is their contract, and assembles what Redis runs. The grammar is in lua/README.md. */
+/** Parses Lua scripts whose header is their contract, and builds the source sent to Redis. lua/README.md documents the format. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -23,7 +23,7 @@ export interface KeySpec {
   readonly name: string;
   readonly pattern: string;
   readonly type: (typeof keyTypes)[number];
-  /** one: a key; derived: the body appends to a prefix; list: any number of keys, after all others */
+  /** one: a single key; derived: a prefix that the body completes; list: any number of keys, after all others */
   readonly form: 'one' | 'derived' | 'list';
 }
 
@@ -37,27 +37,27 @@ export interface ArgSpec extends ValueSpec {
 }
 
 export interface Script {
-  /** Path below lua/ without the ending, for instance 'messages/send_direct'. */
+  /** Path below lua/ without the extension, for instance 'messages/send_direct'. */
   readonly name: string;
   readonly summary: string;
   readonly flags: readonly string[];
-  /** A second run of the same call changes nothing: it may be sent again when its outcome is unknown. */
+  /** Running the same call twice changes nothing more, so it can be retried when its outcome is unknown. */
   readonly repeatable: boolean;
   readonly includes: readonly string[];
   readonly keys: readonly KeySpec[];
   readonly args: readonly ArgSpec[];
   readonly ok: readonly ValueSpec[];
   readonly errors: ReadonlyMap<string, readonly ValueSpec[]>;
-  /** What Redis is given. */
+  /** The source sent to Redis. */
   readonly source: string;
   readonly sha: string;
-  /** Names the file and line that a line of `source` came from. */
+  /** For each line of `source`, the file and line it came from. */
   readonly origin: readonly string[];
 }
 
 const argsMax = 8;
 
-/** A script whose header and body cannot be used; the message names the file. */
+/** A script with an invalid header or body. The message names the file. */
 export class ContractError extends Error {}
 
 interface Parsed {
@@ -83,10 +83,10 @@ function parseFile(root: string, path: string): Parsed {
   return { path, tags, body, bodyStart };
 }
 
-/** Puts numbers in the place of `LIMITS.name`, so that limits.ts alone spells them. */
+/** Replaces `LIMITS.name` by its value, so that only limits.ts contains the numbers. */
 function readLine(line: string, place: string): string {
   if (/\b(KEYS|ARGV)\b/.test(line)) {
-    throw new ContractError(`${place}: a body names its keys and arguments by the header, not KEYS or ARGV`);
+    throw new ContractError(`${place}: use the names declared in the header instead of KEYS or ARGV`);
   }
   return line.replace(/\bLIMITS\.(\w+)/g, (_, name: string) => {
     if (!Object.hasOwn(limits, name)) throw new ContractError(`${place}: limits.ts has no ${name}`);
@@ -96,7 +96,7 @@ function readLine(line: string, place: string): string {
 
 function oneOf<T extends string>(path: string, word: string | undefined, allowed: readonly T[]): T {
   if (!allowed.includes(word as T))
-    throw new ContractError(`${path}: ${word} is none of ${allowed.join(', ')}`);
+    throw new ContractError(`${path}: ${word} must be one of ${allowed.join(', ')}`);
   return word as T;
 }
 
@@ -164,8 +164,8 @@ const linesOf = (file: Parsed): Line[] =>
 const mentions = (text: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(text);
 
 /**
- * Shared functions without those that nothing calls. Redis makes every function of a script anew at each call, and that
- * costs more than many a function does.
+ * Removes shared functions that are never called. Redis recreates every function of a script at each call, which often
+ * costs more than running it.
  */
 function called(shared: readonly Line[], body: string): Line[] {
   const parts: Line[][] = [];
@@ -176,7 +176,7 @@ function called(shared: readonly Line[], body: string): Line[] {
     if (/^local function /.test(line.text)) open = !/\bend$/.test(line.text);
     else if (line.text === 'end') open = false;
   }
-  // What a function calls stands before it.
+  // Functions are defined before their callers, so scan backwards.
   let users = body;
   const kept: Line[][] = [];
   for (const part of parts.reverse()) {
@@ -188,11 +188,11 @@ function called(shared: readonly Line[], body: string): Line[] {
   return kept.reverse().flat();
 }
 
-/** A loop, since Lua's `unpack` ends at some 8,000 values. */
+/** Uses a loop because Lua's `unpack` is limited to about 8,000 values. */
 const listFrom = (name: string, from: 'KEYS' | 'ARGV', before: number): string =>
   `local ${name}={} for i=${before + 1},#${from} do ${name}[i-${before}]=${from}[i] end`;
 
-/** Names every key and argument for the body, so that it never counts positions. */
+/** Declares a local variable for every key and argument, so that the body never uses positions. */
 function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[], body: string): string {
   const parts: string[] = [];
   keys.forEach((key, i) => {
@@ -217,15 +217,14 @@ function prelude(keys: readonly KeySpec[], args: readonly ArgSpec[], body: strin
 function checkStatuses(path: string, source: string, errors: ReadonlyMap<string, unknown>): void {
   const used = new Set([...source.matchAll(/refuse\('(\w+)'/g)].map((m) => m[1] as string));
   for (const name of used) {
-    if (!errors.has(name))
-      throw new ContractError(`${path}: refuses with ${name}, which the header does not declare`);
+    if (!errors.has(name)) throw new ContractError(`${path}: the header does not declare @err ${name}`);
   }
   for (const name of errors.keys()) {
-    if (!source.includes(`'${name}'`)) throw new ContractError(`${path}: @err ${name} is never given`);
+    if (!source.includes(`'${name}'`)) throw new ContractError(`${path}: @err ${name} is never returned`);
   }
 }
 
-/** Reads one script with what it includes. `root` is the folder lua/. */
+/** Reads one script and its includes. `root` is the folder lua/. */
 export function readScript(root: string, path: string): Script {
   const file = parseFile(root, path);
   const header = readHeader(file);

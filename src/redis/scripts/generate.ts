@@ -1,4 +1,4 @@
-/** Writes scripts.gen.ts: the TypeScript type of every script's call, from the headers below lua/. */
+/** Generates scripts.gen.ts, the TypeScript types of all script calls, from the headers below lua/. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { readScripts, type Script, type ValueSpec, type ValueType } from './contract.js';
@@ -15,7 +15,7 @@ const tsTypes: Record<ValueType, string> = {
   raw: 'unknown',
 };
 
-/** Arguments may also be given as text where a number is expected: ids are text on their way to a script. */
+/** Numeric and binary arguments may also be given as text: ids, for example, stay text. */
 const argTypes: Partial<Record<ValueType, string>> = { int: 'number | string', bytes: 'Buffer | string' };
 
 const fields = (specs: readonly ValueSpec[]) => specs.map((s) => `; ${s.name}: ${tsTypes[s.type]}`).join('');
@@ -44,7 +44,7 @@ function scriptType(script: Script): string {
   ].join('\n');
 }
 
-/** The text of scripts.gen.ts for the scripts below `root`. */
+/** The content of scripts.gen.ts for the scripts below `root`. */
 export function generateTypes(root: string): string {
   const scripts = [...readScripts(root).values()];
   return [

@@ -1,29 +1,31 @@
-/** The command that carries a script call, written in one pass: most of what a call costs this process is this text. */
+/** Serialises a script call in one pass, because serialising is most of a call's cost in this process. */
 import { Command } from 'ioredis';
 
 export type ScriptArg = string | Buffer | number;
 
 const lineEnd = '\r\n';
 
-/** Of most arguments: a text that lies ready is joined without being copied. */
+/** Precomputed length prefixes for short arguments, because concatenating existing strings is cheaper. */
 const lengthLines = Array.from({ length: 512 }, (_, size) => `\r\n$${size}\r\n`);
 const lengthLine = (size: number) => lengthLines[size] ?? `\r\n$${size}\r\n`;
 
-/** EVALSHA or EVAL whose reply stays bytes. */
+/** EVALSHA or EVAL with its reply as Buffers. */
 export class ScriptCommand extends Command {
   constructor(verb: 'evalsha' | 'eval', args: ScriptArg[]) {
-    // The parent flattens and inspects what it is given, for callers that pass nested lists: these are flat.
+    // Set `args` afterwards, because the parent's constructor flattens nested lists, which is not needed here.
     super(verb, [], { replyEncoding: null });
     this.args = args as string[];
   }
 
-  /** The same bytes as the parent's, which measures each piece three times and copies each by itself. */
+  /** Produces the same bytes as the parent, which measures each piece three times and copies each separately. */
   override toWritable(): Buffer {
     return this.written(true) ?? (this.written(false) as Buffer);
   }
 
-  /** Keys and most arguments are ASCII: then one look at all the text serves for their lengths. Null when they were taken for that
-   * and are not. */
+  /**
+   * Serialises the command. `ascii` assumes that all text is ASCII, as keys and most arguments are, and needs only one
+   * length check at the end. Returns null when that assumption is wrong.
+   */
   private written(ascii: boolean): Buffer | null {
     const args = this.args as ScriptArg[];
     const pieces: Array<string | Buffer> = [];
@@ -52,7 +54,7 @@ export class ScriptCommand extends Command {
   }
 }
 
-/** Asks a server to serve the next command although the slot is still being moved to it. */
+/** Makes the next command run on a server that a slot is still being migrated to. */
 export class AskingCommand extends Command {
   constructor() {
     super('asking', []);

@@ -269,7 +269,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
     args: { edit: Buffer | string; content: Buffer | string; markup: Buffer | string; from: Buffer | string };
     result:
-      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; ring: boolean }
+      | { status: 'ok'; record: Buffer; peer: Buffer; reply: Buffer; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -329,7 +329,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
     args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
     result:
-      | { status: 'ok'; ring: boolean }
+      | { status: 'ok'; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -399,7 +399,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
     args: { chat: string; reply_to: string; from: Buffer | string; token: string; tails: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; ring: boolean }
+      | { status: 'ok'; first: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -431,7 +431,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
     args: { chat: string; tail: Buffer | string; reply_to: string; from: Buffer | string; token: string };
     result:
-      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; ring: boolean }
+      | { status: 'ok'; message_id: number; date: number; peer: Buffer; reply: Buffer | null; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -600,7 +600,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string; due: string };
     args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; accepted: number; ring: boolean }
+      | { status: 'ok'; accepted: number; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
@@ -661,7 +661,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; due: string; query: string };
     args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
     result:
-      | { status: 'ok'; query_id: string; ring: boolean }
+      | { status: 'ok'; query_id: string; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string }
@@ -720,7 +720,7 @@ export interface Scripts {
     keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
     result:
-      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; ring: boolean; dropped: string }
+      | { status: 'ok'; hook: number; now: number; again: unknown; fresh: unknown; after: string; more: boolean; wait: number; gone: number | null; left: boolean; wake: boolean; dropped: string }
       | { status: 'stale_run' }
       | { status: 'fenced' };
   };
@@ -757,7 +757,7 @@ export interface Scripts {
     keys: { meta: string; journal: string; state: string; queue: string; channel: string; due: string; request: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
     result:
-      | { status: 'ok'; queued: number; ring: boolean }
+      | { status: 'ok'; queued: number; wake: boolean }
       | { status: 'stale_run' }
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
@@ -767,14 +767,14 @@ export interface Scripts {
     keys: { due: string; state: string };
     args: { limit: number | string };
     result:
-      | { status: 'ok'; ring: string[]; unheard: string[]; more: boolean };
+      | { status: 'ok'; wake: string[]; unserved: string[]; more: boolean };
   };
   /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
   'webhooks/switch': {
     keys: { meta: string; journal: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
     result:
-      | { status: 'ok'; ring: boolean; more: boolean }
+      | { status: 'ok'; wake: boolean; more: boolean }
       | { status: 'stale_run' }
       | { status: 'queue_missing' };
   };

@@ -1,4 +1,4 @@
-/** Calls scripts by name with typed keys and arguments, and answers for what can happen to a call on its way. */
+/** Calls scripts by name with typed keys and arguments. Handles lost connections, redirections and partition recovery. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -19,10 +19,10 @@ type Result<N extends ScriptName> = Exclude<Scripts[N]['result'], { status: 'sta
 
 export interface ScriptRunner {
   /**
-   * Runs a script in one round trip. A script that is repeatable by its header is sent again after a lost connection;
-   * any other call whose outcome is unknown answers `unavailable`. On a cluster, a call that did not run because its
-   * slot is elsewhere is sent there; while the slot is being moved, a repeatable script is sent again until it runs.
-   * Errors: `unavailable` while Redis is away, `too_many_requests` while the journal or the memory is full.
+   * Runs a script in one round trip. A repeatable script is retried after a lost connection; any other call with an
+   * unknown outcome fails with `unavailable`. On a cluster, a call rejected because its slot moved is sent to the new
+   * server. During a slot migration, repeatable scripts are retried until they run. Errors: `unavailable` while Redis
+   * is unreachable, `too_many_requests` while the journal or Redis' memory is full.
    */
   call<N extends ScriptName>(
     name: N,
@@ -32,9 +32,9 @@ export interface ScriptRunner {
   ): Promise<Result<N>>;
   /** See `present.ts`. */
   partitionsWith(count: number, keysOf: (partition: number) => readonly string[]): Promise<readonly number[]>;
-  /** Whether the server of a partition is nearly out of memory: what grows is refused, and reads leave no copies. */
+  /** Whether the partition's server is nearly out of memory. Scripts that add data are then rejected, and reads cache nothing. */
   isFull(partition: number): boolean;
-  /** How long calls took that Redis answered at once, by script, and those that took the longer way or failed. */
+  /** Call times by script, for calls that succeeded at the first attempt; and counts of the other calls. */
   readonly times: Distributions;
   readonly troubles: Counts;
 }
@@ -43,57 +43,57 @@ export interface RunnerOptions {
   readonly connection: RedisServers;
   /** Raises the partition's incarnation for this run id (architecture, Journal). */
   readonly recover: (partition: number, runId: string) => Promise<void>;
-  /** Hears of each call that Redis answered, where somebody asks for that. */
+  /** Called after each successful call, if set. */
   readonly onCall?: ((name: string, ms: number) => void) | undefined;
-  /** How long a call that may be repeated waits, from its start, for a lost connection or for a slot that is being moved. */
+  /** How long a repeatable call may wait, from its start, for a reconnect or a slot migration. */
   readonly reconnectMsMax?: number;
-  /** Hears of slots that are being moved. */
+  /** Records pauses due to slot migrations. */
   readonly pauses?: Pauses;
-  /** Says which servers are nearly out of memory; none if absent. */
+  /** Reports servers that are nearly out of memory; none if absent. */
   readonly memory?: Pick<MemoryWatch, 'isFull'> | undefined;
 }
 
 interface Loaded {
   readonly script: Script;
-  /** Takes memory: refused while a server is nearly full. */
+  /** The script adds data, so it is rejected while a server is nearly full. */
   readonly grows: boolean;
   readonly keyNames: readonly string[];
   readonly listKey: string | undefined;
   readonly argNames: readonly string[];
   readonly listArg: string | undefined;
-  /** How long its calls took. */
+  /** Latency of its calls. */
   readonly times: Distribution;
 }
 
-/** An answer of the script on a server, under a run id. */
+/** A script's reply, with the server and run id that it came from. */
 interface Answered {
   readonly node: RedisConnection;
   readonly runId: string;
   readonly reply: Reply;
 }
 
-/** What came of an attempt: an answer, another server to ask, nothing that says whether it ran, or keys that are split between
- * two servers. */
+/** Outcome of an attempt: a reply, a redirection, an unknown outcome, or a slot migration in progress. */
 type Outcome = Answered | Redirected | typeof lost | typeof moving;
 const lost = 'lost';
 const moving = 'moving';
 
 /**
- * The slot is being moved and some keys are here, others there. Redis says so before a script runs (TRYAGAIN), or in the midst
- * of one whose derived keys have gone, or when a slot arrives while its script runs: such a script may have run in part.
+ * The slot is being migrated, so its keys are split between two servers. Redis reports that before the script runs
+ * (TRYAGAIN), in the middle of it when a derived key has moved, or when the slot arrives while it runs. So the script
+ * may have run in part.
  */
 const isMoving = /^TRYAGAIN|non local key/;
-/** Rest before a call on a slot that is being moved is sent again; it doubles. */
+/** First pause before a retry during a slot migration. It doubles each time. */
 const movingPauseMs = 10;
 const movingPauseMsMax = 100;
 
-/** How often one call may find its partition closed before it gives up. */
+/** How often one call may find its partition closed before it fails. */
 const recoveriesMax = 3;
 
-/** How often one call may be sent on: two servers may each believe for a moment that the other has a slot. */
+/** How often one call may be redirected: two servers may each briefly believe that the other has the slot. */
 const redirectionsMax = 8;
 
-/** Rest before a call that was lost is sent again. */
+/** Pause before retrying a call with an unknown outcome. */
 const lostPauseMs = 5;
 
 const luaRoot = fileURLToPath(new URL('../../../lua', import.meta.url));
@@ -114,11 +114,11 @@ function prepare(script: Script, times: Distributions): Loaded {
   };
 }
 
-/** Names the place in lua/ that a fault of Redis speaks of. */
+/** Adds the file and line in lua/ to an error raised by a script. */
 function located(script: Script, error: Error): Error {
   const line = /user_script:(\d+)/.exec(error.message)?.[1];
   const place = line ? script.origin[Number(line) - 1] : undefined;
-  // Not as its cause: the client hangs a command's arguments on its errors, and those are no matter for a log.
+  // Do not set `cause`: the client's error includes the command's arguments, which must not be logged.
   return new Error(`${script.name}${place ? ` (lua/${place})` : ''}: ${error.message}`);
 }
 
@@ -143,7 +143,7 @@ function flatten(
 
 const isReplyError = (error: unknown): error is Error => error instanceof ReplyError;
 
-/** Makes a runner over one server or a cluster with every script below lua/. */
+/** Creates a runner for all scripts below lua/. */
 export function createRunner({
   connection,
   recover,
@@ -160,11 +160,11 @@ export function createRunner({
     return flatten(loaded, runId, keys as Record<string, unknown>, args as Record<string, unknown>);
   }
 
-  /** What a refusal of Redis itself means for the caller. */
+  /** Converts a Redis error to the caller's error. */
   function refused(node: RedisConnection, script: Script, error: Error): Error {
     if (/^(OOM|-?OOM)|maxmemory/.test(error.message))
       return new ApiError('too_many_requests', { retry_after: 1 });
-    // A server that was demoted may come back as another: what it is called is read again.
+    // A demoted server may return with another history, so reread its id.
     if (error.message.startsWith('READONLY')) void node.reread();
     if (/^(LOADING|CLUSTERDOWN|MASTERDOWN|READONLY|BUSY|NOREPLICAS|MISCONF)/.test(error.message))
       return unavailable();
@@ -172,7 +172,7 @@ export function createRunner({
     return located(script, error);
   }
 
-  /** Sends a script to a server, whole where Redis does not have it yet, and first asks for a slot that is being moved. */
+  /** Sends a script by its hash, or its source if Redis does not have it yet. `asking` precedes it with ASKING. */
   async function ask(
     node: RedisConnection,
     asking: boolean,
@@ -181,7 +181,7 @@ export function createRunner({
   ): Promise<unknown> {
     for (const whole of [false, true]) {
       try {
-        // It is answered by whatever the script is answered by.
+        // Its own error can be ignored: the script's reply reports the same problem.
         if (asking) node.send(new AskingCommand()).catch(() => undefined);
         return await node.send(
           whole
@@ -195,13 +195,13 @@ export function createRunner({
     return lost;
   }
 
-  /** What came of an attempt that failed. Throws what is for the caller. */
+  /** Classifies a failed attempt. Throws errors meant for the caller. */
   function failed(
     node: RedisConnection,
     script: Script,
     error: unknown,
   ): Redirected | typeof lost | typeof moving {
-    // Whatever is not an answer of Redis is a connection that closed, or an answer that did not come in time.
+    // Any error that is not a Redis reply is a closed connection or a timeout.
     if (!isReplyError(error)) return lost;
     const redirected = connection.redirect(node, error.message);
     if (redirected !== null) return redirected;
@@ -209,7 +209,7 @@ export function createRunner({
     throw refused(node, script, error);
   }
 
-  /** Waits before a call on a slot that is being moved is sent again, or refuses it. */
+  /** Waits before a retry during a slot migration, or rejects the call. */
   async function waitForMove(
     script: Script,
     partition: number,
@@ -221,11 +221,11 @@ export function createRunner({
       pauses.refused(partition);
       throw unavailable(`the slot of partition ${partition} is being moved`);
     }
-    const rest = Math.min(movingPauseMsMax, movingPauseMs * 2 ** Math.min(attempts, 10));
-    await sleep(Math.min(left, rest * (0.5 + Math.random() / 2)));
+    const pause = Math.min(movingPauseMsMax, movingPauseMs * 2 ** Math.min(attempts, 10));
+    await sleep(Math.min(left, pause * (0.5 + Math.random() / 2)));
   }
 
-  /** One attempt after the first. */
+  /** Makes one attempt that is not the first. */
   async function attempt(
     loaded: Loaded,
     { to: node, asking }: { readonly to: RedisConnection | null; readonly asking: boolean },
@@ -242,14 +242,14 @@ export function createRunner({
     }
   }
 
-  /** Opens the partition that an answer found closed. */
+  /** Recovers a partition that a reply reported as closed. */
   async function reopen(partition: number, { node, runId }: Answered): Promise<void> {
     await node.reread();
-    // An id that was merely out of date calls for no raise.
+    // Recover only if the id is current: an outdated id explains the closed partition.
     if (node.runId() === runId) await recover(partition, runId);
   }
 
-  /** Goes on from an outcome that is no answer for the caller yet. */
+  /** Retries until there is a reply for the caller, or throws. */
   async function persist(
     loaded: Loaded,
     partition: number,
@@ -265,9 +265,9 @@ export function createRunner({
       let to: Redirected | null = null;
       if (outcome === lost) {
         if (!loaded.script.repeatable || left <= 0)
-          throw unavailable(`Redis did not say what came of ${loaded.script.name}`);
-        // A connection that broke counts as open until its close is heard of: without a rest, trying again would keep
-        // this process from ever hearing it.
+          throw unavailable(`the outcome of ${loaded.script.name} is unknown`);
+        // A broken connection counts as open until its close event. Yield to the event loop, so that the event can
+        // arrive.
         await sleep(lostPauseMs);
         await connection.ready(left, partition);
       } else if (outcome === moving) {
@@ -276,7 +276,7 @@ export function createRunner({
       } else if ('to' in outcome) {
         to = outcome;
         if (++redirected > redirectionsMax || left <= 0)
-          throw unavailable(`no server of Redis took ${loaded.script.name}`);
+          throw unavailable(`no Redis server accepted ${loaded.script.name}`);
         if (redirected > 2) await sleep(lostPauseMs * redirected);
         await to.to.ready(left);
       } else if (outcome.reply.status === 'stale_run') {
@@ -293,7 +293,7 @@ export function createRunner({
     }
   }
 
-  /** The usual call makes one promise besides the client's: only what went wrong takes the longer way. */
+  /** Fast path with a single extra promise. Only failed calls take the slower path. */
   function call(name: string, partition: number, keys: object, args: object): Promise<Reply> {
     const loaded = scripts.get(name);
     if (!loaded) return Promise.reject(new Error(`no script ${name}`));

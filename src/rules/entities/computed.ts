@@ -1,4 +1,7 @@
-/** Finds what a text says without marks: commands, mentions, tags, addresses. Libraries dispatch commands by them. */
+/**
+ * Detects entities in plain text: commands, mentions, hashtags, cashtags, URLs and email addresses. Client libraries
+ * dispatch commands by them.
+ */
 import { limits } from '../../limits.js';
 import { isTopLevelDomain } from './domains.js';
 import type { Entity } from './entity.js';
@@ -30,12 +33,12 @@ const labelEnd = /(?:^|[^\p{L}\p{M}\p{N}_.@/#$&=%+~:-])([\p{L}\p{N}](?:[\p{L}\p{
 const localPartEnd = /(?:^|[^\p{L}\p{N}_.%+@/-])([a-zA-Z0-9_](?:[a-zA-Z0-9_.%+-]{0,63}))$/u;
 const trigger = /[/@#$.:]/g;
 
-// The longest part of a name or address that stands before the character by which it is noticed, and one more.
+// The longest part of a name or address before its trigger character, plus one character.
 const lookBack = 66;
 
 /**
- * Returns the computed entities of a text, sorted and apart from each other. Work is linear in the text: one pass looks
- * for the six characters that all of them contain, and only there are patterns tried.
+ * Returns the computed entities of a text, sorted and without overlaps. Time is linear in the text: one pass finds the
+ * six trigger characters, and patterns are tried only there.
  */
 export function computedEntities(text: string): Entity[] {
   const found: Entity[] = [];
@@ -51,7 +54,7 @@ export function computedEntities(text: string): Entity[] {
   return found;
 }
 
-/** What the character at `at` gives away, without going back before `from`. */
+/** The entity around the trigger character at `at`, starting at `from` or later. */
 function entityAt(text: string, at: number, from: number): Entity | null {
   switch (text[at]) {
     case '/':
@@ -72,7 +75,7 @@ function entityAt(text: string, at: number, from: number): Entity | null {
   }
 }
 
-/** Whether what stands before `at` is neither part of a word nor one of `others`. */
+/** Whether the character before `at` is neither part of a word nor one of `others`. */
 function isPlainBefore(text: string, at: number, others: string): boolean {
   if (at === 0) return true;
   return !others.includes(text[at - 1]!) && !wordEnd.test(text.slice(Math.max(0, at - 2), at));
@@ -83,13 +86,13 @@ function simple(type: Entity['type'], pattern: RegExp, text: string, at: number)
   return end > at ? { type, offset: at, length: end - at } : null;
 }
 
-/** Index behind the match that begins at `at`, or `at`. */
+/** End index of the match that starts at `at`; `at` if there is none. */
 function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;
 }
 
-/** Index where the captured part of what stands before `at` begins, or `at`. */
+/** Start index of the captured group directly before `at`; `at` if there is none. */
 function matchStart(pattern: RegExp, text: string, at: number, from: number): number {
   const before = text.slice(Math.max(from, at - lookBack), at);
   return at - (pattern.exec(before)?.[1]?.length ?? 0);
@@ -112,7 +115,7 @@ function schemeUrlAt(text: string, at: number, from: number): Entity | null {
 }
 
 function bareUrlAt(text: string, at: number, from: number): Entity | null {
-  // Cheap refusals first: most full stops end a sentence, and only the first one of a name is looked at.
+  // Cheap checks first: most full stops end a sentence, and only the first one of a name is examined.
   const next = text.charCodeAt(at + 1);
   if (!(next > 47) || at === from) return null;
   const start = matchStart(labelEnd, text, at, from);
@@ -122,7 +125,7 @@ function bareUrlAt(text: string, at: number, from: number): Entity | null {
   return urlEntity(text, start, hostEnd);
 }
 
-/** Adds port and path to a host; punctuation that ends the sentence is no part of the path. */
+/** Extends a host by its port and path. Punctuation that ends the sentence is excluded. */
 function urlEntity(text: string, start: number, hostEnd: number): Entity {
   const portEnd = matchEnd(port, text, hostEnd);
   let end = matchEnd(path, text, portEnd);
@@ -133,7 +136,7 @@ function urlEntity(text: string, start: number, hostEnd: number): Entity {
   }
   for (; end > portEnd; end--) {
     const last = text[end - 1]!;
-    // A closing bracket stays where the address itself opened one.
+    // Keep a closing bracket whose opening bracket is part of the URL.
     if (!isClosing(last) || (last === ')' && openings >= 0)) break;
     if (last === ')') openings++;
   }

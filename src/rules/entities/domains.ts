@@ -1,4 +1,4 @@
-/** Which last labels make a name without a scheme a web address. */
+/** The top-level domains that make a name without a scheme a web address. */
 
 const generic =
   'com net org edu gov mil int info biz name pro aero coop museum jobs mobi tel travel asia cat post xxx ' +
@@ -19,7 +19,10 @@ const international =
 
 const known: ReadonlySet<string> = new Set(`${generic} ${countries} ${international}`.split(' '));
 
-/** Whether the label ends names that people write without `http://`; a file such as `main.ts` has none. */
+/**
+ * Whether the label is a top-level domain that people use without `http://`. Rejects file extensions such as `ts` in
+ * `main.ts`.
+ */
 export function isTopLevelDomain(label: string): boolean {
   const lower = label.toLowerCase();
   return known.has(lower) || lower.startsWith('xn--');

@@ -1,4 +1,4 @@
-/** The entities of a text, and the failures that parsing one can end in (behaviour §4). */
+/** Types and checks of text entities, and the parse errors that all parse modes share (behaviour §4). */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 
@@ -16,26 +16,26 @@ export type EntityType =
   | (typeof linkTypes)[number]
   | (typeof computedTypes)[number];
 
-/** A marked range of a text, as it goes over the wire. */
+/** A marked range of a text, in its API form. */
 export interface Entity {
   readonly type: EntityType;
   /** In UTF-16 code units, never inside a surrogate pair. */
   readonly offset: number;
   /** In UTF-16 code units, at least 1. */
   readonly length: number;
-  /** Of a `text_link`. */
+  /** Only for `text_link`. */
   readonly url?: string;
-  /** Of a `text_mention`: who a link to `tg://user?id=` names. The rules know no more of a user than this. */
+  /** Only for `text_mention`: the user named by a `tg://user?id=` link. These rules know only the id. */
   readonly user?: { readonly id: number };
-  /** Of a `pre`, where the sender named one. */
+  /** Only for `pre`, if the sender named a language. */
   readonly language?: string;
-  /** Of a `custom_emoji`. */
+  /** Only for `custom_emoji`. */
   readonly custom_emoji_id?: string;
 }
 
 export interface FormattedText {
   readonly text: string;
-  /** Well nested, sorted by offset, then the longer one first. */
+  /** Properly nested; sorted by offset, longer entities first. */
   readonly entities: readonly Entity[];
 }
 
@@ -43,24 +43,24 @@ const styles: ReadonlySet<string> = new Set(styleTypes);
 const quotes: ReadonlySet<string> = new Set(quoteTypes);
 const codes: ReadonlySet<string> = new Set(codeTypes);
 
-/** Styles may overlap anything but code, and are cut where they would cross something that cannot be cut. */
+/** Styles may overlap everything except code. A style that would cross another entity is split. */
 export const isStyle = (type: string): type is StyleType => styles.has(type);
-/** Quotes hold other entities, but no quotes. */
+/** Quotes may contain other entities, but not quotes. */
 export const isQuote = (type: string): boolean => quotes.has(type);
-/** Code and preformatted text hold no other entity. */
+/** Code and preformatted text contain no other entities. */
 export const isCode = (type: string): boolean => codes.has(type);
 
-/** Ends the parsing of a text. A byte offset, where there is one, counts the UTF-8 of the text as it was sent. */
+/** Reports a text that cannot be parsed. Byte offsets in `reason` refer to the UTF-8 of the original text. */
 export function unparsable(reason: string): never {
   fail('entities_unparsable', { reason });
 }
 
-/** The offset in UTF-8 bytes of a UTF-16 index. Only failures pay for it. */
+/** Converts a UTF-16 index to a UTF-8 byte offset. Slow, so only errors use it. */
 export function byteOffset(source: string, index: number): number {
   return Buffer.byteLength(source.slice(0, index));
 }
 
-/** In UTF-16 code units: an address is kept with each link, so it must not grow without bound. */
+/** In UTF-16 code units. Each link stores its URL, so the length must be bounded. */
 const linkLengthMax = 2048;
 
 const withScheme = /^([a-z][a-z0-9+.-]*):(?:\/\/)?/i;
@@ -70,8 +70,8 @@ const userLink = /^tg:\/\/user\/?\?id=([1-9]\d{0,13})$/i;
 const emojiLink = /^tg:\/\/emoji\/?\?id=([1-9]\d{0,19})$/i;
 
 /**
- * The entity of a link: a `text_mention` for `tg://user?id=`, a `text_link` for an address, null for what is no
- * address that may be followed (`javascript:` for one). A bare domain gets `http://`, an empty path becomes `/`.
+ * Builds the entity of a link: a `text_mention` for `tg://user?id=`, a `text_link` for a URL. Returns null for an
+ * unsupported URL, such as `javascript:`. A bare domain gets `http://`, an empty path becomes `/`.
  */
 export function linkEntity(offset: number, length: number, target: string): Entity | null {
   const link = target.trim();
@@ -82,12 +82,12 @@ export function linkEntity(offset: number, length: number, target: string): Enti
   return url === null ? null : { type: 'text_link', offset, length, url };
 }
 
-/** A link that names no address but its own text; `withOwnAddresses` gives it one when the whole text is known. */
+/** A link whose URL is its own text. `withOwnAddresses` fills in the URL once the text is complete. */
 export const ownLink = (offset: number, length: number): Entity => ({ type: 'text_link', offset, length });
 
 /**
- * Gives each `ownLink` the address that its text is; one whose text is no address is left out. Done once for all links: reading
- * from a text while it still grows copies all of it each time.
+ * Sets the URL of each `ownLink` from its text; removes the link if the text is not a URL. Done once for all links,
+ * because slicing a string while it is being built copies all of it each time.
  */
 export function withOwnAddresses(text: string, entities: readonly Entity[]): readonly Entity[] {
   if (!entities.some((entity) => entity.type === 'text_link' && entity.url === undefined)) return entities;
@@ -103,7 +103,7 @@ export function withOwnAddresses(text: string, entities: readonly Entity[]): rea
 function checkedLink(link: string): string | null {
   if (appLink.test(link)) return link;
   const scheme = withScheme.exec(link);
-  // `example.com:8080` has a port, not a scheme.
+  // In `example.com:8080` the colon precedes a port.
   const bare = scheme === null || (!scheme[0].endsWith('//') && /^[^:]*\.[^:.]+:\d/.test(link));
   const web = webLink.exec(bare ? `http://${link}` : link);
   if (web === null) return null;
@@ -111,7 +111,7 @@ function checkedLink(link: string): string | null {
   return `${web[1]!.toLowerCase()}://${web[2]!.toLowerCase()}${rest.startsWith('/') ? '' : '/'}${rest}`;
 }
 
-/** The identifier in `tg://emoji?id=`, or null. */
+/** The emoji id in `tg://emoji?id=`, or null. */
 export function emojiOfLink(link: string): string | null {
   return emojiLink.exec(link.trim())?.[1] ?? null;
 }

@@ -1,10 +1,10 @@
-/** The opening line of a fenced block, which both Markdown modes share. */
+/** Parses the opening line of a fenced code block, for both Markdown modes. */
 
 const languageName = /[^\s`]*/y;
 
 /**
- * Reads what follows the three backticks: a word that white space ends is the language, and one line break after it
- * (or after the backticks) is no part of the block.
+ * Reads the text after the three backticks. A word followed by white space is the language. One line break after the
+ * word or the backticks is not part of the block.
  */
 export function fenceStart(source: string, from: number): { language: string; contentStart: number } {
   languageName.lastIndex = from;

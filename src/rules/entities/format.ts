@@ -1,4 +1,4 @@
-/** Turns what a caller sends as text into what is stored: plain text and its entities (behaviour §4). */
+/** Converts a caller's text to its stored form: plain text and entities (behaviour §4). */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { computedEntities } from './computed.js';
@@ -18,7 +18,7 @@ import { parseMarkdown } from './markdown.js';
 import { parseMarkdownV2 } from './markdown_v2.js';
 import { compareEntities, endOf, normalizeEntities, trimFormatted } from './normalize.js';
 
-/** An entity as a caller sends it: of known form, its values not yet checked. */
+/** An entity as sent by a caller. Its shape is checked, its values are not. */
 export interface EntityInput {
   readonly type: string;
   readonly offset: number;
@@ -47,9 +47,9 @@ const foundByTheService: ReadonlySet<string> = new Set([
 const nothing: readonly Entity[] = [];
 
 /**
- * Parses, trims and marks a text. A parse mode (in any case; '' and `none` are no mode) wins over `entities`. The
- * result holds at most `entities_max` entities, those that were sent before those that are computed. Its length is not
- * checked here: a text too long for `messageText` gets no computed entities.
+ * Parses and trims a text and adds computed entities. A parse mode (case-insensitive; '' and `none` mean none) takes
+ * precedence over `entities`. Returns at most `entities_max` entities; the caller's entities precede computed ones.
+ * Does not check the length: a text too long for `messageText` gets no computed entities.
  * Errors: `parse_mode_unsupported`, `entities_unparsable`.
  */
 export function formatText(
@@ -60,7 +60,7 @@ export function formatText(
   const parsed = parseText(source, parseMode?.toLowerCase() ?? '', entities ?? []);
   const { text, entities: trimmed } = trimFormatted(parsed.text, parsed.entities);
   const sent = trimmed.length === 0 ? nothing : first(normalizeEntities(trimmed));
-  // A text beyond two code units for each allowed code point is refused anyway.
+  // A text with more than two code units per allowed code point is rejected later anyway.
   const computed = text.length > 2 * limits.text_length_max ? nothing : computedEntities(text);
   if (computed.length === 0) return { text, entities: sent };
   if (sent.length === 0) return { text, entities: first(computed) };
@@ -68,7 +68,7 @@ export function formatText(
   const added = computed.filter((entity) => fixed.every((other) => canJoin(entity, other)));
   const room = Math.max(0, limits.entities_max - sent.length);
   const all = first(normalizeEntities([...sent, ...added.slice(0, room)]));
-  // Once more: where a style was cut, white space may remain alone. So what is sent back as it came stays as it is.
+  // Trim again: splitting a style may leave a piece of only white space. This makes formatting idempotent.
   return trimFormatted(text, all);
 }
 
@@ -83,7 +83,7 @@ function parseText(source: string, mode: string, entities: readonly EntityInput[
   return { text, entities: withoutLongLanguages(withOwnAddresses(text, bounded(found))) };
 }
 
-/** The name of a language is no part of the text, whose length is bounded. One that is too long is none. */
+/** Removes language names that are too long, because the text's length limit does not cover them. */
 function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   const long = ({ language = '' }: Entity) => language.length > limits.code_language_length_max;
   if (!entities.some(long)) return entities;
@@ -94,7 +94,7 @@ function withoutLongLanguages(entities: readonly Entity[]): readonly Entity[] {
   });
 }
 
-/** More than a text can keep even after styles were joined; bounds the work on a text that is too long anyway. */
+/** Bounds the work on oversized texts. The limit exceeds what a text can keep after styles are merged. */
 function bounded(entities: readonly Entity[]): readonly Entity[] {
   const max = 10 * limits.entities_max;
   return entities.length <= max ? entities : [...entities].sort(compareEntities).slice(0, max);
@@ -108,7 +108,7 @@ function canJoin(computed: Entity, fixed: Entity): boolean {
   return apart || (isQuote(fixed.type) && computed.offset >= fixed.offset && endOf(computed) <= endOf(fixed));
 }
 
-/** Checks explicit entities. Those that the service finds by itself are left out: it looks for them anew. */
+/** Validates explicit entities. Drops those of types that the service detects itself. */
 function checkedEntities(text: string, given: readonly EntityInput[]): Entity[] {
   const checked: Entity[] = [];
   for (const entity of given) {
@@ -144,7 +144,7 @@ function splitsPair(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
 }
 
-/** The entity with the one value that its type carries; null for a link that may not be followed. */
+/** Copies an entity with only the fields of its type. Returns null for an unsupported link. */
 function checkedEntity(given: EntityInput): Entity | null {
   const { type, offset, length } = given;
   if (isStyle(type) || isQuote(type) || isCode(type)) {

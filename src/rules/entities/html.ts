@@ -35,15 +35,15 @@ interface State {
   readonly source: string;
   /** Index of the next character to read. */
   at: number;
-  /** What was read, without tags. */
+  /** The text read so far, without tags. */
   text: string;
   readonly open: OpenTag[];
   readonly entities: Entity[];
 }
 
 /**
- * Parses the documented tags. `<` always begins a tag; `&` begins one of the four named or a numeric reference, and
- * stands for itself otherwise. `</>` ends whatever is open.
+ * Parses the documented tags. `<` always starts a tag. `&` starts one of the four named references or a numeric one;
+ * otherwise it is literal. `</>` closes the innermost tag.
  */
 export function parseHtml(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [] };
@@ -131,7 +131,7 @@ function addEntity(state: State, tag: OpenTag): void {
   }
 }
 
-/** `<pre>` and `<code class="language-…">` around the same text, in either order, are one block with a language. */
+/** Merges `<pre>` and `<code class="language-…">` around the same text, in either order, into one block with a language. */
 function addCode(state: State, tag: OpenTag, length: number): void {
   const { offset } = tag;
   const inner = state.entities.at(-1);
@@ -142,7 +142,7 @@ function addCode(state: State, tag: OpenTag, length: number): void {
       if (named && !inner.language) state.entities[state.entities.length - 1] = { ...inner, language: named };
       return;
     }
-    // The language waits for a <pre> that may end next; if none does, it is taken off again.
+    // Keep the language for an enclosing <pre>. If there is none, `withoutStrayLanguage` removes it.
     state.entities.push({ type: 'code', offset, length, ...(named && { language: named }) });
     return;
   }

@@ -1,10 +1,10 @@
-/** The inside of a start tag and the character references of parse mode `HTML`. */
+/** Parses attributes of start tags and character references for parse mode `HTML`. */
 import { byteOffset, unparsable } from './entity.js';
 
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"' };
 const reference = /&(?:#(\d+)|#[xX]([0-9a-fA-F]+)|([A-Za-z]+));?/g;
 
-/** Replaces the references that are known; a number that is no storable character stays as it was written. */
+/** Decodes known character references. A number that is not a storable character stays unchanged. */
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text;
   return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
@@ -21,8 +21,8 @@ const attributeName = /[^\s=>]*/y;
 const bareValue = /[A-Za-z0-9.-]*/y;
 
 /**
- * Reads `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that begins at `begin`.
- * `end` is the index behind that `>`. Of two attributes with one name the first counts.
+ * Parses `name`, `name=value`, `name="value"` and `name='value'` up to the `>` of the tag that starts at `begin`. `end`
+ * is the index after the `>`. Of duplicate names the first counts.
  */
 export function readAttributes(
   source: string,
@@ -30,7 +30,7 @@ export function readAttributes(
   from: number,
   tag: string,
 ): { readonly attributes: ReadonlyMap<string, string>; readonly end: number } {
-  // A source may hold tens of thousands of tags, of which most have none.
+  // Fast path: a text may contain tens of thousands of tags, most without attributes.
   if (source[from] === '>') return { attributes: noAttributes, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = skip(space, source, from);
@@ -56,7 +56,7 @@ export function readAttributes(
   return { attributes, end: at + 1 };
 }
 
-/** Index behind the value that begins at `at`, its closing quote included. */
+/** Index after the value that starts at `at`, including its closing quote. */
 function valueEnd(source: string, at: number, begin: number, tag: string): number {
   const quote = source[at];
   if (quote === '"' || quote === "'") {

@@ -31,7 +31,7 @@ export function parseMarkdown(source: string): FormattedText {
   return state;
 }
 
-/** Reads the entity that begins at `begin` and returns the index behind it. */
+/** Reads the entity that starts at `begin` and returns the index after it. */
 function readEntity(state: State, begin: number): number {
   const { source } = state;
   const mark = source[begin]!;
@@ -58,7 +58,7 @@ function readEntity(state: State, begin: number): number {
     append(state, content, (offset, length) => linkEntity(offset, length, content));
     return end + 1;
   }
-  // An address without its `)` runs to the end of the text: this old mode never refused it.
+  // A URL without its `)` extends to the end of the text, because this legacy mode never rejected it.
   const close = source.indexOf(')', end + 2);
   const urlEnd = close < 0 ? source.length : close;
   append(state, content, (offset, length) => linkEntity(offset, length, source.slice(end + 2, urlEnd)));

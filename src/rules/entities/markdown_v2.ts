@@ -11,7 +11,7 @@ import {
 } from './entity.js';
 import { fenceStart } from './fence.js';
 
-/** How failures name an entity that has no end; clients know these words. */
+/** Entity names in error messages. Clients match on these names. */
 const names: Partial<Record<EntityType, string>> = {
   bold: 'Bold',
   italic: 'Italic',
@@ -44,9 +44,9 @@ const reservedInCode = /[\\`]/g;
 interface OpenEntity {
   readonly type: EntityType;
   readonly language: string;
-  /** Where its content begins in the text that was read. */
+  /** Start of its content in the parsed text. */
   readonly offset: number;
-  /** Where its mark begins in the source. */
+  /** Start of its mark in the source. */
   readonly begin: number;
 }
 
@@ -54,19 +54,19 @@ interface State {
   readonly source: string;
   /** Index of the next character to read. */
   at: number;
-  /** What was read, without marks. */
+  /** The text read so far, without marks. */
   text: string;
   readonly open: OpenEntity[];
   readonly entities: Entity[];
   inQuote: boolean;
-  /** Length of `text` where the current line begins: a `>` is a mark only there. */
+  /** Start of the current line in `text`: a `>` is a mark only there. */
   lineStart: number;
 }
 
 /**
- * Parses the documented marks. `\` before an ASCII character makes it literal, also in code and in addresses.
- * A quote ends with the last of its lines that begin with `>`; `||` at its end makes it expandable; an empty bold
- * entity (`**`) may stand before a `>` to part two quotes. `__` is always underline, never two italics.
+ * Parses the documented marks. `\` before an ASCII character makes it literal, also in code and in URLs. A quote spans
+ * consecutive lines that begin with `>`; `||` at its end makes it expandable. An empty bold entity (`**`) before a `>`
+ * separates two quotes. `__` always means underline, never two italics.
  */
 export function parseMarkdownV2(source: string): FormattedText {
   const state: State = { source, at: 0, text: '', open: [], entities: [], inQuote: false, lineStart: 0 };
@@ -149,7 +149,7 @@ function endsEntity({ source, at }: State, top: OpenEntity): boolean {
   }
 }
 
-/** Whether the quote cannot go on at `at`: the text ends there, or a line break without a `>` follows. */
+/** Whether the quote ends at `at`: the text ends there, or a line without a `>` follows. */
 function isQuoteEnd(source: string, at: number): boolean {
   return at >= source.length || (source[at] === '\n' && source[at + 1] !== '>');
 }
@@ -196,7 +196,7 @@ function readEmoji(state: State, entity: Entity): Entity {
   return { ...entity, custom_emoji_id: id };
 }
 
-/** Reads `(…)` at the current place and moves behind it. */
+/** Reads `(…)` at the current position and moves past it. */
 function readUrl(state: State, what: string): string {
   const { source } = state;
   const begin = state.at + 1;

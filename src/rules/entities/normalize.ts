@@ -1,10 +1,10 @@
-/** Makes any set of entities valid: trimmed to the text, well nested, merged and sorted. */
+/** Makes any set of entities valid: trimmed to the text, properly nested, merged and sorted. */
 import { type Entity, type FormattedText, isCode, isQuote, isStyle } from './entity.js';
 
 /**
- * Removes the white space around a text, as clients of the Bot API expect: all of it at the end, and at the start as
- * much as stands before the first entity. Entities are moved and cut accordingly; those that hold nothing but white
- * space are dropped first, except code, so that they do not protect it.
+ * Trims a text as clients of the Bot API expect: all white space at the end, and at the start only the white space
+ * before the first entity. Moves and shortens entities accordingly. Entities of only white space, except code, are
+ * removed first, so they do not protect that white space.
  */
 export function trimFormatted(text: string, entities: readonly Entity[]): FormattedText {
   const visible = withoutBlank(text, entities);
@@ -25,7 +25,7 @@ export function trimFormatted(text: string, entities: readonly Entity[]): Format
 
 const blanks = /\s*/y;
 
-/** Leaves out what holds nothing but white space, except code. Reads each run of white space once, however many begin in it. */
+/** Removes entities of only white space, except code. Scans each run of white space once, however many entities begin in it. */
 function withoutBlank(text: string, entities: readonly Entity[]): readonly Entity[] {
   const blank = new Set<Entity>();
   let blankEnd = 0;
@@ -41,9 +41,9 @@ function withoutBlank(text: string, entities: readonly Entity[]): readonly Entit
 }
 
 /**
- * Puts entities into the one form in which they are stored. Of two that can neither share nor nest (links, code,
- * quotes) the one that begins first stays, then the longer one. Styles of one kind that touch are joined; code holds
- * no style; a style that would cross another entity is cut in two.
+ * Converts entities to the single form in which they are stored. Of two conflicting links, codes or quotes, the one
+ * that begins first is kept, then the longer one. Adjacent styles of one type are merged. Code contains no styles. A
+ * style that would cross another entity is split.
  */
 export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   if (entities.length === 0) return [];
@@ -56,7 +56,7 @@ export function normalizeEntities(entities: readonly Entity[]): Entity[] {
   return nested([...solids, ...cut].sort(compareEntities));
 }
 
-/** Order of storage: by offset, the longer one first, then quotes, links and code, styles. */
+/** Storage order: by offset, then longer first, then quotes, links and code, styles. */
 export function compareEntities(a: Entity, b: Entity): number {
   return a.offset - b.offset || b.length - a.length || rank(a) - rank(b) || (a.type < b.type ? -1 : 1);
 }
@@ -65,7 +65,7 @@ const rank = ({ type }: Entity): number => (isQuote(type) ? 0 : isStyle(type) ? 
 
 export const endOf = (entity: Entity): number => entity.offset + entity.length;
 
-/** Of sorted entities that cannot be cut, those that are apart from each other or lie inside a quote. */
+/** Filters sorted entities that cannot be split: keeps those that are disjoint or inside a quote. */
 function keptSolids(sorted: readonly Entity[]): Entity[] {
   const kept: Entity[] = [];
   let solidEnd = 0;
@@ -84,7 +84,7 @@ function keptSolids(sorted: readonly Entity[]): Entity[] {
   return kept;
 }
 
-/** Joins sorted styles of one kind that touch or overlap. */
+/** Merges sorted styles of one type that touch or overlap. */
 function joined(sorted: readonly Entity[]): Entity[] {
   const latest = new Map<string, number>();
   const result: Entity[] = [];
@@ -101,7 +101,7 @@ function joined(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** The pieces of a style that lie outside of code. */
+/** The parts of a style outside of code. */
 function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;
@@ -115,7 +115,7 @@ function outsideOf(codes: readonly Entity[], style: Entity): Entity[] {
   return pieces;
 }
 
-/** The pieces of a style, cut where something begins in it that ends behind it. */
+/** Splits a style where another entity begins inside it and ends after it. */
 function cutWhereCrossed(solids: readonly Entity[], style: Entity): Entity[] {
   const pieces: Entity[] = [];
   let from = style.offset;
@@ -136,7 +136,7 @@ const piece = (style: Entity, from: number, to: number): Entity => ({
   length: to - from,
 });
 
-/** Cuts sorted styles at the ends of what they lie in, so that no two entities cross. */
+/** Splits sorted styles at the end of their enclosing entity, so that no two entities cross. */
 function nested(sorted: readonly Entity[]): Entity[] {
   const result: Entity[] = [];
   const waiting = [...sorted].reverse();
@@ -156,7 +156,7 @@ function nested(sorted: readonly Entity[]): Entity[] {
   return result;
 }
 
-/** Puts an entity into a list that is sorted backwards. */
+/** Inserts an entity into a list sorted in descending order. */
 function insert(waiting: Entity[], entity: Entity): void {
   let at = waiting.length;
   while (at > 0 && compareEntities(waiting[at - 1]!, entity) < 0) at--;

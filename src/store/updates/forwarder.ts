@@ -16,7 +16,7 @@ import { type Queues, readEntry } from './queues.js';
 export interface Forwarder {
   /** Does what a change calls for besides itself: forwards the outbox beside the chat (or bot) of this id, or rings its bot's
    * doorbell. Both are soon, and what fails is left to a sweep. */
-  follow(id: number, change: { readonly forward?: boolean; readonly ring?: boolean }): void;
+  follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void;
   /** Forwards a partition's outbox soon; errors are left to the sweep. */
   forward(partition: number): void;
   /** Forwards a partition's whole outbox now. */
@@ -32,16 +32,16 @@ const retryMs = 1_000;
 export function createForwarder(
   { scripts, keys }: StoreContext,
   queues: Queues,
-  ring: (bot: number) => void,
+  wake: (bot: number) => void,
   onError: (error: unknown) => void,
 ): Forwarder {
   function forward(partition: number): void {
     serve(partition, retryMs).catch(onError);
   }
 
-  function follow(id: number, change: { readonly forward?: boolean; readonly ring?: boolean }): void {
+  function follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void {
     if (change.forward) forward(keys.partitions.of(id));
-    if (change.ring) ring(id);
+    if (change.wake) wake(id);
   }
 
   /** Hands updates of one source partition to one bot. They enter its queue once, whoever hands them over. */

@@ -85,7 +85,7 @@ export interface Advanced extends Taken {
   readonly hook: number;
   readonly left: boolean;
   /** The lease was given back and there is something to do. */
-  readonly ring: boolean;
+  readonly wake: boolean;
 }
 
 export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
@@ -95,7 +95,7 @@ export interface Deliveries {
   /** Null when another worker has the lease. */
   advance(bot: number, step: Step): Promise<Advanced | null>;
   /** Takes updates out as dead letters. False when another worker has the lease. */
-  bury(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
+  deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
   /** Calls `listener` when the bot's queue may have changed, or its webhook; a hint. */
   listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
   /** Partitions where bots may be due. */
@@ -104,7 +104,7 @@ export interface Deliveries {
   due(
     partition: number,
     limit: number,
-  ): Promise<{ readonly bots: number[]; readonly unheard: number[]; readonly more: boolean }>;
+  ): Promise<{ readonly bots: number[]; readonly unserved: number[]; readonly more: boolean }>;
 }
 
 /** Why an update was not delivered; `queue_full` is what the queue itself says. */
@@ -198,10 +198,10 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
       const args = { bot: String(bot), fence, since, after, safe, leave, report };
       const result = await scripts.call('webhooks/advance', partition, at, args);
       if (result.status !== 'ok') return null;
-      const { hook, left, ring } = result;
-      return { ...taken(result), hook, left, ring };
+      const { hook, left, wake } = result;
+      return { ...taken(result), hook, left, wake };
     },
-    async bury(bot, fence, reason, ids) {
+    async deadLetter(bot, fence, reason, ids) {
       const { partition, at } = keysOf(bot);
       const args = { bot: String(bot), fence, reason, ids };
       return (await scripts.call('webhooks/bury', partition, at, args)).status === 'ok';
@@ -211,8 +211,8 @@ export function createDeliveries({ scripts, keys }: StoreContext, hints: Hints):
       scripts.partitionsWith(keys.partitions.count, (partition) => [keys.webhooksDue(partition)]),
     async due(partition, limit) {
       const at = { due: keys.webhooksDue(partition), state: keys.queueStateRoot(partition) };
-      const { ring, unheard, more } = await scripts.call('webhooks/sweep', partition, at, { limit });
-      return { bots: ring.map(Number), unheard: unheard.map(Number), more };
+      const { wake, unserved, more } = await scripts.call('webhooks/sweep', partition, at, { limit });
+      return { bots: wake.map(Number), unserved: unserved.map(Number), more };
     },
   };
 }

@@ -87,7 +87,7 @@ function asked(updateId: number, record: Buffer): Array<string | Buffer> {
 export function createReplays(
   { db, shards, scripts, keys }: StoreContext,
   queues: Queues,
-  ring: (bot: number) => void,
+  wake: (bot: number) => void,
 ): Replays {
   const shardOf = (bot: number) => shards.of(keys.partitions.of(bot)).db;
 
@@ -123,7 +123,7 @@ export function createReplays(
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('webhooks/replay', partition, at, { bot: String(bot), updates });
       if (result.status === 'ok') {
-        if (result.ring) ring(bot);
+        if (result.wake) wake(bot);
         return dead.finishReplay(shardOf(bot), bot, id);
       }
       await queues.open(bot);

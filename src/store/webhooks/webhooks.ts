@@ -65,7 +65,7 @@ export function createWebhooks(
   { db, scripts, keys, secrets }: StoreContext,
   control: ControlCopies,
   queues: Queues,
-  ring: (bot: number) => void,
+  wake: (bot: number) => void,
 ): Webhooks {
   const seal = (bot: number, what: 'url' | 'secret' | 'signing', text: string) =>
     secrets.seal(text, sealedFor(bot, what));
@@ -110,7 +110,7 @@ export function createWebhooks(
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const result = await scripts.call('webhooks/switch', partition, at, { bot: String(bot), ...args });
       if (result.status === 'ok') {
-        if (result.ring) ring(bot);
+        if (result.wake) wake(bot);
         for (let more = result.more; more; )
           ({ more } = await scripts.call('webhooks/hasten', partition, at, { version: args.set }));
         return;

@@ -1,43 +1,43 @@
 /** Subscribes one drain to hints that its bot's queue or webhook may have changed. */
 import type { Deliveries } from '../store/webhooks/deliveries.js';
 
-export interface Hearing {
+export interface HintSubscription {
   /** The subscription is active or being made. */
-  readonly on: boolean;
+  readonly active: boolean;
   end(): void;
 }
 
 /**
- * Subscribes after `delayMs`. Calls `hear` for each hint; its argument says whether the webhook may have changed.
+ * Subscribes after `delayMs`. Calls `onHint` for each hint; its argument says whether the webhook may have changed.
  * Also calls it once when the subscription is active, because earlier changes sent no hint.
  */
-export function hearOf(
+export function subscribeToHints(
   deliveries: Pick<Deliveries, 'listen'>,
   bot: number,
   delayMs: number,
-  hear: (webhook: boolean) => void,
+  onHint: (webhook: boolean) => void,
   onError: (error: unknown) => void,
-): Hearing {
-  let on = delayMs === 0;
+): HintSubscription {
+  let active = delayMs === 0;
   let ended = false;
   let unlisten: (() => void) | undefined;
 
   async function listen(): Promise<void> {
-    on = true;
+    active = true;
     try {
-      unlisten = await deliveries.listen(bot, hear);
+      unlisten = await deliveries.listen(bot, onHint);
       if (ended) unlisten();
     } catch (thrown) {
-      on = false;
+      active = false;
       onError(thrown);
     }
-    if (!ended) hear(false);
+    if (!ended) onHint(false);
   }
 
   const timer = setTimeout(listen, delayMs);
   return {
-    get on() {
-      return on;
+    get active() {
+      return active;
     },
     end() {
       ended = true;

@@ -1,24 +1,24 @@
 /** FIFO semaphore over the bots one process serves, including those whose lease it is requesting. */
 
-export interface Places {
+export interface Semaphore {
   readonly full: boolean;
   /** Resolves when a permit is acquired. */
-  take(): Promise<void>;
-  give(): void;
+  acquire(): Promise<void>;
+  release(): void;
 }
 
-export function createPlaces(max: number): Places {
+export function createSemaphore(max: number): Semaphore {
   const waiting: Array<() => void> = [];
   let taken = 0;
   return {
     get full() {
       return taken >= max;
     },
-    async take() {
+    async acquire() {
       if (taken < max) taken++;
       else await new Promise<void>((resolve) => waiting.push(resolve));
     },
-    give() {
+    release() {
       // A waiting caller gets the permit directly.
       const next = waiting.shift();
       if (next) next();

@@ -1,12 +1,12 @@
 /** One timer shared by several callers. It fires at the earliest time requested. */
 
-export interface Alarm {
+export interface WakeTimer {
   /** Fires in `ms` milliseconds. Has no effect when the timer is already due before then. */
   set(ms: number): void;
   clear(): void;
 }
 
-export function createAlarm(ring: () => void): Alarm {
+export function createWakeTimer(fire: () => void): WakeTimer {
   let timer: NodeJS.Timeout | undefined;
   /** When the timer is due, by the monotonic clock. */
   let dueAt = 0;
@@ -18,7 +18,7 @@ export function createAlarm(ring: () => void): Alarm {
       dueAt = at;
       timer = setTimeout(() => {
         timer = undefined;
-        ring();
+        fire();
       }, ms);
     },
     clear() {

@@ -9,25 +9,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, Queue, Worker } from 'bullmq';
 import { limits } from '../limits.js';
 
-export interface Doorbell {
+export interface WakeQueue {
   /**
    * Queues a wake-up, sent within milliseconds. One that cannot be sent is dropped: the sweep finds the bot later.
    */
-  ring(bot: number): void;
-  /** Calls `look` for each wake-up, at most `concurrency` at a time per queue. */
-  listen(look: (bot: number) => Promise<void>, concurrency: number): DoorbellListener;
+  wake(bot: number): void;
+  /** Calls `check` for each wake-up, at most `concurrency` at a time per queue. */
+  listen(check: (bot: number) => Promise<void>, concurrency: number): WakeQueueListener;
   /** False while Redis refuses wake-ups, for instance because its memory is full. */
   readonly works: boolean;
-  readonly stats: { readonly rung: number; readonly dropped: number };
+  readonly stats: { readonly sent: number; readonly dropped: number };
   close(): Promise<void>;
 }
 
-export interface DoorbellListener {
+export interface WakeQueueListener {
   /** Accepts no more wake-ups and waits for the running checks. */
   close(): Promise<void>;
 }
 
-export interface DoorbellOptions {
+export interface WakeQueueOptions {
   /** Called when a connection is first needed. */
   readonly connect: () => ConnectionOptions & { disconnect?(): void };
   /** Hash tags with their braces, one per queue. */
@@ -41,7 +41,7 @@ const queueName = 'webhooks';
 const gatherMs = 2;
 /** How soon the death of a worker is noticed. */
 const lockMs = 3_000;
-const stalledLookMs = 2_000;
+const stalledCheckMs = 2_000;
 const stallsMax = 1_000_000;
 /** How long a worker waits before it retries after a Redis failure. */
 const retryMs = 1_000;
@@ -54,8 +54,8 @@ const jobOptions = (bot: number) => ({
   removeOnFail: true,
 });
 
-export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOptions): Doorbell {
-  type Client = ReturnType<DoorbellOptions['connect']>;
+export function createWakeQueue({ connect, tags, shardOf, onError }: WakeQueueOptions): WakeQueue {
+  type Client = ReturnType<WakeQueueOptions['connect']>;
   let client: Client | undefined;
   const queues = new Map<number, Queue>();
   const waiting = new Map<number, Set<number>>();
@@ -65,7 +65,7 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
   let works = true;
   /** Batches being sent. */
   const sending = new Set<Promise<unknown>>();
-  const stats = { rung: 0, dropped: 0 };
+  const stats = { sent: 0, dropped: 0 };
 
   const connection = () => {
     client ??= connect();
@@ -87,10 +87,10 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
     timer = undefined;
     for (const [shard, bots] of waiting) {
       count -= bots.size;
-      stats.rung += bots.size;
-      const rings = [...bots].map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));
+      stats.sent += bots.size;
+      const wakeUps = [...bots].map((bot) => ({ name: 'ring', data: bot, opts: jobOptions(bot) }));
       const sent: Promise<unknown> = queueOf(shard)
-        .addBulk(rings)
+        .addBulk(wakeUps)
         .then(
           () => {
             works = true;
@@ -107,9 +107,9 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
   }
 
   return {
-    ring(bot) {
+    wake(bot) {
       if (closed) return;
-      if (count >= limits.doorbell_rings_max) {
+      if (count >= limits.wake_ups_waiting_max) {
         stats.dropped++;
         return;
       }
@@ -120,13 +120,13 @@ export function createDoorbell({ connect, tags, shardOf, onError }: DoorbellOpti
       bots.add(bot);
       timer ??= setTimeout(flush, gatherMs);
     },
-    listen(look, concurrency) {
+    listen(check, concurrency) {
       const workers = tags.map((_, shard) => {
-        const worker = new Worker(queueName, async ({ data }) => look(Number(data)), {
+        const worker = new Worker(queueName, async ({ data }) => check(Number(data)), {
           ...optionsOf(shard),
           concurrency,
           lockDuration: lockMs,
-          stalledInterval: stalledLookMs,
+          stalledInterval: stalledCheckMs,
           maxStalledCount: stallsMax,
           runRetryDelay: retryMs,
           removeOnComplete: { count: 0 },

@@ -15,12 +15,12 @@ interface Chat {
 }
 
 /** An update in flight, and how often it failed before. */
-export interface Opened {
+export interface InFlight {
   readonly delivery: Delivery;
   readonly tries: number;
 }
 
-export interface Held {
+export interface UpdateBuffer {
   /** Updates in flight. */
   readonly open: number;
   /** Updates in the buffer, including those in flight, and their total bytes. */
@@ -32,11 +32,11 @@ export interface Held {
   /** Adds a chat that failed before, unless the buffer already holds it. */
   addAgain(again: Again): void;
   /** Takes the first update of the chat that has waited longest; null when no chat is ready. */
-  next(): Opened | null;
+  next(): InFlight | null;
   /** Removes the chat's update in flight. Returns whether the chat was parked. */
   settle(chat: string): boolean;
   /** Discards a chat whose update failed. Returns the ids it held, in order. */
-  giveUp(chat: string): string[];
+  discard(chat: string): string[];
   /**
    * Discards the updates waiting behind others in flight. Returns their ids by chat, including the one in flight: the
    * caller must park them.
@@ -48,7 +48,7 @@ export interface Held {
   safe(after: string): string;
 }
 
-export function createHeld(): Held {
+export function createUpdateBuffer(): UpdateBuffer {
   const chats = new Map<string, Chat>();
   const queue: Chat[] = [];
   let open = 0;
@@ -125,7 +125,7 @@ export function createHeld(): Held {
       else chats.delete(name);
       return chat.parked;
     },
-    giveUp(name) {
+    discard(name) {
       const chat = closed(name);
       const ids = chat.waiting.map(({ id }) => id);
       forget(chat, 0);
