@@ -1,6 +1,7 @@
 /**
  * infra/docs/operating.md, followed to the letter: its blocks of commands are run on seven machines (network namespaces with a file
  * system each), whose addresses alone are others. Not followed: the installation of packages. systemd is `systemctl.sh`.
+ * The upgrade is one to the same version in another folder.
  * `npm run test:image` asks for it.
  */
 import { randomInt } from 'node:crypto';
@@ -31,12 +32,12 @@ let agent: Agent | undefined;
 let world: World | undefined;
 let secrets: string;
 
-/** Blocks of a part of the document in a language. */
+/** Blocks of a part of the document in a language. In a list they are indented. */
 function blocks(heading: string, language = 'sh'): string[] {
   const [, own] = new RegExp(`^#+ ${heading}.*\n([^]*?)(?=^#+ [A-Z0-9]|(?![^]))`, 'm').exec(text) ?? [];
   if (own === undefined) throw new Error(`the document has no part "${heading}"`);
-  return [...own.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
-    ([, block]) => block as string,
+  return [...own.matchAll(new RegExp(`^( *)\`\`\`${language}\\n(.*?)^ *\`\`\``, 'gms'))].map(
+    ([, indent, block]) => (block as string).replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
   );
 }
 
@@ -67,17 +68,27 @@ async function startPostgres(): Promise<void> {
      echo admin-password > /tmp/password
      ${as} ${initdb} --pgdata=/var/lib/pg/data --username=admin --pwfile=/tmp/password --auth=scram-sha-256 --encoding=UTF8 --locale=C
      echo "host all admin ${net}.1/32 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
-     echo "host petrel petrel ${net}.0/24 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
+     echo "host all petrel ${net}.0/24 scram-sha-256" >> /var/lib/pg/data/pg_hba.conf
      setsid ${as} ${postgres} -D /var/lib/pg/data -c listen_addresses=${net}.20 -c unix_socket_directories=/tmp </dev/null >/var/log/pg 2>&1 &
      sleep 3`,
   );
+  for (const block of blocks('2\\. Start', 'sql')) await asSuperuser(block);
+}
+
+async function asSuperuser(sql: string): Promise<void> {
   const [, password = ''] = /^POSTGRES_PASSWORD=(.*)$/m.exec(secrets) ?? [];
   const client = new pg.Client(`postgres://admin:admin-password@${net}.20:5432/postgres`);
   await client.connect();
-  const [sql = ''] = blocks('2\\. Start', 'sql');
   for (const statement of sql.split(';\n').filter((each) => each.trim()))
     await client.query(statement.replace('<POSTGRES_PASSWORD of /root/petrel-secrets>', password));
   await client.end();
+}
+
+/** What `scp` of the document does. */
+async function copySecrets(): Promise<void> {
+  secrets = await on('app1', 'cat /root/petrel-secrets');
+  for (const other of ['data', 'balancer', ...apps.slice(1)])
+    await on(other, `umask 077; cat > /root/petrel-secrets <<'END'\n${secrets}END`);
 }
 
 beforeAll(async () => {
@@ -93,25 +104,64 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, 60_000);
 
-test('an installation on seven machines, step by step', async () => {
+test('an installation on seven machines, step by step', { retry: 0, timeout: 300_000 }, async () => {
   for (const app of apps) await on(app, prepare.replace(/^cd .*npm ci.*\n/m, ''));
   for (const block of blocks('1\\. Make the secrets')) await on('app1', block);
-  secrets = await on('app1', 'cat /root/petrel-secrets');
-  for (const other of ['data', 'balancer', ...apps.slice(1)])
-    await on(other, `umask 077; cat > /root/petrel-secrets <<'END'\n${secrets}END`);
+  await copySecrets();
   for (const block of blocks('2\\. Start')) await on('data', block);
   await startPostgres();
   for (const app of apps) for (const block of blocks('3\\. Settings')) await on(app, block);
   for (const block of blocks('4\\. Make the tables')) await on('app1', block);
   await Promise.all(apps.map((app) => on(app, blocks('5\\. Start')[0] as string)));
-  await on('balancer', 'mkdir -p /etc/haproxy && cp /opt/petrel/infra/proxy/haproxy.cfg /etc/haproxy/');
+  await on('balancer', 'ln -s /opt/petrel-1 /opt/petrel');
   for (const block of blocks('6\\. Start')) await on('balancer', block);
   for (const block of blocks('7\\. Make'))
     expect(await on('balancer', block)).toContain('"username":"carol"');
   for (const block of blocks('8\\. Look')) await on('app3', block);
-}, 180_000);
+});
 
-test('restarts, a machine that leaves and comes back, and a backup under load: no call fails and nothing is lost', async () => {
+const [restart = ''] = blocks('Restart without');
+
+async function leaveAndComeBack(): Promise<void> {
+  const [end = '', takeOut = '', add = ''] = blocks('Add or remove');
+  await on('app5', end);
+  await on('balancer', takeOut);
+  await sleep(2_000);
+  await on('app5', blocks('5\\. Start')[0] as string);
+  await on('balancer', add);
+}
+
+async function backUpAndDrill(): Promise<void> {
+  for (const block of blocks('Make a backup')) await on('app1', block);
+  const [prepareData = '', drill = ''] = blocks('Drill a restore');
+  await on('data', prepareData);
+  for (const block of blocks('Drill a restore', 'sql')) await asSuperuser(block);
+  expect(await on('app1', drill)).toContain('this is a drill');
+}
+
+async function upgrade(): Promise<void> {
+  const [build = '', migrate = '', link = ''] = blocks('Upgrade');
+  expect(build).toContain('npm ci');
+  await on('app1', migrate);
+  for (const app of apps) await on(app, link);
+  for (const role of ['flush', 'deliver'])
+    for (const app of apps) await on(app, `systemctl restart petrel@${role}`);
+  for (const app of apps) await on(app, restart);
+}
+
+async function rotate(): Promise<void> {
+  const [make = '', second = '', first = '', seal = '', drop = ''] = blocks('Rotate keys');
+  await on('app1', make);
+  await copySecrets();
+  for (const list of [second, first]) for (const app of apps) await on(app, `${list}\n${restart}`);
+  await on('app1', seal);
+  for (const app of apps) await on(app, `${drop}\n${restart}`);
+}
+
+test('a machine leaves and comes back, a backup, a drill, an upgrade and a rotation under load: no call fails and nothing is lost', {
+  retry: 0,
+  timeout: 900_000,
+}, async () => {
   const ca = await on('balancer', 'cat /etc/haproxy/petrel.pem');
   const [, admin = ''] = /^ADMIN_TOKEN=(.*)$/m.exec(secrets) ?? [];
   agent = new Agent({ connect: { ca, servername: 'petrel.example.org' }, connections: 64 });
@@ -135,21 +185,22 @@ test('restarts, a machine that leaves and comes back, and a backup under load: n
   const ended = new AbortController();
   // A person may make 30 calls a second by default, also to read all of it again.
   const loading = world.load({
-    ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 400 },
+    ...{ count: Number.POSITIVE_INFINITY, signal: ended.signal, front: () => 0, restMs: 1_000 },
   });
-  for (const app of apps) await on(app, blocks('Restart without')[0] as string);
-  const [, leave = ''] = /\*\*Remove\*\*: `([^`]*)`/.exec(text) ?? [];
-  await on('app5', leave);
-  await sleep(3_000);
-  await on('app5', blocks('5\\. Start')[0] as string);
-  await on('app1', 'petrel backup /root/backup');
-  await on('app1', 'petrel doctor');
-  await sleep(2_000);
-  ended.abort();
-  await loading;
+  try {
+    await leaveAndComeBack();
+    await backUpAndDrill();
+    await upgrade();
+    await rotate();
+    await on('app1', 'petrel doctor');
+    await sleep(2_000);
+  } finally {
+    ended.abort();
+    await loading;
+  }
   const verdict = await world.settled();
   console.log(`The walk: ${verdict.acknowledged} acknowledged, ${failures.length} failed`);
   expect(failures).toEqual([]);
   expect(verdict).toMatchObject(nothingWrong);
   expect(verdict.acknowledged).toBeGreaterThan(500);
-}, 300_000);
+});

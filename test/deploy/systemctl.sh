@@ -1,33 +1,59 @@
 #!/bin/bash
-# Stands for systemd on the machines of operating.test.ts: starts and ends the units petrel@<role> as their file says.
+# Stands for systemd on the machines of operating.test.ts: starts, ends and reloads services as their unit files say.
 set -eu
 verb=$1; shift
-if [ "$1" = --now ]; then shift; fi
+if [ "${1:-}" = --now ]; then shift; fi
+# Values of a name in the file of $unit, with its instance for %i.
+of() {
+  local place file=${unit%%@*}
+  case $unit in *@*) file=$file@ ;; esac
+  for place in /etc/systemd/system /lib/systemd/system; do
+    if [ -e "$place/$file.service" ]; then sed -n "s/^$1=//p" "$place/$file.service" | sed "s/%i/${unit##*@}/g"; return; fi
+  done
+  echo "systemctl: no unit $unit" >&2; return 1
+}
+pid_file() { echo "/run/unit-$unit.pid"; }
+settings() {
+  local line file
+  set -a
+  while read -r line; do eval "export $line"; done < <(of Environment)
+  while read -r file; do if [ "${file#-}" = "$file" ] || [ -e "${file#-}" ]; then . "${file#-}"; fi; done < <(of EnvironmentFile)
+  set +a
+}
 stop() {
-  local pid; pid=$(cat "/run/$1.pid" 2>/dev/null) || return 0
+  local pid; pid=$(cat "$(pid_file)" 2>/dev/null) || return 0
+  rm "$(pid_file)"
   kill -TERM "$pid" 2>/dev/null || return 0
   while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
-  rm "/run/$1.pid"
 }
 start() {
-  local role=${1#petrel@} unit=/etc/systemd/system/petrel@.service line
-  mkdir -p /var/lib/petrel; chown petrel:petrel /var/lib/petrel
+  local user folder command as=()
+  command=$(of ExecStart)
+  user=$(of User)
+  if [ -n "$user" ]; then as=(setpriv "--reuid=$user" "--regid=$(of Group)" --clear-groups --no-new-privs); fi
+  for folder in $(of RuntimeDirectory | sed s:^:/run/:) $(of StateDirectory | sed s:^:/var/lib/:); do install -d -o "${user:-root}" "$folder"; done
   (
-    set -a
-    while read -r line; do eval "export $line"; done < <(sed -n 's/^Environment=//p' $unit)
-    . /etc/petrel/petrel.env
-    if [ -e "/etc/petrel/$role.env" ]; then . "/etc/petrel/$role.env"; fi
-    cd "$(sed -n 's/^WorkingDirectory=//p' $unit)"
-    exec setsid setpriv --reuid=petrel --regid=petrel --clear-groups --no-new-privs \
-      $(sed -n "s/^ExecStart=//p" $unit | sed "s/%i/$role/") </dev/null >>"/var/log/petrel-$role.log" 2>&1
+    settings
+    folder=$(of WorkingDirectory)
+    cd "${folder:-/}"
+    eval "exec setsid ${as[*]} $command" </dev/null >>"/var/log/unit-$unit.log" 2>&1
   ) &
-  echo $! >"/run/$1.pid"
+  echo $! >"$(pid_file)"
+  if [ "$(of Type)" = notify ]; then sleep 1; fi
 }
+reload() {
+  local MAINPID command; MAINPID=$(cat "$(pid_file)")
+  settings
+  while read -r command; do eval "$command"; done < <(of ExecReload)
+  sleep 1
+}
+if [ "$verb" = daemon-reload ]; then exit; fi
 for unit; do
   case $verb in
-    enable) start "$unit" ;;
-    disable) stop "$unit" ;;
-    restart) stop "$unit"; start "$unit" ;;
+    enable) start ;;
+    disable) stop ;;
+    restart) stop; start ;;
+    reload) reload ;;
     *) echo "systemctl $verb is not known" >&2; exit 1 ;;
   esac
 done
