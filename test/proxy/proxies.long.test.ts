@@ -88,6 +88,36 @@ test('whoever wants these tested installs them', () => {
   if (process.env.PETREL_TEST_PROXY === '1') expect(here).toEqual(proxyKinds);
 });
 
+test.runIf(here.includes('haproxy'))(
+  'HAProxy that is replaced answers one more call on a kept connection',
+  async () => {
+    const proxy = await startProxy(
+      'haproxy',
+      service.fronts.map(({ port }) => port),
+    );
+    let text = '';
+    const socket = secureConnect({ port: proxy.port, host: '127.0.0.1', ca: proxy.ca });
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    const call = () => socket.write(`GET /bot${bot.token}/getMe HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    try {
+      call();
+      await expect.poll(() => text).toContain('"ok":true');
+      text = '';
+      // What a reload sends to the process that leaves.
+      process.kill(proxy.pid, 'SIGUSR1');
+      await sleep(500);
+      call();
+      await expect.poll(() => text).toContain('"ok":true');
+      expect(text.toLowerCase()).toContain('connection: close');
+    } finally {
+      socket.destroy();
+      await proxy.stop();
+    }
+  },
+);
+
 describe.each(here)('%s', (kind) => {
   let proxy: Balancer;
   beforeAll(async () => {

@@ -17,6 +17,7 @@ export interface Balancer {
   /** `https://127.0.0.1:<port>` */
   readonly url: string;
   readonly port: number;
+  readonly pid: number;
   /** The authority of its certificate. */
   readonly ca: string;
   /** All that it wrote. */
@@ -70,7 +71,7 @@ export async function startProxy(
       await running.stop();
       await remove();
     };
-    return { url: running.url, port: running.port, ca: authority.cert, log, stop };
+    return { url: running.url, port: running.port, pid: running.pid, ca: authority.cert, log, stop };
   } catch (error) {
     const told = log();
     await remove();
