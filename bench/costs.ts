@@ -59,12 +59,13 @@ export function costsOf({
       return Math.max(0, Number(us.toFixed(2)));
     };
     const cost = { server: of('server'), redis: of('redis'), flush: of('flush'), postgres: of('postgres') };
-    return [[name, { ...cost, ...(name === 'mix' ? madeByMix() : (made[name] ?? nothing)) }]];
+    const disk = { aof: Math.round(side?.disk.redis ?? 0), wal: Math.round(side?.disk.postgres ?? 0) };
+    return [[name, { ...cost, ...(name === 'mix' ? madeByMix() : (made[name] ?? nothing)), ...disk }]];
   });
   const rounded = (key: string) => Math.round(figureOf(key) * 10) / 10;
   return {
     schema: 'petrel-costs',
-    version: 1,
+    version: 2,
     ...{ made_at, petrel, machine },
     measured: Object.entries(settings)
       .map(([name, value]) => `${name.replaceAll('_', ' ')} ${value}`)
@@ -79,6 +80,10 @@ export function costsOf({
       chat: Math.round(figureOf('bytes of a hot chat') - figureOf('bytes of a hot message')),
       bot: rounded('bytes of a bot'),
       request: rounded('bytes of a remembered request'),
+    },
+    stored: {
+      message: rounded('bytes of a stored message'),
+      reaction: rounded('bytes of a stored reaction'),
     },
     message_text_bytes: 300,
   };

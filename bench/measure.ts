@@ -7,6 +7,7 @@ import type { Prepared, Scenario, Side } from './scenarios/scenario.js';
 import { cpuSeconds, cpuSecondsOfEnded, cpuSecondsOfTree } from './site/processes.js';
 import type { RedisWatch } from './site/redis_watch.js';
 import type { Site } from './site/site.js';
+import { readWritten, writtenBetween } from './site/written.js';
 
 export interface NamedSide {
   readonly label: string;
@@ -15,8 +16,10 @@ export interface NamedSide {
 }
 
 /** One server in one round. */
-interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu'> {
+interface Round extends Omit<SideResult, 'label' | 'role' | 'rates' | 'busy' | 'cpu' | 'disk'> {
   readonly busy: number;
+  /** bytes a request */
+  readonly disk: Readonly<Record<'redis' | 'postgres', number>>;
   /** µs a request, by process */
   readonly cpu: Readonly<Record<string, number>>;
 }
@@ -129,6 +132,7 @@ async function playRound(
     versions: counted ? await watch.versions() : 0,
   });
   return verified(side, options, async () => {
+    const written = await readWritten(site, watch);
     const before = await reading();
     const result = await load(series, { ...options, seconds });
     expect(result.requests > 0, `nothing was answered in ${seconds} s: a longer turn is needed`);
@@ -143,7 +147,10 @@ async function playRound(
       );
     }
     const cpu = costsBetween(before, after, result.requests);
+    await drain(options);
+    const disk = writtenBetween(written, await readWritten(site, watch), result.requests);
     return {
+      disk,
       rate: result.requests / result.seconds,
       cpu,
       busy: (cpu.server * result.requests) / 1e6 / result.seconds,
@@ -157,7 +164,7 @@ async function playRound(
 }
 
 function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideResult {
-  const of = (field: Exclude<keyof Round, 'cpu'>) => median(rounds.map((round) => round[field]));
+  const of = (field: Exclude<keyof Round, 'cpu' | 'disk'>) => median(rounds.map((round) => round[field]));
   const [first] = rounds as readonly [Round];
   return {
     label,
@@ -167,6 +174,10 @@ function resultOf({ label, role }: NamedSide, rounds: readonly Round[]): SideRes
     cpu: Object.fromEntries(
       Object.keys(first.cpu).map((name) => [name, known(median(rounds.map(({ cpu }) => cpu[name] ?? 0)))]),
     ),
+    disk: {
+      redis: median(rounds.map(({ disk }) => disk.redis)),
+      postgres: median(rounds.map(({ disk }) => disk.postgres)),
+    },
     busy: known(of('busy')),
     scripts: of('scripts'),
     commands: of('commands'),

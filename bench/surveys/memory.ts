@@ -19,6 +19,7 @@ import {
 } from '../site/population.js';
 import type { RedisWatch } from '../site/redis_watch.js';
 import type { Site } from '../site/site.js';
+import { readWritten } from '../site/written.js';
 import type { Survey } from './survey.js';
 
 /** 300 bytes. */
@@ -35,13 +36,19 @@ async function settledBytes(site: Site, watch: RedisWatch): Promise<number> {
 
 const rounded = (bytes: number) => `${Math.round(bytes).toLocaleString('en')} bytes`;
 
-async function hotMessages(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding> {
+const figure = (key: string, what: string, bytes: number): Finding => ({
+  ...{ key, what, proof: '', measured: rounded(bytes), value: bytes, goal: '', met: null },
+});
+
+async function hotMessages(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding[]> {
   const { bot, user } = pair;
   const chat = { id: bot.id, user: user.id };
   const [first] = await makeMessages(site, pair, user.id, words, 2);
   const before = await settledBytes(site, watch);
+  const { stored: storedBefore } = await readWritten(site, watch);
   const ids = await makeMessages(site, pair, user.id, words, count);
   const bytes = ((await settledBytes(site, watch)) - before) / count;
+  const stored = ((await readWritten(site, watch)).stored - storedBefore) / count;
   const [sent, copied] = await Promise.all(
     [first, ids.at(-1)].map((id) => watch.client.memory('USAGE', watch.keys.message(chat, id ?? 0))),
   );
@@ -51,15 +58,18 @@ async function hotMessages(site: Site, watch: RedisWatch, pair: Pair, count: num
   const own = await Promise.all(
     [watch.keys.chat(chat), watch.keys.changes(chat)].map((key) => watch.client.memory('USAGE', key)),
   );
-  return {
-    key: 'bytes of a hot message',
-    proof: 'P7',
-    value: bytes,
-    what: `a hot message with ${words.length} bytes of text, of ${ids.length.toLocaleString('en')}`,
-    measured: `${rounded(bytes)} (its chat has a record of ${own[0]} and a log of ${own[1]})`,
-    goal: '700',
-    met: bytes <= 700,
-  };
+  return [
+    {
+      key: 'bytes of a hot message',
+      proof: 'P7',
+      value: bytes,
+      what: `a hot message with ${words.length} bytes of text, of ${ids.length.toLocaleString('en')}`,
+      measured: `${rounded(bytes)} (its chat has a record of ${own[0]} and a log of ${own[1]})`,
+      goal: '700',
+      met: bytes <= 700,
+    },
+    figure('bytes of a stored message', `such a message in Postgres`, stored),
+  ];
 }
 
 async function pendingUpdates(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding> {
@@ -109,17 +119,22 @@ async function fewReactions(site: Site, watch: RedisWatch, on: number): Promise<
   );
 }
 
-async function manyReactions(site: Site, watch: RedisWatch, count: number): Promise<Finding> {
+async function manyReactions(site: Site, watch: RedisWatch, count: number): Promise<Finding[]> {
   const [owner] = (await makePeople(site, 'memory_owner', 1)) as [Person];
   const { posts } = await makePosts(site, owner, 1);
   const before = await settledBytes(site, watch);
+  const { stored: storedBefore } = await readWritten(site, watch);
   await fillReactions(watch, (posts[0] as Post).id, heart, count);
   const bytes = ((await settledBytes(site, watch)) - before) / count;
-  return reactionFinding(
-    'bytes of a reaction among many',
-    `a reaction, ${count.toLocaleString('en')} on one post`,
-    bytes,
-  );
+  const stored = ((await readWritten(site, watch)).stored - storedBefore) / count;
+  return [
+    reactionFinding(
+      'bytes of a reaction among many',
+      `a reaction, ${count.toLocaleString('en')} on one post`,
+      bytes,
+    ),
+    figure('bytes of a stored reaction', 'a reaction in Postgres', stored),
+  ];
 }
 
 const reactionFinding = (key: string, what: string, bytes: number): Finding => ({
@@ -134,9 +149,6 @@ const reactionFinding = (key: string, what: string, bytes: number): Finding => (
 
 /** What a message, a chat and a bot need besides messages, for the capacity model. */
 async function others(site: Site, watch: RedisWatch, pair: Pair, count: number): Promise<Finding[]> {
-  const figure = (key: string, what: string, bytes: number): Finding => ({
-    ...{ key, what, proof: '', measured: rounded(bytes), value: bytes, goal: '', met: null },
-  });
   const { front } = site;
   const send = (token: string, chat_id: number) =>
     call(`${front.baseUrl}/bot${token}/sendMessage`, { body: { chat_id, text: words } });
@@ -168,10 +180,10 @@ export const memory: Survey = {
   async run(site, watch, { entities, posts }) {
     const pair = await makePair(site.front.baseUrl, site.adminToken, 'memory');
     return [
-      await hotMessages(site, watch, pair, entities),
+      ...(await hotMessages(site, watch, pair, entities)),
       await pendingUpdates(site, watch, pair, Math.ceil(entities / 4)),
       await fewReactions(site, watch, posts),
-      await manyReactions(site, watch, entities),
+      ...(await manyReactions(site, watch, entities)),
       ...(await others(site, watch, pair, Math.ceil(entities / 20))),
     ];
   },

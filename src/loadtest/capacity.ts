@@ -10,6 +10,7 @@ const busy_load_times = 3;
 const whole = (value: number) => Math.round(value).toLocaleString('en');
 const size = (bytes: number) =>
   bytes >= gb ? `${(bytes / gb).toFixed(1)} GB` : `${(bytes / 2 ** 20).toFixed(0)} MB`;
+const speed = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MB/s`;
 const cores = (value: number) => `${value.toFixed(2)} cores`;
 
 function needs(need: Need): string {
@@ -28,10 +29,11 @@ function needs(need: Need): string {
       `${cores(need.postgres_cores)} for ${whole(need.postgres_rows)} rows/s, background work left out`,
     ],
   ];
+  const disks = `Disks: append-only files ${speed(need.aof_bytes)}, write-ahead logs ${speed(need.wal_bytes)}; Postgres grows by ${size(need.day_bytes)} a day`;
   const parts = Object.entries(need.parts)
     .map(([name, bytes]) => `${name} ${size(bytes)}`)
     .join(', ');
-  return `${table(rows, 3)}\n\nMemory of Redis: ${parts}`;
+  return `${table(rows, 3)}\n\nMemory of Redis: ${parts}\n${disks}`;
 }
 
 function assumptions(costs: Costs, demand: Demand): string {
@@ -54,7 +56,8 @@ function assumptions(costs: Costs, demand: Demand): string {
     `The mix is ${Object.entries(shares)
       .map(([kind, share]) => `${kind} ${share} %`)
       .join(', ')}; --mix gives another one.`,
-    `Updates wait ${demand.waiting_s} s for their receivers on the average. Replicas, backups, the balancer and disks are not counted.`,
+    'Disks are counted in bytes that calls write. Rewriting an append-only file and vacuuming come on top, and so do deliveries; an append-only file takes up to three times the memory of its server.',
+    `Updates wait ${demand.waiting_s} s for their receivers on the average. Replicas, backups and the balancer are not counted.`,
   ]
     .map((line) => `- ${line}`)
     .join('\n');

@@ -11,13 +11,16 @@ const callCost = z.object({
   rows: z.number(),
   messages: z.number(),
   reactions: z.number(),
+  /** Bytes of the append-only file of Redis and of the write-ahead log of Postgres. */
+  aof: z.number(),
+  wal: z.number(),
 });
 export type CallCost = z.infer<typeof callCost>;
 
 /** What the bench measured, and on what machine. The file is made by `npm run bench -- --costs <file>`. */
 export const costsSchema = z.object({
   schema: z.literal('petrel-costs'),
-  version: z.literal(1),
+  version: z.literal(2),
   made_at: z.string(),
   petrel: z.string(),
   machine: z.record(z.string(), z.union([z.string(), z.number()])),
@@ -34,6 +37,9 @@ export const costsSchema = z.object({
       request: z.number(),
     })
     .describe('of Redis, deadlines and tables included'),
+  stored: z
+    .object({ message: z.number(), reaction: z.number() })
+    .describe('bytes of Postgres, indexes included'),
   message_text_bytes: z.number(),
 });
 export type Costs = z.infer<typeof costsSchema>;
@@ -74,6 +80,10 @@ export interface Need {
   readonly flush_cores: number;
   readonly postgres_rows: number;
   readonly postgres_cores: number;
+  /** Bytes a second of append-only files and of write-ahead logs, and what tables and indexes grow a day; replicas left out. */
+  readonly aof_bytes: number;
+  readonly wal_bytes: number;
+  readonly day_bytes: number;
   /** Number of databases for written-behind tables. */
   readonly databases: number;
   readonly workers: number;
@@ -82,6 +92,7 @@ export interface Need {
 
 /** Requests are remembered for so long. */
 const request_s = 60;
+const day_s = 86_400;
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
 /** What a traffic needs. Throws when a kind of call was not measured. */
@@ -97,6 +108,7 @@ export function plan(costs: Costs, demand: Demand): Need {
   const { deliveries } = demand;
   const { bytes } = costs;
   const made = (what: 'messages' | 'reactions') => sum(kinds.map(({ rate, cost }) => rate * cost[what]));
+  const written = (what: 'aof' | 'wal') => sum(kinds.map(({ rate, cost }) => rate * cost[what]));
   const writes = sum(kinds.map(({ rate, cost }) => (cost.rows > 0 ? rate : 0)));
   const parts = {
     messages: made('messages') * hot_s * bytes.message,
@@ -122,6 +134,9 @@ export function plan(costs: Costs, demand: Demand): Need {
     flush_cores: cores('flush'),
     postgres_rows: sum(kinds.map(({ rate, cost }) => rate * cost.rows)),
     postgres_cores: cores('postgres'),
+    aof_bytes: written('aof'),
+    wal_bytes: written('wal'),
+    day_bytes: day_s * (made('messages') * costs.stored.message + made('reactions') * costs.stored.reaction),
     databases: Math.max(1, count(cores('postgres') / demand.database_cores)),
     workers: deliveries > 0 ? Math.max(1, count(worker_cores)) : 0,
     worker_cores,

@@ -5,6 +5,7 @@ import { type Costs, type Demand, type Need, plan } from './capacity_model.js';
 import { measuredCosts } from './measured_costs.js';
 
 const gb = 2 ** 30;
+const mb = (bytes: number) => (bytes / 2 ** 20).toFixed(1);
 const whole = (value: number) => Math.round(value).toLocaleString('en');
 const us = (value: number) => (value >= 100 ? whole(value) : value.toFixed(1));
 
@@ -26,15 +27,17 @@ const demandAt = (rate: number): Demand => ({
 });
 
 function costsTable(costs: Costs): string {
-  const rows = Object.entries(costs.calls).map(([name, { server, redis, flush, postgres, rows }]) => [
-    name === 'mix' ? 'a call of the mix' : `\`${name}\``,
-    ...[server, redis, flush, postgres].map(us),
-    String(rows),
-  ]);
+  const rows = Object.entries(costs.calls).map(
+    ([name, { server, redis, flush, postgres, rows, aof, wal }]) => [
+      name === 'mix' ? 'a call of the mix' : `\`${name}\``,
+      ...[server, redis, flush, postgres].map(us),
+      ...[rows.toLocaleString('en'), whole(aof), whole(wal)],
+    ],
+  );
   const { server, redis } = costs.delivery;
   return table(
-    ['call', 'front', 'Redis', 'flusher', 'Postgres', 'rows'],
-    [...rows, ['a webhook delivery', `worker ${us(server)}`, us(redis), '–', '–', '–']],
+    ['call', 'front', 'Redis', 'flusher', 'Postgres', 'rows', 'AOF', 'WAL'],
+    [...rows, ['a webhook delivery', `worker ${us(server)}`, us(redis), '–', '–', '–', '–', '–']],
   );
 }
 
@@ -56,11 +59,17 @@ function stepsTable(costs: Costs): string {
       String(need.shards),
       String(need.databases),
       whole(need.postgres_rows),
+      mb(need.aof_bytes),
+      mb(need.wal_bytes),
+      whole(need.day_bytes / gb),
       limitOf(need),
     ];
   });
   return table(
-    ['calls/s', 'fronts', 'workers', 'flushers', 'Redis masters', 'databases', 'rows/s', 'what limits it'],
+    [
+      ...['calls/s', 'fronts', 'workers', 'flushers', 'Redis masters', 'databases', 'rows/s'],
+      ...['AOF MB/s', 'WAL MB/s', 'GB a day', 'what limits it'],
+    ],
     rows,
   );
 }

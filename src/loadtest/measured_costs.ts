@@ -1,9 +1,12 @@
-/** What calls cost, as `npm run bench -- --goals --costs <file>` measured it: the content of that file. */
+/**
+ * What calls cost, as `npm run bench -- --goals --costs <file>` measured it: the content of that file. Bytes on disks (`aof`, `wal`, `stored`)
+ * come from a later run of the same day on another machine with PostgreSQL 18, whose other work did not let times be measured.
+ */
 import type { Costs } from './capacity_model.js';
 
 export const measuredCosts: Costs = {
   schema: 'petrel-costs',
-  version: 1,
+  version: 2,
   made_at: '2026-11-22T09:58:51.195Z',
   petrel: '0.1.0',
   machine: {
@@ -28,6 +31,8 @@ export const measuredCosts: Costs = {
       rows: 0,
       messages: 0,
       reactions: 0,
+      aof: 0,
+      wal: 0,
     },
     sendMessage: {
       server: 114.26,
@@ -37,6 +42,8 @@ export const measuredCosts: Costs = {
       rows: 1,
       messages: 1,
       reactions: 0,
+      aof: 877,
+      wal: 367,
     },
     editMessageText: {
       server: 140.24,
@@ -46,6 +53,8 @@ export const measuredCosts: Costs = {
       rows: 1,
       messages: 0,
       reactions: 0,
+      aof: 912,
+      wal: 397,
     },
     pinChatMessage: {
       server: 138.09,
@@ -55,6 +64,8 @@ export const measuredCosts: Costs = {
       rows: 2,
       messages: 1,
       reactions: 0,
+      aof: 1537,
+      wal: 329,
     },
     reactions: {
       server: 176.37,
@@ -64,6 +75,8 @@ export const measuredCosts: Costs = {
       rows: 2,
       messages: 0,
       reactions: 1,
+      aof: 985,
+      wal: 509,
     },
     forwardMessages: {
       server: 2699.39,
@@ -73,6 +86,8 @@ export const measuredCosts: Costs = {
       rows: 100,
       messages: 100,
       reactions: 0,
+      aof: 80922,
+      wal: 45853,
     },
     mix: {
       server: 100.71,
@@ -82,6 +97,8 @@ export const measuredCosts: Costs = {
       rows: 0.96,
       messages: 0.55,
       reactions: 0.12,
+      aof: 728,
+      wal: 298,
     },
   },
   delivery: {
@@ -96,5 +113,6 @@ export const measuredCosts: Costs = {
     bot: 280.9,
     request: 157,
   },
+  stored: { message: 525, reaction: 281 },
   message_text_bytes: 300,
 };

@@ -37,6 +37,9 @@ const side = z.object({
   rate: z.number().describe('requests answered a second, closed loop: the median of the rounds'),
   rates: z.array(z.number()).describe('of each round'),
   cpu,
+  disk: z
+    .object({ redis: z.number(), postgres: z.number() })
+    .describe('bytes a request of the append-only file and of the write-ahead log'),
   busy: share.nullable().describe('of one core, used by the server'),
   scripts: z.number().describe('scripts that Redis ran for a request, the flusher included'),
   commands: z

@@ -18,17 +18,38 @@ import type { Results } from '../../src/loadtest/results.js';
 
 const costs: Costs = {
   schema: 'petrel-costs',
-  version: 1,
+  version: 2,
   made_at: '2026-01-01T00:00:00.000Z',
   petrel: '0.1.0',
   machine: {},
   measured: '',
   calls: {
-    sendMessage: { server: 50, redis: 20, flush: 5, postgres: 10, rows: 1, messages: 1, reactions: 0 },
-    reactions: { server: 40, redis: 30, flush: 5, postgres: 10, rows: 2, messages: 0, reactions: 1 },
+    sendMessage: {
+      server: 50,
+      redis: 20,
+      flush: 5,
+      postgres: 10,
+      rows: 1,
+      messages: 1,
+      reactions: 0,
+      aof: 700,
+      wal: 900,
+    },
+    reactions: {
+      server: 40,
+      redis: 30,
+      flush: 5,
+      postgres: 10,
+      rows: 2,
+      messages: 0,
+      reactions: 1,
+      aof: 500,
+      wal: 400,
+    },
   },
   delivery: { server: 100, redis: 10 },
   bytes: { message: 500, update: 600, reaction: 60, chat: 1_000, bot: 400, request: 100 },
+  stored: { message: 400, reaction: 100 },
   message_text_bytes: 300,
 };
 const demand: Demand = {
@@ -49,6 +70,9 @@ test('what a traffic needs is the sum of what its calls cost', () => {
   expect([need.shards, need.shards_for]).toEqual([2, 'CPU time']);
   expect(need.postgres_rows).toBe(50_000);
   expect(need.workers).toBe(2);
+  expect(need.aof_bytes).toBe(30_000 * 700 + 10_000 * 500);
+  expect(need.wal_bytes).toBe(30_000 * 900 + 10_000 * 400);
+  expect(need.day_bytes).toBe(86_400 * (30_000 * 400 + 10_000 * 100));
   // 0.4 cores of Postgres fit one server.
   expect(need.databases).toBe(1);
   expect(plan(costs, { ...demand, database_cores: 0.25 }).databases).toBe(4);

@@ -1,0 +1,35 @@
+/** What Redis and Postgres wrote to their disks so far, and what Postgres keeps. */
+import { createPool } from '../../src/postgres/pool.js';
+import { asDatabase } from '../../src/postgres/sql.js';
+import type { RedisWatch } from './redis_watch.js';
+import type { Site } from './site.js';
+
+/** Bytes. */
+export interface Written {
+  /** Append-only file, which the run never has rewritten. */
+  readonly redis: number;
+  /** Write-ahead log. */
+  readonly postgres: number;
+  /** Tables and indexes. */
+  readonly stored: number;
+}
+
+export async function readWritten({ databaseUrl }: Site, { client }: RedisWatch): Promise<Written> {
+  const pool = createPool({ url: databaseUrl, max: 1, name: 'bench', onError: () => undefined });
+  try {
+    const [row] = await asDatabase(pool).query<{ wal: string; stored: string }>(
+      `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') as wal, pg_database_size(current_database()) as stored`,
+      [],
+    );
+    const [, redis = 0] = /^aof_current_size:(\d+)/m.exec(await client.info('persistence')) ?? [];
+    return { redis: Number(redis), postgres: Number(row?.wal), stored: Number(row?.stored) };
+  } finally {
+    await pool.close();
+  }
+}
+
+/** Bytes a call between two readings. */
+export const writtenBetween = (before: Written, after: Written, calls: number) => ({
+  redis: (after.redis - before.redis) / calls,
+  postgres: (after.postgres - before.postgres) / calls,
+});
