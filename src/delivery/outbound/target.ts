@@ -1,5 +1,6 @@
 /** Parses a webhook URL into the address to connect to, the TLS server name, and the request path. */
 import { isIP } from 'node:net';
+import { domainToUnicode } from 'node:url';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 
@@ -28,8 +29,11 @@ const withScheme = (url: string): string =>
 export const namesUser = (url: string): boolean =>
   /^[a-z][a-z0-9+.-]*:[/\\]*[^/\\?#]*@/i.test(withScheme(url.trim()));
 
+/** A label that claims to be Punycode must decode. The URL parser of Node.js 24 takes others too. */
 const isName = (host: string) =>
-  host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63);
+  host.length <= 253 &&
+  host.split('.').every((label) => label.length >= 1 && label.length <= 63) &&
+  !/(^|\.)xn--/.test(domainToUnicode(host));
 
 function basicAuthorization({ username, password }: URL): string | undefined {
   if (username === '' && password === '') return undefined;
