@@ -1,22 +1,24 @@
 /** Several databases: flushers that are killed, a shard that is away, and a backup that is restored beside the original. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeKeys } from '../../src/store/core/keys.js';
 import { contentOf, elsewhere } from '../backup/installation.js';
-import { type PostgresServer, startPostgres } from '../journal/support.js';
 import { petrel } from '../support/command.js';
 import { freshDatabase, freshRedis } from '../support/servers.js';
 import { itemsOf, type Service, startService, type TestBot, type TestUser } from '../support/service.js';
+import { ownPostgres, type Restartable } from './backends.js';
 
 const partitions = 8;
 const keys = makeKeys(partitions);
 const folder = mkdtempSync(join(tmpdir(), 'petrel-shards-'));
 
-let server: PostgresServer;
+let server: Restartable;
 let near: { readonly url: string; drop(): Promise<void> };
 let urls: readonly [string, string];
 let service: Service;
@@ -76,8 +78,8 @@ async function readAll(of: Service): Promise<void> {
 }
 
 beforeAll(async () => {
-  [server, near] = await Promise.all([startPostgres(), freshDatabase()]);
-  urls = [near.url, await server.emptyDatabase('shard')];
+  [server, near] = await Promise.all([ownPostgres(), freshDatabase()]);
+  urls = [near.url, server.url];
   const [redis, database] = await Promise.all([freshRedis(), freshDatabase()]);
   const extraEnv = {
     PARTITIONS: String(partitions),
@@ -93,7 +95,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await near?.drop();
-  await server?.remove();
+  await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -135,7 +137,7 @@ test('flushers that are killed lose nothing and double nothing', async () => {
 test('a shard that is away holds up no other one, nor calls on chats that are hot', async () => {
   const [here, away] = [botIn(1), botIn(2)];
   await Promise.all([send(here, 'm before'), send(away, 'm before')]);
-  await server.stop();
+  await server.halt();
   const until = performance.now() + Number(process.env.SHARD_AWAY_MS ?? 10_000);
   const failed: number[] = [];
   for (let i = 0; performance.now() < until; i++) {
@@ -149,6 +151,39 @@ test('a shard that is away holds up no other one, nor calls on chats that are ho
   await server.start();
   await drained();
   await readAll(service);
+}, 180_000);
+
+test('a shard that goes back in time has its own partitions written again, and no others', async () => {
+  const incarnations = async (url: string) => {
+    const client = new pg.Client(url);
+    await client.connect();
+    const { rows } = await client.query('select incarnation from partitions order by partition');
+    await client.end();
+    return rows.map(({ incarnation }) => incarnation);
+  };
+  const [data, former] = [join(server.dir, 'postgres', 'data'), join(server.dir, 'former')];
+  await drained();
+  await server.halt();
+  execFileSync('cp', ['-a', data, former]);
+  await server.start();
+  for (const bot of bots)
+    for (let i = 0; i < 10; i++) await expect.poll(() => send(bot, `m later ${i}`)).toBe(200);
+  await drained();
+  const before = await Promise.all(urls.map(incarnations));
+  await server.halt();
+  rmSync(data, { recursive: true });
+  renameSync(former, data);
+  await server.start();
+  // What it had of these messages is gone: they are written again from Redis.
+  await drained();
+  const [here, back] = (await Promise.all(urls.map(incarnations))) as [number[], number[]];
+  expect(here).toEqual(before[0]);
+  expect(back.every((incarnation, i) => incarnation > (before[1]?.[i] as number))).toBe(true);
+  await readAll(service);
+  for (const bot of bots) await expect.poll(() => send(bot, 'm afterwards')).toBe(200);
+  await drained();
+  const { out } = await petrel(service.env, 'doctor');
+  expect(out).toMatch(/Postgres \(shard 2\) went back in time within a week and lost \d+ transactions/);
 }, 180_000);
 
 test('a backup restored beside the original has every row of every database', async () => {
@@ -167,7 +202,7 @@ test('a backup restored beside the original has every row of every database', as
     const wrong = await petrel({ ...env, DATABASE_SHARDS: '' }, 'restore', to);
     expect(wrong.log).toMatch(/has the shards 1, 2, and DATABASE_SHARDS names none/);
     env.DATABASE_SHARDS = fresh.map(({ url }, i) => `${i + 1}=${url}`).join(',');
-    const done = await petrel(env, 'restore', to);
+    const done = await petrel(env, 'restore', '--drill', to);
     expect(done, done.log).toMatchObject({ code: 0 });
     const sharded = ['messages', 'chat_sequences', 'posts', 'delivery_counts', 'partitions'];
     for (const [i, { url }] of fresh.entries()) {
@@ -175,9 +210,29 @@ test('a backup restored beside the original has every row of every database', as
       for (const table of sharded) expect(content.get(table), table).toEqual(before[i]?.get(table));
     }
     const doctor = await petrel(env, 'doctor');
-    expect(doctor, doctor.log).toMatchObject({ out: expect.stringMatching(/shard 2 .* 4 partitions/) });
+    expect(doctor, doctor.log).toMatchObject({
+      out: expect.stringMatching(/shard 2 .* 4 partitions[\s\S]*this is a drill/),
+    });
   } finally {
     await redis.stop();
     await Promise.all([control, ...fresh].map((each) => each.drop()));
   }
 }, 120_000);
+
+test('an emptied Redis is opened again from every database', async () => {
+  await drained();
+  const client = new Redis(service.redis.url);
+  await client.flushall();
+  client.disconnect();
+  const rebuilt = await petrel(service.env, 'redis', 'rebuild');
+  expect(rebuilt, rebuilt.log).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(
+      /partitions {3}8 on 1 of Redis, all open\nlost {9}noticed \S+ in 8 partitions/,
+    ),
+  });
+  await readAll(service);
+  for (const bot of bots) await expect.poll(() => send(bot, 'm after the loss')).toBe(200);
+  await drained();
+  await readAll(service);
+}, 60_000);

@@ -1,5 +1,8 @@
 /** Partitions that move to another database while people and bots write. */
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,6 +17,7 @@ import { itemsOf, type Service, startService, type TestBot, type TestUser } from
 
 const partitions = 8;
 const keys = makeKeys(partitions);
+const folder = mkdtempSync(join(tmpdir(), 'petrel-moving-'));
 
 let server: PostgresServer;
 /** Of the shards by number; 0 is the control database, on another server. */
@@ -73,7 +77,7 @@ function load(name: string): () => Promise<number[]> {
       for (let i = 0; going; i++) {
         const status = await send(bot, `m ${name} ${i}`);
         if (status !== 200) failed.push(status);
-        await sleep(20);
+        await sleep(60);
       }
     }),
   );
@@ -171,6 +175,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await server?.remove();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 test('a move that cannot be made says why, and changes nothing', async () => {
@@ -225,41 +230,117 @@ test('a partition moves under load: no call fails, and each message is in one da
   await nothingLeft();
   await readAll();
   const list = await petrel(service.env, 'shards', 'list', '--rows');
-  expect(list.out).toMatch(/shard 2 .* 5 partitions.*: 0, 1, 3, 5, 7\n {13}0: \d+ messages/);
+  expect(list.out).toMatch(/shard 2 .* 5 partitions.*: 0-1, 3, 5, 7\n {13}0: \d+ messages/);
   const doctor = await petrel(service.env, 'doctor');
   expect(doctor.out).toMatch(/shard 1 .* 3 partitions[\s\S]*shard 2 .* 5 partitions/);
 }, 180_000);
 
+const shardNow = async (partition: number): Promise<number> =>
+  (await rows<{ shard: number }>(urls[0], 'select shard from shard_map where partition = $1', partition))[0]
+    ?.shard ?? 0;
+
+/** Starts a move and kills the command once it has come to a step. */
+async function killedAt(step: string, partition: number, target: number): Promise<void> {
+  const child = startPetrel(service.env, 'shards', 'move', String(partition), String(target));
+  const client = new pg.Client(urls[0]);
+  await client.connect();
+  try {
+    for (;;) {
+      const found = (await client.query('select step from shard_moves')).rows[0]?.step;
+      if (found === step) break;
+      expect(child.exitCode, 'it ended before').toBe(null);
+      await sleep(2);
+    }
+  } finally {
+    await client.end();
+    child.kill('SIGKILL');
+  }
+  await once(child, 'exit');
+  expect((await rows<{ step: string }>(urls[0], 'select step from shard_moves'))[0]?.step).toBe(step);
+}
+
 test.each(moveSteps)(
   'a move that is killed at "%s" goes on when it is run again',
   async (step) => {
-    const [{ shard } = { shard: 0 }] = await rows<{ shard: number }>(
-      urls[0],
-      'select shard from shard_map where partition = 0',
-    );
-    const target = shard === 1 ? 2 : 1;
+    const source = await shardNow(0);
+    const target = source === 1 ? 2 : 1;
     const stop = load(`killed at ${step}`);
-    const child = startPetrel(service.env, 'shards', 'move', '0', String(target));
-    const client = new pg.Client(urls[0]);
-    await client.connect();
-    for (;;) {
-      const found = (await client.query('select step from shard_moves')).rows[0]?.step;
-      if (found === step || child.exitCode !== null) break;
-      await sleep(2);
-    }
-    await client.end();
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    expect((await rows<{ step: string }>(urls[0], 'select step from shard_moves'))[0]?.step).toBe(step);
+    await killedAt(step, 0, target);
     const other = await move(1, target);
-    expect(other.log).toMatch(/partition 0 .* (on their way|another process moves)/);
+    expect(other.log).toMatch(/partition 0 are on their way to DATABASE_SHARDS/);
     const ran = await move(0, target);
     expect(await stop()).toEqual([]);
     expect(ran, ran.log).toMatchObject({ code: 0 });
     await drained();
     await nothingLeft();
-    expect((await content(urls[shard] as string, 0)).size).toBe(0);
+    expect((await content(urls[source] as string, 0)).size).toBe(0);
     await readAll();
   },
   180_000,
 );
+
+test.each(['copy', 'fence'])(
+  'undo ends a move that was killed at "%s", and nothing has changed',
+  async (step) => {
+    const source = await shardNow(0);
+    const target = source === 1 ? 2 : 1;
+    const stop = load(`undone at ${step}`);
+    await killedAt(step, 0, target);
+    const doctor = await petrel(service.env, 'doctor');
+    expect(doctor.out).toMatch(/partitions 0 are on their way from shard/);
+    const backup = await petrel(service.env, 'backup', join(folder, step));
+    expect(backup.log).toMatch(/partitions are on their way to another database/);
+    const undone = await petrel(service.env, 'shards', 'undo');
+    expect(undone, undone.log).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/stayed {7}partition 0 in/),
+    });
+    expect(await stop()).toEqual([]);
+    expect(await shardNow(0)).toBe(source);
+    await drained();
+    await nothingLeft();
+    expect((await content(urls[target] as string, 0)).size).toBe(0);
+    await readAll();
+  },
+  180_000,
+);
+
+test('a move goes on while flushers are killed', async () => {
+  const target = (await shardNow(0)) === 1 ? 2 : 1;
+  const stop = load('flushers');
+  let moving = true;
+  const moved = move(0, target).finally(() => {
+    moving = false;
+  });
+  while (moving) {
+    await service.flush.kill();
+    await service.flush.start();
+    await sleep(300);
+  }
+  expect(await stop()).toEqual([]);
+  expect(await moved).toMatchObject({ code: 0 });
+  await drained();
+  await nothingLeft();
+  await readAll();
+}, 180_000);
+
+test('partitions move to the control database, on another server, and its former map leads nowhere', async () => {
+  const source = await shardNow(1);
+  const stop = load('control');
+  const ran = await move(1, 0);
+  expect(await stop()).toEqual([]);
+  expect(ran, ran.log).toMatchObject({ code: 0 });
+  await drained();
+  // As if the control database had gone back to before the switch.
+  await rows(urls[0], `update shard_map set shard = ${source} where partition = 1`);
+  await rows(urls[0], "update installation set value = (value::int + 1)::text where name = 'shard_epoch'");
+  await sleep(1_500);
+  for (const bot of inPartition(1)) expect(await send(bot, 'm behind')).toBe(200);
+  const list = await petrel(service.env, 'shards', 'list');
+  expect(list.out).toMatch(/it says that 1 have left it/);
+  const again = await move(1, 0);
+  expect(again, again.log).toMatchObject({ code: 0, out: expect.stringMatching(/^moved/) });
+  await drained();
+  await nothingLeft();
+  await readAll();
+}, 180_000);
