@@ -286,14 +286,24 @@ export function followShards({ all, partitions, map, at, node, onError }: Follow
     readAt = asked;
   }
 
-  let looking = false;
-  const timer = setInterval(async () => {
-    if (looking) return;
-    looking = true;
-    await look().catch(onError);
-    looking = false;
-  }, every);
-  timer.unref();
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  function lookIn(ms: number): void {
+    if (stopped) return;
+    timer = setTimeout(async () => {
+      const failed = await look().then(
+        () => false,
+        (error) => {
+          onError(error);
+          return true;
+        },
+      );
+      // Whoever could not look soon refuses what needs a shard.
+      lookIn(failed ? limits.shard_map_look_ms : every);
+    }, ms);
+    timer.unref();
+  }
+  lookIn(every);
 
   const refuse = () => {
     throw new ApiError('unavailable', { retry_after: 1 });
@@ -309,7 +319,8 @@ export function followShards({ all, partitions, map, at, node, onError }: Follow
     isPaused: (partition) => places.get(partition)?.paused ?? false,
     epoch: () => epoch,
     async stop() {
-      clearInterval(timer);
+      stopped = true;
+      clearTimeout(timer);
       if (node !== undefined) await control.pool.query(forget, [node]).catch(() => undefined);
     },
   };
