@@ -21,6 +21,16 @@ export const forwarded = (masters: readonly Redis[]) =>
     }
   });
 
+/** The sweep repeats a change whose process was held up, and the management bot tells people of some changes seconds later. */
+const followed = (client: pg.Client) =>
+  eventually(async () => {
+    const { rows } = await client.query(
+      `select exists (select from control_outbox) as stale,
+        exists (select from notices where told_at is null and next_at <= now()) as untold`,
+    );
+    expect(rows).toEqual([{ stale: false, untold: false }]);
+  });
+
 async function dumpKey(redis: Redis, key: string): Promise<string> {
   const type = await redis.type(key);
   if (type === 'hash') {
@@ -93,6 +103,7 @@ export async function watch(service: Service): Promise<Watch> {
   await client.connect();
   const dump = async () => ({ redis: await dumpRedis(masters), postgres: await dumpPostgres(client) });
   async function unchanged(work: () => Promise<void>): Promise<void> {
+    await followed(client);
     await forwarded(masters);
     const before = await dump();
     await work();

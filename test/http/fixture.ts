@@ -78,7 +78,7 @@ export class RawClient {
     return this;
   }
 
-  async until(done: () => boolean, msMax = 4_000): Promise<this> {
+  async until(done: () => boolean, msMax = 15_000): Promise<this> {
     const end = Date.now() + msMax;
     while (!done() && Date.now() < end) await sleep(5);
     return this;
