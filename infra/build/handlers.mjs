@@ -1,7 +1,7 @@
 /** Writes the lists of all bot methods and all endpoints from their folders, so that adding one is adding its file. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readIfThere, root } from './checkout.mjs';
+import { Refusal, readIfThere, root } from './checkout.mjs';
 
 const server = join(root, 'src', 'server');
 const definition = /^export const (\w+)(?:: (?:Method|Endpoint) = | = define(?:\w*Endpoint|Method)\()/gm;
@@ -18,6 +18,7 @@ function listOf(folder, type, typeFile) {
   for (const file of filesOf(folder)) {
     const text = readFileSync(join(root, 'src', folder, file), 'utf8');
     const found = [...text.matchAll(definition)].map(([, name]) => name).sort();
+    if (found.length === 0) throw new Refusal(`${folder}/${file} declares none of the ${folder}`);
     imports.push(`import { ${found.join(', ')} } from '../${folder}/${file.replace(/ts$/, 'js')}';`);
     names.push(...found);
   }

@@ -10,7 +10,7 @@ import { createBot } from '../endpoints/bots/create.js';
 import { deleteBot } from '../endpoints/bots/delete.js';
 import { getBot } from '../endpoints/bots/get.js';
 import { listBots } from '../endpoints/bots/list.js';
-import {  } from '../endpoints/bots/pictures.js';
+import { putAvatar, putStartPicture, removeAvatar, removeStartPicture, showAvatar, showStartPicture } from '../endpoints/bots/pictures.js';
 import { showBot } from '../endpoints/bots/profile.js';
 import { regenerateToken } from '../endpoints/bots/regenerate_token.js';
 import { startBot } from '../endpoints/bots/start.js';
@@ -78,6 +78,12 @@ export const endpoints: readonly Endpoint[] = [
   deleteBot,
   getBot,
   listBots,
+  putAvatar,
+  putStartPicture,
+  removeAvatar,
+  removeStartPicture,
+  showAvatar,
+  showStartPicture,
   showBot,
   regenerateToken,
   startBot,

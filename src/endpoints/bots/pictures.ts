@@ -57,16 +57,19 @@ function endpointsOf(
   return [show, set, remove];
 }
 
-export const [showAvatar, putAvatar, removeAvatar] = endpointsOf(
-  'avatar',
-  'avatar',
-  'which is cropped to a circle',
-  ['picture_too_small'],
-);
+const avatar = endpointsOf('avatar', 'avatar', 'which is cropped to a circle', ['picture_too_small']);
 
-export const [showStartPicture, putStartPicture, removeStartPicture] = endpointsOf(
+const startPicture = endpointsOf(
   'start_picture',
   'picture that is shown before a person starts the bot',
   'exactly 640x360',
   ['start_picture_size'],
 );
+
+// The list of endpoints is made of declarations like these.
+export const showAvatar: Endpoint = avatar[0];
+export const putAvatar: Endpoint = avatar[1];
+export const removeAvatar: Endpoint = avatar[2];
+export const showStartPicture: Endpoint = startPicture[0];
+export const putStartPicture: Endpoint = startPicture[1];
+export const removeStartPicture: Endpoint = startPicture[2];
