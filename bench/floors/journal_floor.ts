@@ -5,6 +5,7 @@
 import { limits } from '../../src/limits.js';
 import { bigintArray, byteaArray } from '../../src/postgres/arrays.js';
 import { createPool, type Pool, statement } from '../../src/postgres/pool.js';
+import { messageDay } from '../../src/store/core/codec.js';
 
 /** chat, user, message, version, and the record in base64. */
 export type JournalRow = readonly [
@@ -23,9 +24,11 @@ export interface JournalFloorTask {
 const columns = ['chat_id', 'user_id', 'message_id', 'version'];
 const upsert = statement(
   'bench_journal',
-  `insert into messages as stored (${columns.join(', ')}, record)
-   select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[])
-   on conflict (chat_id, user_id, message_id) do update set version = excluded.version, record = excluded.record
+  `insert into messages as stored (${columns.join(', ')}, day, record)
+   select ${columns.join(', ')}, date '1970-01-01' + day::int, record
+     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[])
+       as rows (${columns.join(', ')}, day, record)
+   on conflict (chat_id, user_id, message_id, day) do update set version = excluded.version, record = excluded.record
    where stored.version < excluded.version`,
 );
 
@@ -36,6 +39,7 @@ async function writeAll(pool: Pool, rows: readonly (readonly [...number[], Buffe
     const batch = rows.slice(from, from + step);
     const values = [
       ...columns.map((_, column) => bigintArray(batch.map((row) => row[column] as number))),
+      bigintArray(batch.map((row) => messageDay(row[columns.length] as Buffer))),
       byteaArray(batch.map((row) => row[columns.length] as Buffer)),
     ];
     await pool.transaction((tx) => tx.query(upsert, values));
