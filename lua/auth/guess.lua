@@ -1,13 +1,13 @@
 --[[
-@summary Counts a token that never existed against the client address that tried it, or tells how long the address is to wait.
-@why     One address may try on every node at the same instant.
-@repeatable A guess that was sent again counts twice, which nobody notices.
+@summary Counts a guess of a non-existent token against the client address, or returns how long the address must wait.
+@why     One address may guess on several nodes at once.
+@repeatable A retried call counts twice, which does no harm.
 @include clock
 @flag    allow-oom
-@key     guesses  {NN}:guesses:<address>  STRING  when (ms) all that was taken is made good
-@arg     burst        int   guesses that are taken at once
-@arg     interval_ms  int   in which one is made good
-@ok      wait         int   ms until the next is taken; 0 when this one was
+@key     guesses  {NN}:guesses:<address>  STRING  time (ms) at which all guesses are forgiven
+@arg     burst        int   guesses allowed at once
+@arg     interval_ms  int   time after which one guess is forgiven
+@ok      wait         int   ms until the next guess is allowed; 0 when this one was counted
 ]]
 local _, ms = now()
 local interval = tonumber(interval_ms)

@@ -1,6 +1,6 @@
 --[[
-@summary Forgets a node that has stopped trusting its memory.
-@repeatable A node leaves once.
+@summary Removes a node that has discarded its cached tokens.
+@repeatable Removing a node twice changes nothing.
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH
 @arg     node   text

@@ -1,7 +1,7 @@
 --[[
-@summary Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone.
-@why     Whether a lease has run out is for the revoker's own monotonic clock to say: Redis' clock may be set.
-@repeatable It only counts.
+@summary Counts the nodes that have not acknowledged an epoch, and removes nodes that disappeared long ago.
+@why     Whether a lease has expired is decided by the revoker's own monotonic clock, because Redis' clock may be set.
+@repeatable The script only counts.
 @include clock
 @flag    allow-oom
 @key     nodes  {NN}:auth_nodes  HASH

@@ -1,7 +1,7 @@
 --[[
-@summary Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since.
-@why     A revoker that reads the leases must see either the acknowledgement or a lease that it has to wait for.
-@repeatable The lease counts from the first sending.
+@summary Renews a node's lease on its cached tokens, acknowledges an epoch, and returns what was revoked since.
+@why     A revoker that reads the leases must see either the acknowledgement or a lease to wait for.
+@repeatable The node counts its lease from the first attempt.
 @include partition
 @include clock
 @include epochs
@@ -11,12 +11,12 @@
 @key     revoked  {NN}:auth_revoked  STREAM
 @arg     run        text
 @arg     node       text
-@arg     known      int    incarnation of the epoch that is acknowledged; 0 at first
-@arg     acked      int    epoch up to which this node has forgotten; 0 at first
+@arg     known      int    incarnation of the acknowledged epoch; 0 at first
+@arg     acked      int    epoch up to which this node has discarded revoked tokens; 0 at first
 @arg     lease_ms   int
 @ok      incarnation int
 @ok      epoch      int
-@ok      subjects   texts  revoked above acked; '*' where that cannot be said
+@ok      subjects   texts  revoked after acked; '*' when unknown, which means all
 @err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)
@@ -25,7 +25,7 @@ begin_epochs(nodes_key, revoked_key, inc)
 local epoch = tonumber(redis.call('HGET', nodes_key, 'epoch') or 0)
 local subjects = {}
 local from = tonumber(acked)
--- To forget everything is cheaper than to read a long log.
+-- Discarding everything is cheaper than reading a long log.
 if tonumber(known) ~= inc or from > epoch or epoch - from > LIMITS.script_entries_max then
   from = 0
   subjects[1] = '*'

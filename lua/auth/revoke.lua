@@ -1,5 +1,5 @@
 --[[
-@summary Raises the revocation epoch for users and bots. The truth has been written before.
+@summary Raises the revocation epoch for users and bots. The caller has already committed the revocation to Postgres.
 @repeatable A second epoch revokes nothing more.
 @include partition
 @include epochs

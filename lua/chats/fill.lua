@@ -1,8 +1,8 @@
 --[[
-@summary Puts a chat that was read back from Postgres where it was missed.
-@why     A fill needs its ticket and an absent key, so that a sequence never goes back.
+@summary Stores a chat read from Postgres that was missing in Redis.
+@why     A fill needs its ticket and an absent key, so that the message sequence never goes back.
 @repeatable A ticket is used once.
-@why     Where only the copies were missed it leaves the sequence alone: Redis may be ahead of Postgres.
+@why     If only the profile copies were missing, the sequence is kept: Redis may be ahead of Postgres.
 @include partition
 @include changes
 @flag    allow-oom
@@ -32,7 +32,7 @@ if redis.call('EXISTS', chat_key) == 0 then
   local seq, version, seq_inc, pin = unpack(cmsgpack.unpack(sequence))
   redis.call('HSET', chat_key, 's', seq, 'i', seq_inc, 'v', version, 'c', version, 'pin', pin)
   redis.call('PEXPIRE', chat_key, ttl_ms)
-  -- Whoever opened a chat, or was taken into it, is about to look: its first message is to be found in its log.
+  -- A new chat is usually opened by someone about to read it, so its log must contain the first message.
   if tonumber(seq) == 0 then keep_log(changes_key, LIMITS.changes_log_new_ttl_ms) end
 end
 redis.call('HSET', chat_key, 'p', profile, 'pv', profile_version, 't', kind, 'b', bots, 'pi', inc)

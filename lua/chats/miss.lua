@@ -1,5 +1,5 @@
 --[[
-@summary Says whether a chat is hot, and leaves a ticket for its fill if it is not.
+@summary Reads a chat's record, or creates a fill ticket if the chat is not in Redis.
 @repeatable A second miss shares the ticket.
 @include partition
 @include chat

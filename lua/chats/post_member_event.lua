@@ -1,6 +1,6 @@
 --[[
-@summary Tells the bots of a chat that a member's standing changed: the bot whose own it was, and the others.
-@why     The mark of the event and the updates move together, so that whoever posts it again adds nothing.
+@summary Sends the updates of a membership change: one to the bot whose membership changed, another to the other bots of the chat.
+@why     The event's mark is set together with the updates, so that a repeated call adds nothing.
 @include partition
 @include clock
 @include message
@@ -15,11 +15,11 @@
 @arg     run     text
 @arg     chat    text
 @arg     event   text    id of the event
-@arg     own     text    the bot whose membership it is, or nothing
-@arg     record  bytes   a service message that tells of the change
-@arg     from    bytes   the profile of who made it
-@arg     token   text    ticket to leave if the chat must be read back
-@ok      forward  flag   the outbox holds something new
+@arg     own     text    the bot whose membership changed, or empty
+@arg     record  bytes   a service message that describes the change
+@arg     from    bytes   profile of the user who made the change
+@arg     token   text    fill ticket if the chat is missing in Redis
+@ok      forward  flag   the outbox has new entries
 @err     stale_run
 @err     journal_full
 @err     outbox_full
@@ -39,4 +39,4 @@ local told = own ~= '' and post_update(meta_key, outbox_key, next_version(meta_k
 local others = post_update(meta_key, outbox_key, next_version(meta_key), ms, c.bots, own, 'chat_member', chat, event, record, from,
   c.profile, '', '')
 redis.call('SET', request_key, 1, 'PX', LIMITS.member_event_mark_ms)
-return ok((told or others) and 1 or 0)
+return ok((own_sent or others) and 1 or 0)

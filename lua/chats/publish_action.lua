@@ -1,6 +1,6 @@
 --[[
-@summary Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept.
-@repeatable An action that is shown twice looks like one.
+@summary Publishes a bot's chat action, such as typing, to the open event streams of a chat. Stores nothing.
+@repeatable Showing an action twice does no harm.
 @include partition
 @include message
 @include control

@@ -1,5 +1,5 @@
 --[[
-@summary Reads the head of the newest message of many chats of one partition, as far as they are hot: a list of chats is ordered by it.
+@summary Reads the head of the newest message of many chats of one partition, if in Redis. Chat lists are sorted by it.
 @include partition
 @flag    no-writes
 @key     meta     {NN}:meta                      HASH
@@ -7,8 +7,8 @@
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     run      text
 @args    chats    text
-@ok      heads    raw     in the order of the chats: the first bytes of the record, '' for a chat without messages, null where
-                          Postgres must be asked
+@ok      heads    raw     in the order of the chats: the first bytes of the record, '' for a chat without messages, null
+                          where only Postgres has it
 @err     stale_run
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end

@@ -1,26 +1,26 @@
 --[[
-@summary Reads what changed in some chats of one partition after a version, for an event stream.
-@why     The versions of one partition are one order: the version read with the changes is where the next read begins.
-@repeatable It only reads, and keeps logs longer.
+@summary Reads the changes of some chats of one partition after a version, for an event stream.
+@why     Versions are ordered within a partition, so the returned version is where the next read starts.
+@repeatable The script only reads, and extends the life of change logs.
 @flag    allow-oom
 @include changes
 @key     meta     {NN}:meta                          HASH
 @derived changes  {NN}:changes:<chat>                STREAM
 @derived chat     {NN}:chat:<chat>                   HASH
 @derived message  {NN}:msg:<chat>:<message_id>       STRING
-@arg     after    int     version; 0 asks only where to begin
-@arg     keep     flag    begin the logs of the chats, or keep them longer
+@arg     after    int     version; 0 only returns the version to start from
+@arg     keep     flag    create the chats' change logs, or extend their life
 @args    chats    text
-@ok      version  int     of the partition at this instant
-@ok      rows     raw     a row a change: chat, kind, id, version, to, extra, record, profile; kind gap where the log does not reach back,
-                          or where the changes are too many or too large for one call
+@ok      version  int     the partition's current version
+@ok      rows     raw     one row per change: chat, kind, id, version, to, extra, record, profile; kind gap when changes
+                          are missing from the log, or are too many or too large for one call
 ]]
 local ver = redis.call('HGET', meta_key, 'ver') or '0'
 local rows = {}
 local from = tonumber(after)
 local bytes = 0
 
--- What is beyond the bounds of one script is told as a gap.
+-- Changes beyond the limits of one script are reported as a gap.
 local function is_full()
   return #rows >= LIMITS.script_entries_max or bytes >= LIMITS.script_read_bytes_max
 end
@@ -35,7 +35,7 @@ for _, chat in ipairs(chats) do
     for _, entry in ipairs(log) do
       if is_full() then missed = true break end
       local version, f = entry[1]:match('^%d+'), entry[2]
-      -- A change before this one was made while there was no log.
+      -- The previous change was made while no log existed.
       if tonumber(f[2]) > seen then missed = true end
       seen = tonumber(version)
       local record = ''

@@ -1,5 +1,5 @@
 --[[
-@summary Refreshes the control copy in a chat's record after a committed change of its profile or its bots.
+@summary Updates the copied profile and bots in a chat's record after a committed change.
 @repeatable A version is written once.
 @flag    allow-oom
 @key     chat    {NN}:chat:<chat>          HASH

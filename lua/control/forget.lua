@@ -1,9 +1,9 @@
 --[[
 @summary Removes copies of control records that a committed change has made stale.
-@why     A fill that read Postgres before the change must not bring the past back: its ticket goes with the copy.
-@repeatable What is gone stays gone, or was read back since.
+@why     A fill that read Postgres before the change must not restore the old value, so its ticket is removed too.
+@repeatable A second run can only remove copies that were read again since.
 @flag    allow-oom
-@keys    entries  {NN}:<subject>:<id>  STRING  copies and the tickets of their fills
+@keys    entries  {NN}:<subject>:<id>  STRING  copies, and their fill tickets
 @ok      removed  int
 ]]
 local removed = 0

@@ -1,6 +1,6 @@
 --[[
-@summary Reads the copy of a control record, or leaves a ticket for its fill.
-@repeatable Reading again finds the same, or leaves the same ticket.
+@summary Reads the copy of a control record, or creates a fill ticket if there is none.
+@repeatable A second read finds the same record or ticket.
 @include partition
 @include control
 @include message

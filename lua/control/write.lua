@@ -1,6 +1,6 @@
 --[[
-@summary Writes the copy of a control record: a fill under its ticket, or a refresh by version.
-@why     A fill must not undo a refresh that came between its read of Postgres and now, nor a refresh a later one.
+@summary Writes the copy of a control record: a fill with its ticket, or a refresh with a newer version.
+@why     A fill must not undo a refresh made since it read Postgres, nor may a refresh undo a later one.
 @repeatable A version is written once, and a ticket is used once.
 @include partition
 @include control
@@ -10,11 +10,11 @@
 @key     ticket  {NN}:<subject>:<id>:ticket STRING
 @key     channel {NN}:on_user:<id>      CHANNEL
 @arg     run      text
-@arg     token    text    the ticket under which an absent record is written; nothing if it was present
-@arg     refresh  flag    replaces an older record
+@arg     token    text    the ticket under which an absent record is filled; empty if the record was present
+@arg     refresh  flag    replace an older record
 @arg     version  int
-@arg     fields   bytes   the packed array behind version and incarnation
-@arg     count    int     of all elements
+@arg     fields   bytes   the packed array after version and incarnation
+@arg     count    int     number of elements in the array, version and incarnation included
 @arg     ttl_ms   int
 @ok      written  flag
 @err     stale_run
@@ -28,7 +28,7 @@ if present then
 else
   writable = redis.call('GET', ticket_key) == token
 end
--- Whoever misses from now on reads what was committed; who read before must not fill.
+-- Later misses read the committed value. Fills that read Postgres earlier lose their ticket.
 if writable or refresh then redis.call('DEL', ticket_key) end
 if writable then
   redis.call('SET', record_key, string.char(144 + tonumber(count)) .. cmsgpack.pack(tonumber(version), inc) .. fields, 'PX',

@@ -1,11 +1,11 @@
 --[[
-@summary Takes a server of Postgres for the present one though another has replaced it: an operator says so.
-@repeatable The same server is noted again.
+@summary Accepts a replaced Postgres server as the current one again, on an operator's request.
+@repeatable Accepting the same server twice changes nothing.
 @include clock
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
 @arg     server   text   system identifier and timeline
-@arg     running  text   database, timeline and start of the server
+@arg     running  text   database, timeline and start time of the server
 ]]
 local known = redis.call('HMGET', history_key, 'server', 'running')
 local _, ms = now()

@@ -1,13 +1,13 @@
 --[[
-@summary Notes which server Postgres is now and under which incarnation, and says which it was before.
-@why     A server that another one has replaced is refused from then on, though it goes on and takes changes.
-@repeatable The same server is noted again.
+@summary Records which Postgres server is current and its incarnation, and returns the previous one.
+@why     A replaced server is rejected from then on, even if it still accepts writes.
+@repeatable Recording the same server twice changes nothing.
 @include clock
 @flag    allow-oom
 @key     history      {NN}:postgres  HASH
 @arg     server       text   system identifier and timeline
-@arg     running      text   database, timeline and start of the server
-@arg     incarnation  int    how often Postgres was found to have gone back
+@arg     running      text   database, timeline and start time of the server
+@arg     incarnation  int    how often Postgres was found to have lost commits
 @ok      before       text?
 @err     replaced
 ]]

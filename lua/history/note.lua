@@ -1,19 +1,19 @@
 --[[
-@summary Notes how far Postgres has committed, and what was revoked there.
-@why     A Postgres that went back in time is recognised by what Redis knows of it, and its revocations are made again.
-         What a server commits that another one has replaced is lost: only its revocations count.
-@repeatable Marks only grow, and a revocation is noted once.
+@summary Records how far Postgres has committed, and which tokens were revoked or accepted again.
+@why     Redis uses these marks to detect a Postgres that lost commits, and to repeat its revocations. Commits of a
+         replaced server are lost, so only its revocations are recorded.
+@repeatable Marks only grow, and a revocation is recorded once.
 @include clock
 @flag    allow-oom
 @key     history  {NN}:postgres  HASH
 @key     revoked  {NN}:revoked   ZSET   lookup value of a token, admin:<fingerprint>, bot:<id> or user:<id> -> ms
-@arg     running  text   database, timeline and start of the server that committed it
+@arg     running  text   database, timeline and start time of the server that committed
 @arg     shard    int
-@arg     mark     int    of the shard
-@arg     id       int    the last id that was handed out
+@arg     mark     int    the shard's commit mark
+@arg     id       int    the last id assigned
 @arg     version  int    the last version of a control record
-@args    changes  text   + and what was revoked, - and what is accepted again
-@ok      replaced  flag   another server has taken its place and lacks this
+@args    changes  text   + and a revoked subject, or - and a subject that is accepted again
+@ok      replaced  flag   another server has replaced this one and lacks the commit
 ]]
 local function grow(field, value)
   if tonumber(redis.call('HGET', history_key, field) or 0) < tonumber(value) then redis.call('HSET', history_key, field, value) end
@@ -24,7 +24,7 @@ grow('id', id)
 grow('version', version)
 if #changes == 0 then return ok(replaced and 1 or 0) end
 
--- The present server lacks these. It counts as one that went back, so that revocations are made again there.
+-- The current server lacks these revocations. Raising its incarnation makes the nodes repeat them there.
 if replaced then redis.call('HINCRBY', history_key, 'incarnation', 1) end
 local _, ms = now()
 for _, change in ipairs(changes) do

@@ -1,5 +1,5 @@
 --[[
-@summary Tells what a request of a call under an idempotency key was answered, and the record that it made.
+@summary Returns the stored answer of a request made under an idempotency key, and the record it created.
 @flag    no-writes
 @include request
 @key     request  {NN}:req:<id>   STRING

@@ -1,11 +1,11 @@
 --[[
-@summary Puts a kept answer under another encryption key.
-@why     A call may settle or give back the key at the same instant: only the answer that was read is replaced.
-@repeatable What was replaced is not what was read any more.
+@summary Replaces a stored answer by the same answer under another encryption key.
+@why     A call may store its answer or release the key meanwhile, so only the answer that was read is replaced.
+@repeatable After the first run, the stored answer no longer equals the one that was read.
 @flag    allow-oom
 @key     claim  {NN}:idempotency:<caller>:<digest>  HASH
-@arg     was    bytes  the sealed answer as it was read
-@arg     box    bytes  the same answer, sealed anew
+@arg     was    bytes  the sealed answer that was read
+@arg     box    bytes  the same answer, sealed with the new key
 @ok      done   flag
 ]]
 if redis.call('HGET', claim_key, 'a') ~= was then return ok(0) end

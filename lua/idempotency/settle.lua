@@ -1,19 +1,19 @@
 --[[
-@summary Notes the answer of a call under its idempotency key, or gives the key back for another run.
-@why     Of two runs the first answer stays; a run that lost its hold must not take another's away.
-@repeatable An answer that is there stays, and what was given back is not held.
+@summary Stores the answer of a call under its idempotency key, or releases the key for another run.
+@why     The first of two answers is kept. A run that lost its claim must not release another run's.
+@repeatable A stored answer is kept, and a released key is no longer held.
 @flag    allow-oom
 @key     claim   {NN}:idempotency:<caller>:<digest>  HASH
-@key     bytes   {NN}:idempotency_bytes:<caller>     STRING  kept for the caller's keys
+@key     bytes   {NN}:idempotency_bytes:<caller>     STRING  total bytes stored for the caller's keys
 @arg     holder  text
-@arg     answer  bytes  sealed; nothing to give the key back
-@arg     size    int    bytes that stay because of the call; 0 when nothing does
+@arg     answer  bytes  sealed; empty to release the key
+@arg     size    int    bytes that stay stored because of the call; 0 if none
 @ok      noted   flag   whether anything changed
 ]]
 local known = redis.call('HMGET', claim_key, 's', 'h', 'a')
 if not known[1] or known[3] then return ok(0) end
 if answer ~= '' or (size ~= '0' and known[2] == holder) then
-  -- Begins with the first key of a day, and ends with it.
+  -- The total expires a day after its first key.
   if redis.call('INCRBY', bytes_key, size) == tonumber(size) then redis.call('PEXPIRE', bytes_key, LIMITS.idempotency_ttl_ms) end
 end
 if answer ~= '' then

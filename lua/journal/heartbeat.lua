@@ -1,7 +1,7 @@
 --[[
-@summary Shows that a flusher lives, or that it leaves, and names those that live.
-@why     Redis' clock alone says who is late.
-@key     flushers   {NN}:flushers  HASH   flusher id -> ms of its last heartbeat
+@summary Records a flusher's heartbeat or removes it, and returns the live flushers.
+@why     Only Redis' clock decides which flushers are late.
+@key     flushers   {NN}:flushers  HASH   flusher id -> time of its last heartbeat (ms)
 @arg     id         text
 @arg     stale_ms   int            age at which a flusher counts as dead
 @arg     leaving    flag

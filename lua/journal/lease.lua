@@ -1,7 +1,7 @@
 --[[
-@summary Takes or renews the lease under which a flusher reads a journal.
-@why     Two flushers that ask at one instant must not both hear yes: the lease saves work (it does not fence).
-@key     lease   {NN}:flush_lease  STRING   the flusher
+@summary Acquires or renews the lease under which a flusher reads a journal.
+@why     Only one of two concurrent flushers may get the lease. It only avoids duplicate work; it is not a fence.
+@key     lease   {NN}:flush_lease  STRING   id of the flusher
 @arg     owner   text
 @arg     ms      int
 @err     taken

@@ -1,7 +1,7 @@
 --[[
-@summary Gives a flusher's lease back, if it still holds it.
-@why     Between a look and a deletion the lease may have passed to another flusher.
-@key     lease   {NN}:flush_lease  STRING   the flusher
+@summary Releases a flusher's lease, if it still holds it.
+@why     Between a check and a separate deletion, the lease could pass to another flusher.
+@key     lease   {NN}:flush_lease  STRING   id of the flusher
 @arg     owner   text
 @flag    allow-oom
 ]]

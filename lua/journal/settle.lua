@@ -1,24 +1,25 @@
 --[[
-@summary Removes flushed entries from the journal and lets the entities they left in Postgres expire.
-@why     An entity that changed since it was read must stay: version and deadline are one step.
+@summary Removes flushed entries from the journal and sets an expiry on the flushed entities.
+@why     An entity that changed since it was flushed must be kept, so its version is checked in the same step.
 @key     meta      {NN}:meta      HASH     jw, jt, fl
 @key     journal   {NN}:journal   STREAM
-@keys    entities  {NN}:…         STRING   records of messages, then HASHes with a field v
-@arg     after     text           first id that stays
-@arg     hot_ms    int            time to live of what is in Postgres
-@arg     records   int            how many of the entities are records
-@arg     brief     int            how many of those, from the first, leave soon: their bot has had its bytes
-@args    versions  int            what Postgres has of each entity
+@keys    entities  {NN}:…         STRING   message records, then HASHes with a field v
+@arg     after     text           id of the first entry to keep
+@arg     hot_ms    int            time to live of flushed entities
+@arg     records   int            how many of the entities are message records
+@arg     brief     int            how many of the records, from the first, expire soon because their bot's storage in
+                                  Redis is used up
+@args    versions  int            the flushed version of each entity
 @ok      length    int            entries left
-@ok      expiring  int            entities that have a deadline now
+@ok      expiring  int            entities that now have an expiry
 @flag    allow-oom
 ]]
--- Calls are protected: one odd key must not keep the journal from shrinking. An entity that is not understood stays.
--- Numbers are given as text: Redis spells a Lua number digit by digit, a thousand times a batch.
+-- Calls are protected, so that one malformed key cannot block the journal; entities that cannot be parsed are kept.
+-- Numbers are passed as text, because Redis converts each Lua number slowly, a thousand times per batch.
 local count, soon = tonumber(records), tonumber(brief)
 local protected, unpack_one = redis.pcall, cmsgpack.unpack_one
 
--- A record is an array: its lead byte, its format (one byte), then its version.
+-- A record is an array: its first byte, its format (one byte), then its version.
 local function has_record(key, version)
   local head = protected('GETRANGE', key, '2', '10')
   if type(head) ~= 'string' then return false end
@@ -34,16 +35,16 @@ for i, key in ipairs(entities_keys) do
   else
     same = protected('HGET', key, 'v') == versions[i]
   end
-  -- Tombstones stay as long as what they bury would have: Postgres may go back to before it was deleted.
+  -- Tombstones live as long as the deleted record would have, because Postgres may be restored to a state before the
+  -- deletion.
   if same then expiring = expiring + redis.call('PEXPIRE', key, i <= soon and 'LIMITS.redis_full_ttl_ms' or hot_ms) end
 end
 redis.call('XTRIM', journal_key, 'MINID', '=', after)
--- The first entry left knows how many bytes were journaled before it, however often a prefix is settled. One of a former release
--- does not, and says 0.
+-- An entry's id contains how many bytes were journaled before it. Entries written by an earlier release have 0 there.
 local left = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
 local before = left and left[1]:match('%d+$') or redis.call('HGET', meta_key, 'jw')
 if before and before ~= '0' then redis.call('HSET', meta_key, 'jt', before) end
--- Readers of a replica of Postgres ask whether it has come as far.
+-- Readers of a Postgres replica compare this with the version that the replica has reached.
 local flushed = tonumber(after:match('^%d+')) - 1
 if flushed > tonumber(redis.call('HGET', meta_key, 'fl') or -1) then
   redis.call('HSET', meta_key, 'fl', ('%.0f'):format(flushed))

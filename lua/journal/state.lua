@@ -1,14 +1,14 @@
 --[[
-@summary Tells how far a partition's journal has grown and under whom versions are handed out.
-@why     Length and first entry belong to one instant.
+@summary Reads the size of a partition's journal and the run id under which it issues versions.
+@why     Length and first entry must be from the same instant.
 @key     meta        {NN}:meta     HASH    run, ver, hw, hwb, jw, jt
 @key     journal     {NN}:journal  STREAM
 @ok      length      int
 @ok      first       int?          version of the oldest entry
-@ok      version     int           last version handed out
+@ok      version     int           last version issued
 @ok      run         text?
 @ok      high_water  int
-@ok      bytes       int           of the entries
+@ok      bytes       int           total bytes of the entries
 @ok      bytes_max   int
 @flag    no-writes
 ]]

@@ -1,9 +1,9 @@
 --[[
-@summary Whether a person may write to a bot in their direct chat. Needs queue.
+@summary Checks whether a person may write to a bot in their direct chat. Needs queue.
 ]]
--- The state of the bot's queue keeps the bot's policy: wi the incarnation under which it was copied, wv its version, wp the policy.
--- The chat's record keeps of its person in w the version for which it was looked up, and + or -: a change of policy
--- is one write, however many chats there are. Returns nothing for one who may write, or else the script's own answer.
+-- The bot's queue state stores its write policy: wi is the incarnation of the copy, wv its version, wp the policy. The
+-- chat's field w stores the policy version for which its person was checked, followed by + or -. So a policy change is
+-- a single write, however many chats exist. Returns nil if the person may write, otherwise the script's reply.
 local function refused_writer(q, chat, inc)
   if q.access_inc ~= inc then return refuse('access_missing', inc) end
   if q.policy == 'all' then return nil end

@@ -1,7 +1,8 @@
 --[[
-@summary Adding messages at the end of a chat. Needs partition, message, chat and changes.
+@summary Appends messages to a chat. Needs partition, message, chat and changes.
 ]]
--- The number of the partition's next post. After an incarnation was raised, numbers that may have been lost are skipped.
+-- Returns the number of the partition's next post. After the incarnation was raised, it skips numbers that may have
+-- been lost.
 local function next_post_number(meta, version)
   local m = redis.call('HMGET', meta, 'post', 'post_inc')
   local inc = incarnation_of(version)
@@ -11,16 +12,17 @@ local function next_post_number(meta, version)
   return number
 end
 
--- Keeps where a post stands.
+-- Stores which message a post is.
 local function new_post(at, version, number, post, chat, message_id)
   redis.call('HSET', at.post_prefix .. post, 'c', chat, 'm', message_id, 'v', version, 'u', 0)
   journal_image(at, version, ('post:%s:%.0f'):format(at.partition, number), cmsgpack.pack({chat, tonumber(message_id)}),
     at.post_prefix .. post)
 end
 
--- Adds a message: sequence, record, journal and change log. `at` names the keys meta, journal, changes and channel and the
--- prefix of the chat's messages; with a post_prefix and its partition the message becomes a post as well. `version` is drawn
--- here if the caller did not. The caller ends with touch_chat. Returns the id, the record, its version and the id of the post ('0' for none).
+-- Appends a message: sequence, record, journal and change log. `at` contains the keys meta, journal, changes and
+-- channel, and the prefix of the chat's messages; if it has a post_prefix and partition, the message also becomes a
+-- post. `version` is allocated here if nil. The caller must call touch_chat afterwards. Returns the message id, the
+-- record, its version and the post id ('0' for none).
 local function append_message(at, c, chat, seconds, tail, version)
   local post_version
   if at.post_prefix then

@@ -1,5 +1,5 @@
 --[[
-@summary Pressing an inline button: whether the message has it, and the open query. Needs message.
+@summary Checks inline buttons and opens callback queries. Needs message.
 ]]
 local function has_button(markup, data)
   if markup == '' then return false end
@@ -11,7 +11,7 @@ local function has_button(markup, data)
   return false
 end
 
--- Query ids name their partition in the last three digits, so that the answer finds its way with the id alone.
+-- The last three digits of a query id are its partition, so that an answer can be routed by the id alone.
 local function open_query(prefix, version, partition, chat, user, bot)
   local id = version .. partition
   redis.call('SET', prefix .. id, chat .. ' ' .. user .. ' ' .. bot, 'PX', LIMITS.callback_query_age_ms_max)

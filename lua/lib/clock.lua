@@ -1,5 +1,5 @@
 --[[
-@summary Redis' own time, the only clock that scripts believe.
+@summary Redis' time, the only clock that scripts use.
 ]]
 local function now()
   local t = redis.call('TIME')

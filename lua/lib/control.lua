@@ -1,8 +1,8 @@
 --[[
-@summary Copies of control records: arrays of version, incarnation and fields. Postgres holds the truth.
+@summary Copies of control records: arrays of version, incarnation and fields. Postgres has the originals.
 ]]
--- The bytes and version of the record, if it was copied under the present incarnation: a Redis that lost its tail may
--- hold one that was revoked.
+-- Returns the record's bytes and version if it was copied under the current incarnation. Older copies may be revoked,
+-- because Redis may have lost the revocation.
 local function read_control(key, inc)
   local bytes = redis.call('GET', key)
   if not bytes then return nil end
@@ -11,12 +11,13 @@ local function read_control(key, inc)
   return bytes, version
 end
 
--- How long a copy stays. What never was (version 0) may be asked for under any name: its copies are gone sooner.
+-- Returns how long a copy lives. Copies of absent records (version 0) expire sooner, because clients can ask for any
+-- name.
 local function copy_ttl(version, ttl_ms)
   return tonumber(version) == 0 and math.min(tonumber(ttl_ms), LIMITS.absent_ttl_ms) or ttl_ms
 end
 
--- The record of a member of a group: status and rights, or nil when it must be read back.
+-- Returns a group member's status and rights, or nil if they must be read from Postgres.
 local function read_member(key, inc)
   local bytes = read_control(key, inc)
   if not bytes then return nil end

@@ -1,8 +1,8 @@
 --[[
-@summary What a webhook's worker has before it: chats that wait to be retried, and the queue behind its cursor. Needs stream and queue.
+@summary Pending work of a webhook's worker: parked chats that wait for a retry, and new queue entries after its cursor. Needs stream and queue.
 ]]
--- `at` names the keys queue, parked, retries and attempts. A parked update stays in the queue; its id is listed under its
--- chat, in order. A chat that is parked has a due time in `retries`.
+-- `at` contains the keys queue, parked, retries and attempts. A parked update stays in the queue; its id is listed
+-- under its chat, in order. A parked chat has its due time in `retries`.
 local function parked_member(chat, id)
   return chat .. ':' .. ('%016.0f'):format(tonumber(id))
 end
@@ -21,7 +21,7 @@ local function unpark(at, chat, id)
   return redis.call('ZREM', at.parked, parked_member(chat, id)) == 1
 end
 
--- The first parked update of a chat went: the next is due at once, and a chat that has none is parked no more.
+-- The first parked update of a chat was removed: retries the next one now, or unparks the chat if none is left.
 local function settle_chat(at, chat, ms)
   redis.call('HDEL', at.attempts, chat)
   if #parked_ids(at, chat, 1) > 0 then
@@ -31,8 +31,8 @@ local function settle_chat(at, chat, ms)
   end
 end
 
--- Parks updates of a chat until `due`; what has left the queue meanwhile is passed over. `tries` belongs to the first of them, '0' keeps
--- what was known.
+-- Parks updates of a chat until `due`. Skips updates no longer in the queue. `tries` counts the failures of the first
+-- one; '0' keeps the stored count.
 local function park(at, chat, due, tries, ids)
   local first
   for _, id in ipairs(ids) do
@@ -51,8 +51,8 @@ local function tries_of(at, chat, id)
   return known == id and tries or '0'
 end
 
--- Chats that are due, each with the tries of its first update and its first updates. They fall due again after a lease, so that what a
--- dead worker took comes back by itself. Chats beyond the bounds of one script stay due.
+-- Returns due chats, each with the failure count of its first update and its first updates. They become due again after
+-- a lease, so that the chats of a dead worker are retried. Chats beyond the limits of one script stay due.
 local function take_due(at, ms, limit)
   local due, taken, bytes = {}, 0, 0
   if limit == 0 then return due end
@@ -79,8 +79,8 @@ local function take_due(at, ms, limit)
   return due
 end
 
--- Reads the queue behind `after`. Updates of parked chats are parked behind what waits there; returns the others, up to where it
--- read, and whether there may be more.
+-- Reads the queue after `after`. Updates of parked chats are parked too. Returns the other updates, the last id read,
+-- and whether there may be more.
 local function take_new(at, after, limit)
   local new = {}
   if limit == 0 then return new, after, false end
@@ -97,19 +97,20 @@ local function take_new(at, after, limit)
   return new, after, more
 end
 
--- Makes chats due that are to be retried later than `from`, some at a time: true while there may be more.
-local function hasten_chats(retries, ms, from)
+-- Makes chats due now whose retry is later than `from`, a limited number per call. Returns true while there may be
+-- more.
+local function retry_chats_now(retries, ms, from)
   local chats = redis.call('ZRANGEBYSCORE', retries, ('(%.0f'):format(from), '+inf', 'LIMIT', 0, LIMITS.script_entries_max)
   for _, chat in ipairs(chats) do redis.call('ZADD', retries, ms, chat) end
   return #chats == LIMITS.script_entries_max
 end
 
--- When the next parked chat falls due (ms), or nil.
+-- Returns when the next parked chat is due (ms), or nil.
 local function next_retry(at)
   return tonumber(redis.call('ZRANGE', at.retries, 0, 0, 'WITHSCORES')[2])
 end
 
--- Gives the lease back. `due` is when somebody must look again (ms), nil for not before the next update.
+-- Releases the lease. `due` is when a worker must check the bot again (ms); nil means not before its next update.
 local function leave_bot(at, due)
   redis.call('HDEL', at.state, 'leased')
   if due then redis.call('ZADD', at.due, due, at.bot) else redis.call('ZREM', at.due, at.bot) end

@@ -1,19 +1,19 @@
 --[[
-@summary Deciding an edit and making the new record, in the order of the refusals that clients rely on. Needs message.
+@summary Validates an edit and builds the new record. The checks run in the order that clients rely on. Needs message.
 ]]
--- What a kind of edit needs to find: the kind of message, and the refusal of another.
+-- The message kind that each edit requires, and the error for other kinds.
 local EDITED_KINDS = {
   text = {KIND_TEXT, 'no_text'}, caption = {KIND_MEDIA, 'no_caption'}, media = {KIND_MEDIA, 'no_media'},
 }
 
--- A caption comes without the media that it is for: they stand behind the old one, and stay to the byte.
+-- A new caption comes without media. The media bytes after the old caption are kept unchanged.
 local function with_media_of(content, caption)
   local media_at = cmsgpack.unpack_one(content)
   return caption .. content:sub(media_at + 1)
 end
 
--- Returns the new record, or nil and the name of the refusal. `may_edit_others` is a right of the editor at this instant.
--- `what` is text, caption, media (with their caption), or markup, which leaves the content as it is.
+-- Returns the new record, or nil and the error. `may_edit_others` is the editor's current right. `what` is text,
+-- caption, media (with their caption) or markup, which keeps the content.
 local function edited_record(record, version_of, now_ms, editor, may_edit_others, what, new_content, new_markup)
   local header, at = read_header(record)
   if header[6] == KIND_DELETED then return nil, 'not_found' end
@@ -34,7 +34,7 @@ local function edited_record(record, version_of, now_ms, editor, may_edit_others
   return write_record(header, new_content, new_markup, origin)
 end
 
--- The record that this one answers or tells of, for the message as it is shown; '' when it is not here.
+-- Returns the record of the replied or pinned message, which the API shows inside this one; '' if it is not in Redis.
 local function replied_record(record, message_prefix)
   local header, at = read_header(record)
   local _, _, origin = read_segments(record, header, at)

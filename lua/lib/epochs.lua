@@ -1,8 +1,8 @@
 --[[
-@summary Revocation epochs, which count within an incarnation of their partition.
+@summary Revocation epochs, which restart with each incarnation of their partition.
 ]]
--- A Redis that restarted, was emptied or took over may have lost epochs and nodes: whoever acknowledged an epoch of a
--- former incarnation must forget everything.
+-- A Redis that restarted, was emptied or failed over may have lost epochs and nodes. Nodes that acknowledged an epoch
+-- of an earlier incarnation must discard all cached tokens.
 local function begin_epochs(nodes, revoked, inc)
   if tonumber(redis.call('HGET', nodes, 'incarnation')) == inc then return end
   redis.call('HSET', nodes, 'incarnation', inc)

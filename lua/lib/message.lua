@@ -1,5 +1,5 @@
 --[[
-@summary Message records: a msgpack header array, then the segments content, keyboard and origin, which are only moved.
+@summary Message records: a msgpack header array, then the segments content, keyboard and origin, which scripts copy without parsing.
 ]]
 -- Content is a map, and the media behind it in a message of that kind. What never changes is a map, and the id of the post
 -- behind it in a channel.
@@ -7,18 +7,18 @@
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED = 4
 
--- `tail` is everything behind version and date, as the caller packed it.
+-- `tail` is the record after version and date, packed by the caller.
 local function new_message(version, date, tail)
   return '\153' .. cmsgpack.pack(1, tonumber(version), date) .. tail
 end
 
--- The header, and where the first segment begins.
+-- Returns the header, and the offset of the first segment.
 local function read_header(record)
   local at, header = cmsgpack.unpack_one(record)
   return header, at
 end
 
--- The same of a message in Redis, without reading the rest of it; nil when it is not there. A header has up to 50 bytes.
+-- Reads only the header of a message in Redis; nil if it is missing. A header has up to 50 bytes.
 local function header_of(key)
   local head = redis.call('GETRANGE', key, 0, 63)
   if head == '' then return nil end
@@ -41,7 +41,7 @@ local function tombstone(header, version)
   return cmsgpack.pack({1, tonumber(version), header[3], 0, header[5], KIND_DELETED, 0, 0, 0})
 end
 
--- Leaves a ticket for whoever will fill the missing key from Postgres; those who miss together share it.
+-- Creates a ticket for filling the missing key from Postgres. Simultaneous misses share one ticket.
 local function leave_ticket(key, ticket)
   return redis.call('SET', key, ticket, 'NX', 'GET', 'PX', LIMITS.fill_ticket_ttl_ms) or ticket
 end

@@ -1,5 +1,5 @@
 --[[
-@summary Updates for bots that live in other partitions, in the order in which the chat changed. Needs chat.
+@summary Updates for bots in other partitions, in the order in which the chat changed. Needs chat.
 ]]
 -- The second part of an entry's id is how many bytes were ever put into the outbox before it: the first one tells how many are left.
 local function outbox_full(meta, outbox)

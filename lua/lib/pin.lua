@@ -1,7 +1,7 @@
 --[[
-@summary The one pinned message of a chat. Needs partition, message, chat, changes and control.
+@summary The pinned message of a chat; there is at most one. Needs partition, message, chat, changes and control.
 ]]
--- Whether a record may be pinned: nil, or the name of the refusal.
+-- Returns the error if a record cannot be pinned, or nil.
 local function unpinnable(record)
   local kind = read_header(record)[6]
   if kind == KIND_DELETED then return 'not_found' end
@@ -9,13 +9,13 @@ local function unpinnable(record)
   return nil
 end
 
--- What a member must be allowed to: channels have no right of their own for pins.
+-- Checks the right to pin. Channels have no separate right for pins.
 local function may_pin(member, c)
   return has_right(member, is_channel(c) and 'can_edit_messages' or 'can_pin_messages')
 end
 
--- Makes a message the pinned one, or with '0' none: field, journal and change log, after the change `c.changed`. `at` names
--- the keys meta, journal, chat, changes and channel; `notify` is what the log says to those who look. The caller validated.
+-- Sets the pinned message, or removes it with '0': updates field, journal and change log. `at` contains the keys meta,
+-- journal, chat, changes and channel; `notify` is passed to viewers in the log. The caller has validated the change.
 local function set_pin(at, c, version, chat, message_id, notify)
   local image = message_id == '0' and '' or cmsgpack.pack({tonumber(message_id)})
   journal_image(at, version, 'pin:' .. chat, image, at.chat)

@@ -1,10 +1,10 @@
 --[[
-@summary A post's record in Redis: exact counts, the latest reactors, and who acted lately. Needs partition, message, chat and control.
+@summary A post's record in Redis: exact reaction counts, latest reactors, and recent actors. Needs partition, message, chat and control.
 ]]
--- Fields: c channel, m message id, v version of the last journaled change, u users with a reaction on it, x once it is
--- deleted; by emoji n: count, f: version of the first use, l: the latest reactors and o: those before them, newest first,
--- 16 bytes of external id each; g and gp generations of those who acted lately, gt when g began (ms).
--- The record is read once, whole: a script answers with it, after its own changes.
+-- Fields: c channel, m message id, v version of the last journaled change, u number of users with a reaction, x set
+-- once deleted. Per emoji: n: count, f: version of the first use, l: latest reactors, o: earlier ones, newest first, 16
+-- bytes of external id each. g and gp: current and previous generation of recent actors, gt: start of g (ms). The
+-- record is read once as a whole, because scripts return it after their changes.
 local function read_post(post)
   local fields = redis.call('HGETALL', post)
   local p = {fields = fields, at = {}, changes = {}}
@@ -20,7 +20,7 @@ local function get_field(p, name)
   return p.fields[p.at[name]]
 end
 
--- For write_post, and for the answer.
+-- Sets a field for write_post and for the reply.
 local function set_field(p, name, value)
   local n = #p.changes
   p.changes[n + 1], p.changes[n + 2] = name, value
@@ -37,8 +37,8 @@ local function write_post(post, p)
   redis.call('PERSIST', post)
 end
 
--- Why a user or bot cannot see the post now: the name of the refusal, a ticket and the
--- channel's id. Else nil and the channel.
+-- Returns nil and the channel if a user or bot may see the post. Otherwise the error, a fill ticket and the channel's
+-- id.
 local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   if p.deleted then return 'not_found' end
   local chat = chat_prefix .. p.chat
@@ -52,9 +52,9 @@ local function hidden(p, chat_prefix, member_prefix, who, inc, token)
   return nil, c
 end
 
--- What a user put on the post, emoji by emoji with a space between, and in which generation it lies. What is not in
--- Postgres yet is in one of the two; nil when only Postgres can tell. A post all of whose reactors are here knows that
--- a miss means none.
+-- Returns a user's reactions as emoji separated by spaces, and the generation that has them. Reactions not yet in
+-- Postgres are always in one of the two generations. Returns nil if only Postgres knows. If both generations together
+-- hold all reactors, a miss means no reaction.
 local function find_actor(p, acted_prefix, user)
   local here = 0
   p.actors = {}
@@ -69,8 +69,8 @@ local function find_actor(p, acted_prefix, user)
   return nil
 end
 
--- Begins a new generation when the present one is old. The one before it is let go only once Postgres has it: it then
--- has a time to live.
+-- Starts a new generation when the current one is old. The previous one is dropped only after it was flushed to
+-- Postgres, which sets its time to live.
 local function advance_generation(p, post, acted_prefix, meta, ms)
   if p.since == 0 then
     redis.call('HSET', post, 'gt', ('%.0f'):format(ms))
@@ -81,7 +81,7 @@ local function advance_generation(p, post, acted_prefix, meta, ms)
   end
 end
 
--- Writes what a user has now into the present generation. n counts those of a generation who have anything.
+-- Stores a user's reactions in the current generation. n counts the users with reactions in a generation.
 local function keep_actor(p, acted_prefix, user, old, generation, new, version)
   local key = acted_prefix .. p.now
   local more = new ~= '' and 1 or 0
@@ -89,7 +89,7 @@ local function keep_actor(p, acted_prefix, user, old, generation, new, version)
     if generation == p.now then more = more - 1 else redis.call('HINCRBY', acted_prefix .. generation, 'n', -1) end
   end
   if generation and generation ~= p.now then redis.call('HDEL', acted_prefix .. generation, user) end
-  -- A generation that began just now has none.
+  -- A generation that was just created has no count yet.
   redis.call('HSET', key, user, new, 'v', version, 'n', (p.actors[p.now] or 0) + more)
   redis.call('PERSIST', key)
 end
@@ -98,15 +98,15 @@ local function has_emoji(own, emoji)
   return (' ' .. own .. ' '):find(' ' .. emoji .. ' ', 1, true) ~= nil
 end
 
--- Where an external id begins in a list of them.
+-- Returns the position of an external id in a list of ids.
 local function place_of(list, external)
   local at = list:find(external, 1, true)
   while at and (at - 1) % 16 ~= 0 do at = list:find(external, at + 1, true) end
   return at
 end
 
--- Puts a reactor before all others of an emoji. The latest few are apart, so that most changes write a short field however
--- many reacted.
+-- Adds a reactor at the front of an emoji's list. The latest few are in a separate field, so that most changes write
+-- only a short one.
 local function add_reactor(p, emoji, external)
   local latest, older = 'l:' .. emoji, 'o:' .. emoji
   local list = external .. (get_field(p, latest) or '')
@@ -117,7 +117,7 @@ local function add_reactor(p, emoji, external)
   set_field(p, latest, list)
 end
 
--- Takes out one who took the emoji back; who is in neither list is too old for them.
+-- Removes a reactor who took the emoji back. Older reactors may be in neither list.
 local function drop_reactor(p, emoji, external)
   for _, name in ipairs({'l:' .. emoji, 'o:' .. emoji}) do
     local list = get_field(p, name) or ''
@@ -129,12 +129,12 @@ local function drop_reactor(p, emoji, external)
   end
 end
 
--- The column of an emoji in Postgres: 52 bits of its digest.
+-- Returns the number that identifies an emoji in Postgres: 52 bits of its digest.
 local function emoji_column(emoji)
   return ('%.0f'):format(tonumber(redis.sha1hex(emoji):sub(1, 13), 16))
 end
 
--- The id of the post that a message of a channel is; nil for a service message.
+-- Returns the post id of a channel message; nil for a service message.
 local function post_of(key, header, segments_at)
   if segments_at < 0 then return nil end
   local origin = redis.call('GETRANGE', key, segments_at + header[8] + header[9], -1)
@@ -145,8 +145,8 @@ local function post_of(key, header, segments_at)
   return post
 end
 
--- A post goes with its message, and who reacted lately with the post. The record stays until Postgres knows: a read-back
--- must not find the post alive.
+-- Deletes a post together with its message and its recent actors. The record stays until the deletion is flushed, so
+-- that a fill cannot restore the post.
 local function end_post(post, at, chat, message_id)
   if not post then return end
   local id = ('%.0f'):format(post)
@@ -155,7 +155,7 @@ local function end_post(post, at, chat, message_id)
   for _, generation in ipairs(redis.call('HMGET', key, 'g', 'gp')) do
     if generation then redis.call('UNLINK', at.acted_prefix .. id .. ':' .. generation) end
   end
-  -- Before the first generation is an old one, its number is not written down.
+  -- The number of the first generation is not stored, so delete generation 0 explicitly.
   redis.call('UNLINK', at.acted_prefix .. id .. ':0')
   redis.call('DEL', key, key .. ':ticket')
   redis.call('HSET', key, 'c', chat, 'm', message_id, 'x', 1, 'u', 0, 'v', version)

@@ -1,7 +1,7 @@
 --[[
-@summary A bot's queue of updates: its sequence, its bounds, what happens past them, and whom to wake. Needs partition and stream.
+@summary A bot's update queue: its sequence, limits, dead letters, and worker wake-ups. Needs partition and stream.
 ]]
--- The state of a queue, or nil when it must first be opened.
+-- Returns the queue's state, or nil if the queue must be opened first.
 local function read_queue(state)
   local s = redis.call('HMGET', state, 'seq', 'inc', 'bytes', 'mask', 'hook', 'leased', 'rung', 'hold',
     'wi', 'wv', 'wp')
@@ -12,7 +12,8 @@ local function read_queue(state)
   return q
 end
 
--- Notes which kinds of updates a bot asks for, and hands it to Postgres where it differs. `present` is the mask that the queue has.
+-- Stores which kinds of updates a bot receives, and journals the mask if it changed. `present` is the queue's current
+-- mask.
 local function set_mask(at, present, mask)
   if mask == '' or mask == present then return end
   local version = next_version(at.meta)
@@ -20,36 +21,37 @@ local function set_mask(at, present, mask)
   redis.call('HSET', at.state, 'mask', mask, 'mv', version)
 end
 
--- A list of bytes as the other side reads them: what cmsgpack packs of a string is text there, and a record is none.
+-- Packs byte strings as msgpack binaries. cmsgpack would pack them as text, which fails for records.
 local function pack_bytes(list)
   local packed = {'\220' .. struct.pack('>I2', #list)}
   for i, each in ipairs(list) do packed[i + 1] = '\198' .. struct.pack('>I4', #each) .. each end
   return table.concat(packed)
 end
 
--- Takes an entry out and hands it to Postgres as a dead letter: its fields, and w why and d when (ms).
-local function bury(q, at, entry, reason, now_ms)
+-- Removes an entry and journals it as a dead letter: its fields, w for the reason and d for the time (ms).
+local function dead_letter(q, at, entry, reason, now_ms)
   redis.call('XDEL', at.queue, entry[1])
   local fields = entry[2]
   q.bytes = q.bytes - entry_bytes(fields)
-  -- A replay is dead under the id that receivers know.
+  -- A replayed update keeps the id that receivers know.
   local update_id = fields[20] or entry[1]:match('^%d+')
-  for _, told in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = told end
+  for _, value in ipairs({'w', reason, 'd', ('%.0f'):format(now_ms)}) do fields[#fields + 1] = value end
   journal_image(at, next_version(at.meta), 'dead:' .. at.bot .. ':' .. update_id, pack_bytes(fields))
   redis.call('HINCRBY', at.state, 'dead', 1)
 end
 
-local function bury_beyond_bounds(q, at, now_ms)
+local function dead_letter_excess(q, at, now_ms)
   for _ = 1, 16 do
     local entry = redis.call('XRANGE', at.queue, '-', '+', 'COUNT', 1)[1]
     if not entry then return end
     local old = now_ms - tonumber(entry[2][4]) > LIMITS.queue_age_ms_max
     if not old and q.bytes <= LIMITS.queue_bytes_max and redis.call('XLEN', at.queue) < LIMITS.queue_length_max then return end
-    bury(q, at, entry, old and 'expired' or 'queue_full', now_ms)
+    dead_letter(q, at, entry, old and 'expired' or 'queue_full', now_ms)
   end
 end
 
--- Something is to be delivered and no worker has the bot: notes it for the sweep, and sets `at.wake` if nobody rang lately.
+-- Updates are pending but no worker serves the bot: makes it due for the sweep, and sets `at.wake` unless a worker was
+-- woken recently.
 local function fall_due(q, at, now_ms)
   redis.call('ZADD', at.due, 'LT', math.max(now_ms, q.hold), at.bot)
   if q.hold > now_ms or now_ms - q.rung < LIMITS.webhook_ring_interval_ms then return end
@@ -58,9 +60,9 @@ local function fall_due(q, at, now_ms)
   at.wake = true
 end
 
--- Appends an update of one kind. `at` names the queue's keys and its bot, and gets `wake`; `version` is the change's. Fields of an entry
--- in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat, y replied record, x extra, and of
--- an update that is delivered again u the id it had.
+-- Appends an update of one kind. `at` contains the bot and its queue's keys, and receives `wake`; `version` is the
+-- change's. Entry fields in this order: k kind, t time (ms), c chat, m message or query id, r record, f sender, p chat
+-- profile, y replied record, x extra; a replayed update also has u, its original id.
 local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, record, from, peer, reply, extra, former)
   if bit.band(q.mask, kind_bit) == 0 then return end
   local inc = incarnation_of(version)
@@ -69,7 +71,7 @@ local function push_update(q, at, version, now_ms, kind_bit, kind, chat, id, rec
   local size = #kind + 13 + #chat + #tostring(id) + #record + #from + #peer + #reply + #extra + #(former or '')
   q.bytes = q.bytes + size
   if q.bytes > LIMITS.queue_bytes_max or q.seq % 1000 == 0 or redis.call('XLEN', at.queue) >= LIMITS.queue_length_max then
-    bury_beyond_bounds(q, at, now_ms)
+    dead_letter_excess(q, at, now_ms)
   end
   local entry, made = ('%.0f-0'):format(q.seq), ('%.0f'):format(now_ms)
   if former then

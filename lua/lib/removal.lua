@@ -1,5 +1,5 @@
 --[[
-@summary Taking messages out of a chat for good. Needs partition, message, chat, changes, control, pin and post.
+@summary Deletes messages from a chat permanently. Needs partition, message, chat, changes, control, pin and post.
 ]]
 -- Leaves a tombstone and ends the post (nil for none): record and journal. `header` is that of the record, whose date tells where the
 -- message lies in Postgres. `at` names the
@@ -15,17 +15,18 @@ local function bury_message(at, chat, message_id, header, post)
   return version
 end
 
--- Buries a message and tells so in the change log: `at` names the keys changes and channel as well. `header` and where the segments
--- begin are those of its record. The caller ends with close_removal.
+-- Deletes a message and adds it to the change log; `at` also contains the keys changes and channel. `header` and
+-- `segments_at` are the record's. The caller must call close_removal afterwards.
 local function remove_message(at, c, chat, message_id, header, segments_at)
   local post = is_channel(c) and post_of(at.message_prefix .. message_id, header, segments_at) or nil
-  local version = bury_message(at, chat, message_id, header, post)
+  local version = write_tombstone(at, chat, message_id, header, post)
   log_change(at.changes, at.channel, version, c.changed, 'd', message_id)
   c.changed = version
   return version
 end
 
--- Marks the chat as changed by the last removal, and unpins what was removed. `at` names the chat's key as well.
+-- Records the last removal as the chat's latest change, and unpins a removed message. `at` also contains the chat's
+-- key.
 local function close_removal(at, c, chat, version, unpin)
   touch_chat(at.chat, c, version)
   if unpin then set_pin(at, c, next_version(at.meta), chat, '0', '') end

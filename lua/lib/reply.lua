@@ -1,7 +1,7 @@
 --[[
-@summary What a new message answers. Needs message.
+@summary Finds the message that a new message replies to. Needs message.
 ]]
--- The record of the message `reply_to`, or false when nothing is answered. A second value is the script's own answer.
+-- Returns the record of the message `reply_to`, or false if there is none. A second value is the script's error reply.
 local function read_reply(c, message_prefix, reply_to, token)
   if reply_to == '' then return false end
   if tonumber(reply_to) > c.seq then return nil, refuse('reply_not_found') end
@@ -12,7 +12,7 @@ local function read_reply(c, message_prefix, reply_to, token)
   return reply
 end
 
--- The same for a request that was applied: what has become of the message since is no reason to refuse.
+-- Returns the reply for a request that was already applied. Changes to the message since are no error.
 local function present_reply(message_prefix, reply_to)
   return reply_to ~= '' and redis.call('GET', message_prefix .. reply_to)
 end

@@ -1,13 +1,13 @@
 --[[
-@summary Remembering that a request was answered, so that a repeated one is answered alike and changes nothing.
+@summary Remembers answered requests, so that a repeated request gets the same answer and changes nothing.
 ]]
--- A script looks here first: what it would refuse now may have come to be after it was applied. Every success is
--- remembered, one that had nothing to change too; a refusal is not, and may be asked anew.
+-- Scripts check this first, because an applied change may make the repeated request invalid. Every success is
+-- remembered, even without changes. Errors are not remembered, so the request can be retried.
 --
--- A request of a call with an idempotency key is remembered as long as the key: its node may have died before it could
--- note the answer, and the client may come back hours later. With it stays the record of what it made, which may be gone
--- by then. One of a call in the answer to a delivery stays until a worker that died before it could acknowledge has surely been
--- followed by another; other requests come again within seconds.
+-- A request under an idempotency key is remembered as long as the key: its node may have died before storing the
+-- answer, and the client may retry hours later. The created record is stored too, because it may be gone by then. A
+-- request from a webhook answer is remembered until another worker has surely replaced one that died before
+-- acknowledging. Other requests are repeated within seconds.
 local function is_keyed(request)
   return request:find(':req:once.', 1, true) ~= nil
 end
@@ -20,7 +20,7 @@ local function remember(request, answer, record)
   redis.call('SET', request, answer, 'PX', keyed and 'LIMITS.idempotency_ttl_ms' or ttl)
 end
 
--- What a request was answered, and the record that stays with it; nil for a new one.
+-- Returns the answer of a request, and the record stored with it; nil for a new request.
 local function remembered(request)
   local kept = redis.call('GET', request)
   if not kept then return nil end

@@ -1,5 +1,5 @@
 --[[
-@summary Reading a stream within bounds: while one script copies megabytes, Redis serves nobody else.
+@summary Reads streams within size limits, because Redis serves no one else while a script copies megabytes.
 ]]
 local function entry_bytes(fields)
   local n = 0
@@ -7,8 +7,8 @@ local function entry_bytes(fields)
   return n
 end
 
--- The entries between two ids, at most `count`, and their bytes. It stops once it has LIMITS.script_read_bytes_max, after one
--- entry at least. The third value tells whether there may be more.
+-- Returns the entries between two ids, at most `count`; their bytes; and whether there may be more. Stops after
+-- LIMITS.script_read_bytes_max bytes, but returns at least one entry.
 local function read_within(stream, from, to, count)
   local entries, bytes, piece = {}, 0, 8
   repeat
@@ -20,7 +20,7 @@ local function read_within(stream, from, to, count)
     end
     if #rows < asked then return entries, bytes, false end
     from = '(' .. rows[#rows][1]
-    -- As many as fit by the mean size so far.
+    -- As many as fit, judged by the average size so far.
     local fitting = math.floor((LIMITS.script_read_bytes_max - bytes) / (bytes / #entries))
     piece = math.max(1, math.min(2 * piece, fitting))
   until #entries >= count or bytes >= LIMITS.script_read_bytes_max

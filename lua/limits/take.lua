@@ -1,13 +1,13 @@
 --[[
-@summary Takes calls out of a token bucket that holds at least one, or tells how long it is until there is one in it.
-@why     Calls of one caller come on every node at the same instant, and all of them count.
-@repeatable A take that was sent again counts twice: the caller waits a little longer.
+@summary Takes calls from a token bucket that has at least one left, or returns how long to wait for one.
+@why     A caller's calls may arrive on all nodes at once, and all of them count.
+@repeatable A retried call counts twice, so the caller waits slightly longer.
 @flag    allow-oom
-@key     bucket       {NN}:rate:<kind>:<id>  STRING  when (µs) the bucket is full again
-@arg     calls        int   that a full bucket holds
-@arg     interval_us  int   in which one comes back
-@arg     count        int   to take; what the bucket lacks is owed
-@ok      wait         int   ms until there is one; 0 when they were taken
+@key     bucket       {NN}:rate:<kind>:<id>  STRING  time (µs) at which the bucket is full again
+@arg     calls        int   capacity of the bucket
+@arg     interval_us  int   time in which one call is refilled
+@arg     count        int   calls to take; the bucket may go negative
+@ok      wait         int   ms until a call is available; 0 when they were taken
 ]]
 local time = redis.call('TIME')
 local us = tonumber(time[1]) * 1000 * 1000 + tonumber(time[2])

@@ -1,6 +1,7 @@
 --[[
-@summary Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned.
-@why     Who may delete is judged on the record and the membership of this instant, and no chat keeps a pin of nothing.
+@summary Deletes a message of any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it.
+@why     The right to delete is checked against the current record and membership, and a pin must not outlive its
+         message.
 @include partition
 @include request
 @include clock
@@ -29,8 +30,8 @@
 @arg     chat        text
 @arg     message_id  text
 @arg     who         text    id of the user or bot
-@arg     direct      flag    in a direct chat either side may delete any message
-@arg     token       text    ticket to leave if something must be read back
+@arg     direct      flag    in a direct chat both sides may delete any message
+@arg     token       text    fill ticket for records missing in Redis
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text

@@ -1,6 +1,6 @@
 --[[
-@summary Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned.
-@why     Who may delete is judged on the records and the membership of this instant.
+@summary Deletes messages of any chat, all or none. Skips missing ones, and unpins a pinned one.
+@why     The right to delete is checked against the current records and membership.
 @include partition
 @include request
 @include clock
@@ -27,9 +27,9 @@
 @arg     run         text
 @arg     chat        text
 @arg     who         text    id of the user or bot
-@arg     direct      flag    in a direct chat either side may delete any message
-@arg     token       text    ticket to leave if something must be read back
-@args    ids         text    message ids, each once, at most LIMITS.messages_batch_max
+@arg     direct      flag    in a direct chat both sides may delete any message
+@arg     token       text    fill ticket for records missing in Redis
+@args    ids         text    message ids, without duplicates, at most LIMITS.messages_batch_max
 @err     stale_run
 @err     journal_full
 @err     chat_missing      ticket text

@@ -1,6 +1,6 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a direct chat.
-@why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
+@why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
 @include partition
 @include request
 @include clock
@@ -26,13 +26,13 @@
 @key     due             {NN}:webhooks_due                       ZSET
 @derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), ticket to leave
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), fill ticket
 @arg     content  bytes
 @arg     markup   bytes
-@arg     from     bytes   the editor's profile for the bot's update; nothing when the bot edits
+@arg     from     bytes   the editor's profile for the bot's update; empty when the bot edits
 @ok      record   bytes
 @ok      peer     bytes   the user's profile
-@ok      reply    bytes   record of the replied message, empty if it is not hot
+@ok      reply    bytes   record of the replied message, empty if it is not in Redis
 @ok      wake     flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full

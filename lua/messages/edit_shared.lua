@@ -1,6 +1,6 @@
 --[[
 @summary Replaces the text, caption, media or keyboard of a message in a group or a channel.
-@why     Age, type, sameness and the rate of one edit a second are judged on the record that is replaced.
+@why     Age, kind, changes and the limit of one edit a second are checked against the record that is replaced.
 @include partition
 @include request
 @include clock
@@ -24,14 +24,14 @@
 @key     member_ticket   {NN}:member:<chat>:<editor>:ticket      STRING
 @derived sibling         {NN}:msg:<chat>:<message_id>      STRING
 @arg     run      text
-@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), ticket to leave
+@arg     edit     bytes   msgpack array: chat, message id, editor, what (text, caption, media or markup), fill ticket
 @arg     content  bytes
 @arg     markup   bytes
-@arg     from     bytes   the editor's profile for the updates of bots
+@arg     from     bytes   the editor's profile for the bots' updates
 @ok      record   bytes
 @ok      peer     bytes   the chat's profile
-@ok      reply    bytes   record of the replied message, empty if it is not hot
-@ok      forward  flag    the outbox holds something new
+@ok      reply    bytes   record of the replied message, empty if it is not in Redis
+@ok      forward  flag    the outbox has new entries
 @err     stale_run
 @err     journal_full
 @err     chat_missing     ticket text

@@ -1,7 +1,8 @@
 --[[
-@summary Takes messages out of a chat whoever wrote them: for their age, or because an account has ended. A pinned one is unpinned.
-@why     What is hot and what Postgres has end together, or a read-back would find it alive; and no chat keeps a pin of nothing.
-@repeatable What is deleted already is passed over.
+@summary Deletes messages of a chat regardless of author, because of their age or a deleted account. Unpins a pinned one.
+@why     Redis and Postgres must delete a message together, or a fill would restore it; and a pin must not outlive its
+         message.
+@repeatable Deleted messages are skipped.
 @include partition
 @include clock
 @include message
@@ -52,10 +53,10 @@ local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = c
   message_prefix = message_prefix, post_prefix = post_prefix, acted_prefix = acted_prefix}
 local version, unpin
 for _, each in ipairs(found) do
-  version = bury_message(at, chat, each.id, each.header, each.post)
+  version = write_tombstone(at, chat, each.id, each.header, each.post)
   unpin = unpin or c.pin == each.id
 end
--- Those who look are not told of each: they find a gap in the log, and read the chat anew.
+-- Viewers are not told of each deletion. They find a gap in the log and reload the chat.
 c.changed = version
 close_removal(at, c, chat, version, unpin)
 if not unpin then redis.call('SPUBLISH', channel_key, '') end

@@ -1,6 +1,6 @@
 --[[
-@summary Puts a message that was read back from Postgres where it was missed.
-@why     A fill needs its ticket and an absent key, so that it never brings back the past (architecture, Journal).
+@summary Stores a message read from Postgres that was missing in Redis.
+@why     A fill needs its ticket and an absent key, so that it never restores an old state (architecture, Journal).
 @repeatable A ticket is used once.
 @flag    allow-oom
 @key     message  {NN}:msg:<chat>:<message_id>           STRING

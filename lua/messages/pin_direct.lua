@@ -1,6 +1,6 @@
 --[[
-@summary Pins a message of a direct chat in place of the one that was pinned, and says so with a service message.
-@why     One message is pinned at any instant, whoever pins at once, and every swap has its service message and update.
+@summary Pins a message of a direct chat in place of the previous one, and adds a service message about it.
+@why     Exactly one of several concurrent pins wins, and every change has its service message and update.
 @include partition
 @include request
 @include clock
@@ -28,10 +28,10 @@
 @key     due             {NN}:webhooks_due                       ZSET
 @derived sibling         {NN}:msg:<bot>.<user>:<message_id>      STRING
 @arg     run      text
-@arg     pin      bytes   msgpack array: chat, message id, who pins, ticket to leave
-@arg     tail     bytes   the service message behind version and date
-@arg     from     bytes   profile of who pins
-@arg     notify   text    1, or nothing: what streams are told
+@arg     pin      bytes   msgpack array: chat, message id, id of the pinning side, fill ticket
+@arg     tail     bytes   the service message without version and date
+@arg     from     bytes   the pinning side's profile
+@arg     notify   text    1 to notify viewers, or empty
 @ok      wake     flag    the bot's worker must be woken
 @err     stale_run
 @err     journal_full
@@ -75,7 +75,8 @@ local at = {meta = meta_key, journal = journal_key, chat = chat_key, changes = c
 local version, pinned = unpack(next_versions(meta_key, 2))
 local id, service = append_message(at, c, chat, seconds, tail, version)
 set_pin(at, c, pinned, chat, message_id, notify)
--- The bot hears of its own pins too. What it hears names its user, who sends only what the user pinned.
+-- The bot receives updates of its own pins too. The update names the chat's user, so for the bot's own pins `peer` is
+-- set.
 local own = {meta = meta_key, journal = journal_key, state = queue_state_key, queue = queue_key, channel = bot_channel_key,
   due = due_key, bot = bot}
 push_update(q, own, version, ms, 1, 'message', chat, id, service, from, who == bot and c.profile or '', record, '')

@@ -1,6 +1,6 @@
 --[[
-@summary Pins a message of a group or channel in place of the one that was pinned, and says so with a service message.
-@why     One message is pinned at any instant, whoever pins at once; the right to pin is judged at that instant.
+@summary Pins a message of a group or channel in place of the previous one, and adds a service message about it.
+@why     Exactly one of several concurrent pins wins, and the right to pin is checked in the same step.
 @include partition
 @include request
 @include clock
@@ -25,11 +25,11 @@
 @key     outbox          {NN}:outbox                       STREAM
 @derived sibling         {NN}:msg:<chat>:<message_id>      STRING
 @arg     run      text
-@arg     pin      bytes   msgpack array: chat, message id, who pins, ticket to leave
-@arg     tail     bytes   the service message behind version and date
-@arg     from     bytes   profile of who pins
-@arg     notify   text    1, or nothing: what streams are told
-@ok      forward  flag    the outbox holds something new
+@arg     pin      bytes   msgpack array: chat, message id, id of the pinning member, fill ticket
+@arg     tail     bytes   the service message without version and date
+@arg     from     bytes   the pinning member's profile
+@arg     notify   text    1 to notify viewers, or empty
+@ok      forward  flag    the outbox has new entries
 @err     stale_run
 @err     journal_full
 @err     outbox_full

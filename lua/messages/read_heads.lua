@@ -1,12 +1,12 @@
 --[[
-@summary Reads the heads of messages of a chat by their ids, as far as they are hot: enough to count them.
+@summary Reads the heads of messages by id, if in Redis: enough to count them.
 @include partition
 @flag    no-writes
 @key     meta     {NN}:meta                      HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     run      text
 @args    ids      text
-@ok      heads    raw     the first bytes of each record, in the order of the ids; null where Postgres must be asked
+@ok      heads    raw     the first bytes of each record, in the order of the ids; null where only Postgres has it
 @err     stale_run
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end

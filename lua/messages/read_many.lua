@@ -1,6 +1,6 @@
 --[[
-@summary Reads messages that a member of a chat asks for by their ids, as far as they are hot.
-@repeatable Only tickets are left.
+@summary Reads messages by id for a member of the chat, if in Redis.
+@repeatable The script only creates tickets.
 @include partition
 @include message
 @include chat
@@ -13,12 +13,12 @@
 @key     member_ticket  {NN}:member:<chat>:<who>:ticket   STRING
 @derived message        {NN}:msg:<chat>:<message_id>      STRING
 @arg     run      text
-@arg     direct   flag    both sides of a direct chat read it
-@arg     token    text    ticket to leave if something must be read back
+@arg     direct   flag    both sides of a direct chat may read it
+@arg     token    text    fill ticket for records missing in Redis
 @args    ids      text    message ids, at most LIMITS.messages_batch_max
 @ok      newest   int     the chat's last message id
 @ok      peer     bytes   profile of the user or the chat
-@ok      rows     raw     records in the order of the ids; null where Postgres must be asked
+@ok      rows     raw     records in the order of the ids; null where only Postgres has it
 @err     stale_run
 @err     chat_missing    ticket text
 @err     member_missing  ticket text

@@ -1,5 +1,5 @@
 --[[
-@summary Reads messages of a chat below an id, newest first, as far as they are hot.
+@summary Reads the messages of a chat below an id, newest first, if in Redis.
 @include partition
 @include message
 @flag    no-writes
@@ -9,12 +9,12 @@
 @arg     run      text
 @arg     before   int     exclusive; 0 for the newest
 @arg     limit    int
-@arg     bytes    int     no row is read once those before have so many
+@arg     bytes    int     stop once the rows read have this many bytes
 @ok      newest   int     the chat's last message id
 @ok      peer     bytes   profile of the user or the chat
-@ok      first    int     id of the first row; the rows count down from it
-@ok      rows     raw     records, at least one where there are ids; null where Postgres must be asked
-@ok      flushed  int?    Postgres has all that is not here, up to this version; null where that is not known
+@ok      first    int     id of the first row; later rows have descending ids
+@ok      rows     raw     records, at least one if any id is in range; null where only Postgres has it
+@ok      flushed  int?    up to this version, Postgres has everything that is missing here; null if unknown
 @err     stale_run
 @err     chat_missing
 ]]
@@ -32,7 +32,7 @@ for id = first, math.max(1, first - tonumber(limit) + 1), -1 do
   rows[#rows + 1] = record
   read = read + (record and #record or 0)
 end
--- Before the first flush under this incarnation, what a former Redis had settled is not known.
+-- Before the first flush of this incarnation it is unknown what the previous Redis had flushed.
 local m = redis.call('HMGET', meta_key, 'fl', 'ver')
 local flushed = m[1] and m[2] and incarnation_of(tonumber(m[1])) == incarnation_of(tonumber(m[2])) and m[1] or false
 return ok(newest, c[2], first, rows, flushed)

@@ -1,12 +1,12 @@
 --[[
-@summary Reads messages of a chat by their ids, as far as they are hot.
+@summary Reads messages of a chat by id, if in Redis.
 @include partition
 @flag    no-writes
 @key     meta     {NN}:meta                      HASH
 @derived message  {NN}:msg:<chat>:<message_id>   STRING
 @arg     run      text
 @args    ids      text
-@ok      rows     raw     records, in the order of the ids; null where Postgres must be asked
+@ok      rows     raw     records in the order of the ids; null where only Postgres has it
 @err     stale_run
 ]]
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end

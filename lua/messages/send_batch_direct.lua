@@ -1,6 +1,6 @@
 --[[
-@summary Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another.
-@why     Another's message must not come between them, and a batch must not end halfway.
+@summary Sends several messages in the direct chat of a bot and a user, all or none, with consecutive ids.
+@why     No other message may come between them, and a batch must not be applied in part.
 @include partition
 @include request
 @include clock
@@ -26,11 +26,11 @@
 @derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
 @arg     run       text
 @arg     chat      text    <bot>.<user>
-@arg     reply_to  text    id of the message that all of them answer, or nothing
-@arg     from      bytes   the sender's profile for the bot's updates; nothing when the bot sends
-@arg     token     text    ticket to leave if something must be read back
-@args    tails     bytes   the records behind version and date, at most LIMITS.messages_batch_max
-@ok      first     int     id of the first message; the others count up from it
+@arg     reply_to  text    id of the message that all of them reply to, or empty
+@arg     from      bytes   the sender's profile for the bot's updates; empty when the bot sends
+@arg     token     text    fill ticket for records missing in Redis
+@args    tails     bytes   the records without version and date, at most LIMITS.messages_batch_max
+@ok      first     int     id of the first message; the others follow in order
 @ok      date      int     s
 @ok      peer      bytes   the user's profile
 @ok      reply     bytes?  record of the replied message
@@ -55,7 +55,7 @@ if done then
   return ok(first, date, c.profile, present_reply(message_prefix, reply_to), 0)
 end
 local by_bot = from == ''
--- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
+-- While the user blocks the bot, neither side can write. Starting the bot again unblocks it first.
 if c.kind == 'blocked' then return refuse('blocked') end
 local q
 if not by_bot then

@@ -1,6 +1,6 @@
 --[[
-@summary Puts several messages into a group or a channel, all or none, with ids that follow one another.
-@why     Another's message must not come between them, and a batch must not end halfway.
+@summary Sends several messages to a group or channel, all or none, with consecutive ids.
+@why     No other message may come between them, and a batch must not be applied in part.
 @include partition
 @include request
 @include clock
@@ -26,17 +26,17 @@
 @arg     run       text
 @arg     chat      text
 @arg     sender    text    id of the user or bot
-@arg     reply_to  text    id of the message that all of them answer, or nothing
+@arg     reply_to  text    id of the message that all of them reply to, or empty
 @arg     from      bytes   the sender's profile
-@arg     partition text    the chat's
-@arg     token     text    ticket to leave if something must be read back
-@args    tails     bytes   the records behind version and date, at most LIMITS.messages_batch_max
-@ok      first     int     id of the first message; the others count up from it
+@arg     partition text    the chat's partition
+@arg     token     text    fill ticket for records missing in Redis
+@args    tails     bytes   the records without version and date, at most LIMITS.messages_batch_max
+@ok      first     int     id of the first message; the others follow in order
 @ok      date      int     s
 @ok      peer      bytes   the chat's profile
 @ok      reply     bytes?  record of the replied message
-@ok      forward   flag    the outbox holds something new
-@ok      post      int     id of the first post; the numbers of the others count up from its own; 0 in a group
+@ok      forward   flag    the outbox has new entries
+@ok      post      int     id of the first post, 0 in a group; the post numbers of the others follow in order
 @err     stale_run
 @err     journal_full
 @err     outbox_full

@@ -1,6 +1,6 @@
 --[[
-@summary Puts a message into the direct chat of a bot and a user.
-@why     Sequence, message, journal, change log and the bot's queue move together; two nodes may send at the same instant.
+@summary Sends a message in the direct chat of a bot and a user.
+@why     Sequence, message, journal, change log and the bot's queue change together, because two nodes may send at once.
 @include partition
 @include request
 @include clock
@@ -26,10 +26,10 @@
 @derived message      {NN}:msg:<bot>.<user>:<message_id> STRING
 @arg     run       text
 @arg     chat      text    <bot>.<user>
-@arg     tail      bytes   the record behind version and date
-@arg     reply_to  text    message id, or nothing
-@arg     from      bytes   the sender's profile for the bot's update; nothing when the bot sends
-@arg     token     text    ticket to leave if something must be read back
+@arg     tail      bytes   the record without version and date
+@arg     reply_to  text    message id, or empty
+@arg     from      bytes   the sender's profile for the bot's update; empty when the bot sends
+@arg     token     text    fill ticket for records missing in Redis
 @ok      message_id  int
 @ok      date        int     s
 @ok      peer        bytes   the user's profile
@@ -55,7 +55,7 @@ if done then
   return ok(id, at, c.profile, present_reply(message_prefix, reply_to), 0)
 end
 local by_bot = from == ''
--- While the user blocks the bot neither side writes to the other; to start the bot anew unblocks it first.
+-- While the user blocks the bot, neither side can write. Starting the bot again unblocks it first.
 if c.kind == 'blocked' then return refuse('blocked') end
 local q, wake
 if not by_bot then

@@ -1,6 +1,6 @@
 --[[
-@summary Puts a message into a group or a channel, where it becomes a post.
-@why     Membership at this instant, sequence, message, journal and the updates for the group's bots move together.
+@summary Sends a message to a group or channel; in a channel it becomes a post.
+@why     The membership check, sequence, message, journal and the updates for the group's bots are one step.
 @include partition
 @include request
 @include clock
@@ -25,17 +25,17 @@
 @derived post           {NN}:post:<post>                HASH
 @arg     run       text
 @arg     chat      text
-@arg     tail      bytes   the record behind version and date
+@arg     tail      bytes   the record without version and date
 @arg     sender    text    id of the user or bot
-@arg     reply_to  text    message id, or nothing
+@arg     reply_to  text    message id, or empty
 @arg     from      bytes   the sender's profile
-@arg     partition text    the chat's
-@arg     token     text    ticket to leave if something must be read back
+@arg     partition text    the chat's partition
+@arg     token     text    fill ticket for records missing in Redis
 @ok      message_id  int
 @ok      date        int     s
 @ok      peer        bytes   the chat's profile
 @ok      reply       bytes?  record of the replied message
-@ok      forward     flag    the outbox holds something new
+@ok      forward     flag    the outbox has new entries
 @ok      post        int     id of the post; 0 in a group
 @err     stale_run
 @err     journal_full

@@ -1,6 +1,6 @@
 --[[
 @summary Unpins the pinned message of any chat.
-@why     The right to pin and what is pinned are judged at the instant at which it is unpinned.
+@why     The right to pin and the pinned message are checked in the same step.
 @include partition
 @include request
 @include message
@@ -20,10 +20,10 @@
 @key     channel         {NN}:on_chat:<chat>               CHANNEL
 @arg     run         text
 @arg     chat        text
-@arg     message_id  text    the one that must be pinned; nothing for whichever is
-@arg     all         flag    leaves none pinned: that none was is no error
-@arg     direct      flag    in a direct chat either side may unpin
-@arg     token       text    ticket to leave if something must be read back
+@arg     message_id  text    the expected pinned message; empty for any
+@arg     all         flag    succeed even if no message is pinned
+@arg     direct      flag    in a direct chat both sides may unpin
+@arg     token       text    fill ticket for records missing in Redis
 @err     stale_run
 @err     journal_full
 @err     chat_missing    ticket text

@@ -1,12 +1,12 @@
 --[[
-@summary Lets go of entities of a partition that is closed: Postgres has all of them, some in a later version.
-@why     Once the partition is open, what is here may be what Postgres does not have yet.
-@repeatable What is gone is gone.
+@summary Removes entities of a closed partition from Redis. Postgres has all of them, some in a later version.
+@why     Once the partition is open, its entities may be newer than those in Postgres.
+@repeatable Removing an entity twice changes nothing.
 @key     meta      {NN}:meta         HASH     run, ver, hw
-@key     lease     {NN}:forgetting   STRING   who does it: a hundred nodes meet one failover
-@keys    entities  {NN}:…            STRING   of any type; none only takes or renews the lease
-@arg     run       text              the run id of the Redis the caller speaks to; the runner adds it
-@arg     expected  text              the run id under which the partition is to be opened
+@key     lease     {NN}:forgetting   STRING   the node doing it, since a hundred nodes may notice one failover
+@keys    entities  {NN}:…            STRING   of any type; an empty list only takes or renews the lease
+@arg     run       text              run id of the connected Redis; added by the runner
+@arg     expected  text              run id under which the partition will be opened
 @arg     owner     text
 @err     moved
 @err     open

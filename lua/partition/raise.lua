@@ -1,6 +1,6 @@
 --[[
-@summary Goes on under a raised incarnation: whatever was copied from Postgres before is not trusted any more.
-@why     Postgres went back in time, and its records no longer agree with their copies.
+@summary Continues under a raised incarnation, so that earlier copies from Postgres are no longer trusted.
+@why     Postgres lost commits, so its records no longer match their copies.
 @include partition
 @key     meta         {NN}:meta  HASH  run, ver, hw
 @arg     incarnation  int        registered in Postgres

@@ -1,16 +1,17 @@
 --[[
-@summary Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed.
-@why     What must be exceeded is the last version that was given out here. Run id and version change together: a script that finds its own run id may hand out versions at once.
+@summary Opens a partition under a raised incarnation for the connected Redis, or returns the version to exceed.
+@why     The new incarnation must exceed the last version issued here. Run id and version change together: a script that
+         finds its own run id may issue versions at once.
 @include partition
 @key     meta         {NN}:meta     HASH    run, ver, hw, hwb
 @key     journal      {NN}:journal  STREAM
-@arg     run          text          the run id of the Redis the caller speaks to; the runner adds it
-@arg     expected     text          the run id for which the incarnation was registered
-@arg     incarnation  int           registered in Postgres; 0 only asks
-@arg     post         int           number of the last post that Postgres has
-@arg     high_water   int           entries of the journal above which changes are refused
-@arg     bytes_max    int           the same in bytes
-@arg     installation text          its id, which a master of another cluster lacks; empty notes none
+@arg     run          text          run id of the connected Redis; added by the runner
+@arg     expected     text          run id for which the incarnation was registered
+@arg     incarnation  int           registered in Postgres; 0 only queries
+@arg     post         int           number of the last post in Postgres
+@arg     high_water   int           journal entries at which changes are refused
+@arg     bytes_max    int           journal bytes at which changes are refused
+@arg     installation text          id of the installation, which masters of other clusters lack; empty stores none
 @err     behind       highest int
 @err     moved
 @flag    allow-oom
@@ -29,7 +30,7 @@ if known[1] == run then
   return ok()
 end
 
--- The journal remembers its last id when it is empty, so it bears witness even if the counter was lost.
+-- An empty journal still has its last id, which proves the highest version even if the counter was lost.
 local highest = tonumber(known[2] or '0')
 if redis.call('EXISTS', journal_key) == 1 then
   local info = redis.call('XINFO', 'STREAM', journal_key)

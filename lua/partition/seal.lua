@@ -1,11 +1,11 @@
 --[[
-@summary Closes a partition before its Redis is stopped in order: changes are refused until it is opened again.
-@why     All changes stand before the seal in the append-only file: a Redis that still has the seal has lost none of them.
-@repeatable A partition that is sealed already refuses.
+@summary Closes a partition before its Redis is shut down: changes are refused until it is opened again.
+@why     In the append-only file all changes precede the seal, so a Redis that still has the seal has lost none of them.
+@repeatable A sealed partition is already closed.
 @include partition
 @key     meta   {NN}:meta   HASH
 @arg     run    text
-@arg     seal   text        random, kept in Postgres too
+@arg     seal   text        random; also stored in Postgres
 @err     stale_run
 @flag    allow-oom
 ]]

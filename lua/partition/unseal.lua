@@ -1,13 +1,13 @@
 --[[
-@summary Opens a sealed partition under the incarnation that it had.
-@why     The seal proves that nothing was lost; Postgres gave this run id the right to use it.
+@summary Opens a sealed partition under its previous incarnation.
+@why     The seal proves that nothing was lost, and Postgres allowed this run id to use it.
 @include partition
 @key     meta         {NN}:meta   HASH
-@arg     run          text        the run id of the Redis the caller speaks to; the runner adds it
-@arg     expected     text        the run id to which Postgres gave the seal
+@arg     run          text        run id of the connected Redis; added by the runner
+@arg     expected     text        run id that Postgres allowed to use the seal
 @arg     seal         text
-@arg     high_water   int         entries of the journal above which changes are refused
-@arg     bytes_max    int         the same in bytes
+@arg     high_water   int         journal entries at which changes are refused
+@arg     bytes_max    int         journal bytes at which changes are refused
 @err     moved
 @err     unsealed
 @flag    allow-oom

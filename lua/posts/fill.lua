@@ -1,6 +1,6 @@
 --[[
-@summary Puts a post that was read back from Postgres where it was missed.
-@why     A fill needs its ticket and an absent key, so that it never brings back the past (architecture, Journal).
+@summary Stores a post read from Postgres that was missing in Redis.
+@why     A fill needs its ticket and an absent key, so that it never restores an old state (architecture, Journal).
 @repeatable A ticket is used once.
 @include partition
 @flag    allow-oom
@@ -17,7 +17,7 @@
 if not trusted_incarnation(meta_key, run) then return refuse('stale_run') end
 if redis.call('GET', ticket_key) ~= token or redis.call('EXISTS', post_key) == 1 then return ok(0) end
 for i = 1, #fields, 2 do redis.call('HSET', post_key, fields[i], fields[i + 1]) end
--- A generation that was never used: what an older one still holds is in Postgres.
+-- Start with an unused generation: the contents of older ones are already in Postgres.
 redis.call('HSET', post_key, 'g', next_version(meta_key))
 redis.call('PEXPIRE', post_key, ttl_ms)
 redis.call('DEL', ticket_key)

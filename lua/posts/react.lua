@@ -1,7 +1,7 @@
 --[[
-@summary Sets or removes one emoji of a user on a post, or removes all that the user set.
-@why     Counts, membership and journal move together: two nodes may serve one user at the same instant.
-@repeatable What is set already, or absent already, changes nothing. Of requests only those of idempotency keys are remembered.
+@summary Sets or removes one emoji of a user on a post, or removes all of the user's reactions.
+@why     Counts, membership check and journal are one step, because two nodes may serve one user at once.
+@repeatable Setting or removing an emoji twice changes nothing. Only requests under idempotency keys are remembered.
 @include partition
 @include request
 @include clock
@@ -22,13 +22,14 @@
 @derived chat          {NN}:chat:<chat>                   HASH
 @derived member        {NN}:member:<chat>:<user>          STRING
 @arg     run       text
-@arg     token     text    ticket to leave, or the one under which `known` was read
-@arg     reaction  bytes   msgpack array of text: post, partition, number, what (set, remove, clear, or erase for one who is no more), emoji, user
+@arg     token     text    fill ticket, or the ticket under which `known` was read
+@arg     reaction  bytes   msgpack array of text: post, partition, number, what (set, remove, clear, or erase for a
+                           deleted user), emoji, user
 @arg     external  bytes   16 bytes: the user's external id
-@arg     known     text    what Postgres has of the user, emoji with spaces between; - before it was asked
+@arg     known     text    the user's reactions in Postgres, separated by spaces; - if not read yet
 @ok      changed   flag
-@ok      own       text    what the user has now, emoji with spaces between
-@ok      fields    raw     the post's whole record
+@ok      own       text    the user's reactions now, separated by spaces
+@ok      fields    raw     the post's complete record
 @err     stale_run
 @err     journal_full
 @err     post_missing     ticket text
@@ -58,7 +59,8 @@ if not own then
   own = known
 end
 
--- Hours may lie between two runs under a key; others repeat themselves within the call, where they are still the last word.
+-- Hours may pass between two runs under one idempotency key. Other requests are only repeated within the call, before
+-- the user can react again.
 local answer = is_keyed(request_key) and p.chat .. ' ' .. p.message
 if answer and remembered(request_key) then return ok(0, own, p.fields) end
 local set, had, rest, touched = what == 'set', 0, {}, {}
@@ -79,7 +81,7 @@ if why then return refuse('journal_full') end
 local seconds, ms = now()
 advance_generation(p, post_key, acted_prefix, meta_key, ms)
 local acted, new, place, version = acted_key(p.now), table.concat(rest, ' '), partition .. ':' .. number, nil
--- What cmsgpack packs as text the other side would read as such: the id is spelled as bytes.
+-- cmsgpack would pack the external id as text, so it is encoded as binary by hand.
 local tail = cmsgpack.pack(seconds) .. '\196\16' .. external
 local versions = next_versions(meta_key, 2 * #touched)
 local at = {meta = meta_key, journal = journal_key}
@@ -97,7 +99,7 @@ for i, each in ipairs(touched) do
   version = versions[#touched + i]
   local n, f = 'n:' .. each, 'f:' .. each
   local count, first = tonumber(get_field(p, n) or 0) + (set and 1 or -1), get_field(p, f) or version
-  -- A count of none is kept in Postgres: the newest row of the post's counts says how many users it has.
+  -- Zero counts are stored too, because the newest count row of a post also holds its number of users.
   journal_image(at, version, ('tally:%s:%s'):format(place, emoji_column(each)),
     cmsgpack.pack({each, count, tonumber(first), users}), post_key)
   if count > 0 then
@@ -112,7 +114,7 @@ set_field(p, 'v', version)
 write_post(post_key, p)
 redis.call('SPUBLISH', channel_key, '')
 if answer then remember(request_key, answer) end
--- Whoever tells the counts looks which bots there are.
+-- If the channel is unknown here, the script that sends the counts checks for bots.
 if not c or c.bots ~= '' then
   redis.call('ZADD', due_key, 'NX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
 end

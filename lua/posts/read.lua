@@ -1,6 +1,6 @@
 --[[
-@summary Reads a post, and what a user put on it, if the user or bot can see it.
-@repeatable Reading again finds the same, or leaves the same ticket.
+@summary Reads a post and a user's reactions to it, if the user or bot may see it.
+@repeatable A second read finds the same, or the same ticket.
 @include partition
 @include message
 @include chat
@@ -14,11 +14,11 @@
 @derived chat          {NN}:chat:<chat>                   HASH
 @derived member        {NN}:member:<chat>:<who>           STRING
 @arg     run       text
-@arg     token     text    ticket to leave if something must be read back
+@arg     token     text    fill ticket for records missing in Redis
 @arg     who       text    id of the user or bot
-@arg     ttl_ms    int     renews the time to live of a post that has one
-@ok      fields    raw     the post's whole record
-@ok      own       text?   what the user has, emoji with spaces between; null when only Postgres can tell
+@arg     ttl_ms    int     renews the time to live of a post that expires
+@ok      fields    raw     the post's complete record
+@ok      own       text?   the user's reactions, separated by spaces; null when only Postgres knows
 @err     stale_run
 @err     post_missing     ticket text
 @err     chat_missing     ticket text chat int

@@ -1,7 +1,7 @@
 --[[
-@summary Lengthens the list of an emoji's latest reactors with those that Postgres has; without any, leaves a ticket for it.
-@why     Who took the emoji back meanwhile is told by those who acted lately, or else Postgres had the last word.
-@repeatable Who is in the list already is not added again.
+@summary Extends the list of an emoji's latest reactors with those from Postgres. Without reactors, it creates a ticket for reading them.
+@why     Recent actors show who took the emoji back since Postgres was read.
+@repeatable A reactor is listed only once.
 @include message
 @include post
 @flag    allow-oom
@@ -10,9 +10,9 @@
 @derived acted   {NN}:acted:<post>:<generation>   HASH
 @arg     token     text
 @arg     emoji     text
-@args    reactors  bytes   ids and external ids (16 bytes) in turn, newest first
+@args    reactors  bytes   ids and external ids (16 bytes) alternating, newest first
 @ok      ticket    text
-@ok      listed    int     how many the list has now
+@ok      listed    int     length of the list now
 ]]
 if #reactors == 0 then return ok(leave_ticket(ticket_key, token), 0) end
 local p = read_post(post_key)

@@ -1,7 +1,8 @@
 --[[
-@summary Tells the bots of their channels how often each emoji stands on posts that changed, each post once a second at most.
-@why     What is due and the update move together: a node that dies leaves it due, and of several one tells it.
-@repeatable What was told is due no more.
+@summary Sends changed reaction counts of posts to the bots of their channels, at most once a second per post.
+@why     Due time and update change together: if a node dies, the post stays due, and only one of several nodes sends
+         it.
+@repeatable A post whose counts were sent is no longer due.
 @include partition
 @include clock
 @include message
@@ -15,12 +16,12 @@
 @derived post     {NN}:post:<post>          HASH
 @derived chat     {NN}:chat:<chat>          HASH
 @arg     run      text
-@arg     token    text    ticket to leave where something must be read back
+@arg     token    text    fill ticket for records missing in Redis
 @arg     limit    int
-@args    gone     text    posts that Postgres knows to be no more
-@ok      told     int
-@ok      more     flag    others are due
-@ok      missing  texts   what must be read back first, in turn: status, post, ticket, chat or 0
+@args    gone     text    posts that Postgres reports as deleted
+@ok      sent     int
+@ok      more     flag    more posts are due
+@ok      missing  texts   records to read from Postgres first, in groups of four: status, post, ticket, chat or 0
 @err     stale_run
 @err     outbox_full
 ]]
@@ -30,10 +31,10 @@ if outbox_full(meta_key, outbox_key) then return refuse('outbox_full') end
 for _, post in ipairs(gone) do redis.call('ZREM', due_key, post) end
 
 local seconds, ms = now()
-local told, missing = 0, {}
+local sent, missing = 0, {}
 
--- What is missing now waits behind what is due: Postgres may be away for long.
-local function put_off(post, status, key, chat)
+-- A post with missing records waits its turn again, because Postgres may be unreachable for long.
+local function postpone(post, status, key, chat)
   redis.call('ZADD', due_key, 'XX', ('%.0f'):format(ms + LIMITS.counts_interval_ms_min), post)
   for _, value in ipairs({status, post, leave_ticket(key .. ':ticket', token), chat}) do missing[#missing + 1] = value end
 end
@@ -47,11 +48,11 @@ local function tell(p, c)
     end
   end
   local version = next_version(meta_key)
-  -- A message of which the date alone is told.
+  -- The update shows only the date of this message.
   local record = tombstone({[3] = seconds, [5] = 0}, version)
   if post_update(meta_key, outbox_key, version, ms, c.bots, '', 'message_reaction_count', p.chat, p.message, record, c.profile, '', '',
     cmsgpack.pack(counts)) then
-    told = told + 1
+    sent = sent + 1
   end
 end
 
@@ -61,12 +62,12 @@ for _, post in ipairs(posts) do
   local chat = p and not p.deleted and chat_key(p.chat)
   local c = chat and read_chat(chat, inc)
   if not p then
-    put_off(post, 'post_missing', post_key(post), '0')
+    postpone(post, 'post_missing', post_key(post), '0')
   elseif chat and not c then
-    put_off(post, 'chat_missing', chat, p.chat)
+    postpone(post, 'chat_missing', chat, p.chat)
   else
     if c then tell(p, c) end
     redis.call('ZREM', due_key, post)
   end
 end
-return ok(told, #posts == tonumber(limit) and 1 or 0, missing)
+return ok(sent, #posts == tonumber(limit) and 1 or 0, missing)

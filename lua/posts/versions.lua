@@ -1,5 +1,5 @@
 --[[
-@summary Tells at which version posts are; 0 of those that are cold or deleted.
+@summary Returns the versions of posts; 0 for posts that are deleted or not in Redis.
 @flag    no-writes
 @derived post      {NN}:post:<post>   HASH
 @args    posts     text

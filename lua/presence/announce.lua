@@ -1,13 +1,13 @@
 --[[
-@summary Announces this process and its report to the others.
-@why     Ages are counted by Redis' clock, since those of nodes may differ.
-@repeatable What is told twice is told anew.
+@summary Stores a process's report, for the other processes to read.
+@why     Ages are measured by Redis' clock, because the nodes' clocks may differ.
+@repeatable A repeated report replaces the first.
 @include clock
 @flag    allow-oom
-@key     processes  {NN}:<what>  HASH   process -> when it told (ms), a space, and what
+@key     processes  {NN}:<what>  HASH   process -> time of its report (ms), a space, and the report
 @arg     id         text
-@arg     told       text
+@arg     report       text
 ]]
 local _, ms = now()
-redis.call('HSET', processes_key, id, ('%.0f '):format(ms) .. told)
+redis.call('HSET', processes_key, id, ('%.0f '):format(ms) .. report)
 return ok()

@@ -1,11 +1,11 @@
 --[[
-@summary Notes that people have windows open on a node, or have none any more.
-@why     Nodes that hold windows of one person note them side by side, and a reader must see none where all are gone.
-@repeatable A second run notes the same.
+@summary Records that users have windows open on a node, or no longer have any.
+@why     Several nodes may hold windows of one user, and a reader must see none once all are closed.
+@repeatable A second run records the same.
 @flag    allow-oom
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
 @arg     node    text
-@arg     ttl_ms  int    how long this holds; 0 where the windows are gone
+@arg     ttl_ms  int    how long the record is valid; 0 when the windows are closed
 @args    users   text
 ]]
 local time = redis.call('TIME')

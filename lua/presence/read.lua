@@ -1,10 +1,10 @@
 --[[
-@summary Tells which people have a window open on any node.
-@why     A note of a node that died counts no longer than it said: the time of Redis decides.
+@summary Returns which users have a window open on any node.
+@why     The record of a dead node expires by Redis' clock.
 @flag    no-writes
 @derived windows {NN}:windows:<user>  ZSET  node -> until (ms)
 @args    users   text
-@ok      present raw   those who have
+@ok      present raw   the users who do
 ]]
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -1,7 +1,7 @@
 --[[
-@summary Puts updates of another partition into a bot's queue, each once and in order.
-@why     The mark of the source partition moves with the queue, so that whoever forwards again adds nothing.
-@repeatable The mark lets nothing in twice.
+@summary Adds updates from another partition to a bot's queue, each once and in order.
+@why     The mark of the source partition changes together with the queue, so that repeated forwarding adds nothing.
+@repeatable The mark prevents duplicates.
 @include partition
 @include clock
 @include stream
@@ -17,7 +17,7 @@
 @arg     run      text
 @arg     bot      text
 @arg     source   text    partition the updates come from
-@args    updates  bytes   in turn: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
+@args    updates  bytes   groups of ten: outbox version, kind bit, kind, chat, id, record, from, peer, reply, extra
 @ok      accepted int
 @ok      wake     flag    the bot's worker must be woken
 @err     stale_run

@@ -1,5 +1,5 @@
 --[[
-@summary A bot answers a callback query: the user who pressed hears it on the event stream.
+@summary Answers a callback query for a bot: the user who pressed gets the answer on the event stream.
 @why     A query is answered once.
 @include partition
 @include request

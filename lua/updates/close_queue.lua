@@ -1,6 +1,6 @@
 --[[
-@summary Closes the queue of a bot that was deleted: nothing enters it, nobody may write to it, and it goes by itself.
-@why     It is not just removed: whoever is on the way to it with an update would open it again.
+@summary Closes the queue of a deleted bot: it accepts no updates and no messages, and expires by itself.
+@why     It is not removed at once, because an update in flight would open it again.
 @repeatable Closing it again changes nothing.
 @include partition
 @flag    allow-oom
@@ -9,7 +9,7 @@
 @key     queue    {NN}:queue:<bot>         STREAM
 @key     marks    {NN}:queue_marks:<bot>   HASH
 @arg     run      text
-@arg     version  int    of who may write
+@arg     version  int    version of the write policy
 @err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)

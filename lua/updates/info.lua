@@ -1,14 +1,14 @@
 --[[
-@summary What getWebhookInfo tells of a bot's queue.
+@summary Reads the data of a bot's queue for getWebhookInfo.
 @flag    no-writes
 @include clock
 @key     state  {NN}:queue_state:<bot>  HASH
 @key     queue  {NN}:queue:<bot>        STREAM
 @ok      pending  int
 @ok      mask     int?
-@ok      failed   int?   s, the last failed delivery
+@ok      failed   int?   s, time of the last failed delivery
 @ok      why      text?
-@ok      strayed  int?   s, when a worker was last found to have died
+@ok      strayed  int?   s, when a worker was last found dead
 @ok      now      int    s
 ]]
 local s = redis.call('HMGET', state_key, 'mask', 'err_at', 'err', 'strayed')

@@ -1,20 +1,20 @@
 --[[
-@summary Opens the queue of a bot that has none.
+@summary Opens a bot's queue if it has none.
 @repeatable A queue is opened once.
 @include partition
 @flag    allow-oom
 @key     meta    {NN}:meta               HASH
 @key     state   {NN}:queue_state:<bot>  HASH
-@arg     start   int   the update id before the first, random
-@arg     mask    int   kinds of updates that are queued
-@arg     hook    text  version of the bot's webhook, or nothing
-@arg     set     text  version by which it was last set
+@arg     start   int   random; the update id before the first
+@arg     mask    int   kinds of updates to queue
+@arg     hook    text  version of the bot's webhook, or empty
+@arg     set     text  version at which it was last set
 @ok      opened  flag
 ]]
 if redis.call('HEXISTS', state_key, 'seq') == 1 then return ok(0) end
 local inc = incarnation_of(redis.call('HGET', meta_key, 'ver') or 0)
 redis.call('HSET', state_key, 'seq', start, 'inc', inc, 'bytes', 0, 'mask', mask)
--- A Redis that lost its data knows nothing of the webhook: its worker begins with the first update.
+-- A Redis that lost its data has no delivery position, so the worker starts at the first update.
 if hook ~= '' then
   redis.call('HSET', state_key, 'hook', hook, 'hook_version', hook, 'hook_set', set, 'since', hook, 'cur', 0)
 end

@@ -1,9 +1,9 @@
 --[[
-@summary Says which of a partition's waiting polls have a reason to look again.
+@summary Returns which of a partition's waiting polls have a reason to check their queue.
 @flag    no-writes
 @derived state  {NN}:queue_state:<bot>  HASH
 @derived queue  {NN}:queue:<bot>        STREAM
-@args    polls  text    bot and poll name in turn
+@args    polls  text    bot and poll name alternating
 @ok      wake   texts   poll names
 ]]
 local wake = {}

@@ -1,7 +1,7 @@
 --[[
-@summary One look of a long poll: takes its place, confirms what the bot has, and reads pending updates.
-@why     The newest of two polls wins, on whichever nodes they are; confirming and reading must not cross a push.
-@repeatable What was confirmed stays confirmed, and the poll keeps its name.
+@summary One step of a long poll: replaces an earlier poll, confirms updates, and reads pending ones.
+@why     The newer of two polls wins on any node, and confirming and reading must not interleave with a new update.
+@repeatable Confirmed updates stay confirmed, and the poll keeps its name.
 @include partition
 @include clock
 @include stream
@@ -15,12 +15,12 @@
 @arg     run      text
 @arg     bot      text
 @arg     poll     text    random name of this poll
-@arg     first    flag    its first look
-@arg     offset   text    nothing, a positive update id, or -N for the last N; confirms some at a time
+@arg     first    flag    the first step of this poll
+@arg     offset   text    empty, a positive update id, or -N for the last N; confirms a limited number per call
 @arg     limit    int
-@arg     mask     text    new mask of kinds, or nothing
+@arg     mask     text    new mask of kinds, or empty
 @ok      rows     raw     stream entries, fewer than `limit` where they are large
-@ok      more     flag    there may be more to confirm, and nothing was read: call again with the same offset
+@ok      more     flag    more may have to be confirmed, and nothing was read: call again with the same offset
 @err     stale_run
 @err     journal_full
 @err     queue_missing
@@ -33,7 +33,7 @@ if not s[1] then return refuse('queue_missing') end
 if s[3] then return refuse(first and 'webhook_active' or 'terminated_by_webhook') end
 if first then
   if redis.call('HGET', meta_key, 'run') ~= run then return refuse('stale_run') end
-  -- Another mask is journaled.
+  -- A changed mask must be journaled.
   if mask ~= '' and mask ~= s[5] and closed(meta_key, journal_key, run) then return refuse('journal_full') end
   redis.call('HSET', state_key, 'poll', poll)
   set_mask({meta = meta_key, journal = journal_key, state = state_key, bot = bot}, s[5], mask)
@@ -42,8 +42,8 @@ elseif s[2] ~= poll then
   return refuse('terminated')
 end
 
--- Takes the oldest entries out, those before an id or so many, and reads nothing else. A long queue is confirmed by several
--- calls: true while there is more to take out.
+-- Removes the oldest entries: those below an id, or a number of them. A long queue takes several calls: returns true
+-- while there is more to remove.
 local function confirm(below, count)
   local entries, bytes, more = read_within(queue_key, '-', below, math.min(count, LIMITS.script_entries_max))
   if #entries == 0 then return false end
@@ -61,7 +61,7 @@ elseif n and n < 0 then
   if over > 0 then more = confirm('+', over) end
 end
 if more then return ok({}, 1) end
--- A webhook was just deleted: what is open to its receiver may still be acknowledged.
+-- A webhook was just deleted: its requests in flight may still be acknowledged.
 if s[4] then
   local _, ms = now()
   if tonumber(s[4]) > ms then return ok({}, 0) end
@@ -72,7 +72,7 @@ if #entries > 0 then
   if ms - tonumber(entries[1][2][4]) > LIMITS.queue_age_ms_max and redis.call('HGET', meta_key, 'run') == run then
     local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot}
     local q = read_queue(state_key)
-    bury_beyond_bounds(q, at, ms)
+    dead_letter_excess(q, at, ms)
     redis.call('HSET', state_key, 'bytes', q.bytes)
     entries = read_within(queue_key, '-', '+', tonumber(limit))
   end

@@ -1,6 +1,6 @@
 --[[
-@summary A user presses an inline button in a direct chat: the bot gets a callback query.
-@why     The button must still be there when the query enters the queue.
+@summary Handles a press of an inline button in a direct chat: the bot gets a callback query.
+@why     The button must still exist when the query is queued.
 @include partition
 @include request
 @include clock
@@ -23,9 +23,9 @@
 @key     due             {NN}:webhooks_due                          ZSET
 @derived query           {NN}:callback_query:<id>                   STRING
 @arg     run        text
-@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, ticket to leave
+@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, fill ticket
 @arg     from       bytes   the user's profile
-@arg     extra      bytes   what the update carries besides
+@arg     extra      bytes   further fields of the update
 @ok      query_id   text
 @ok      wake       flag    the bot's worker must be woken
 @err     stale_run

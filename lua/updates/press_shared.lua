@@ -1,6 +1,6 @@
 --[[
-@summary A member presses an inline button in a group: the bot that sent the message gets a callback query.
-@why     Membership and the button must hold when the query enters the outbox.
+@summary Handles a press of an inline button in a group: the bot that sent the message gets a callback query.
+@why     Membership and button must still exist when the query enters the outbox.
 @include partition
 @include request
 @include clock
@@ -21,11 +21,11 @@
 @key     member_ticket   {NN}:member:<chat>:<user>:ticket     STRING
 @derived query           {NN}:callback_query:<id>             STRING
 @arg     run        text
-@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, ticket to leave
+@arg     press      bytes   msgpack array: chat, message id, user, data, partition as three digits, fill ticket
 @arg     from       bytes   the user's profile
-@arg     extra      bytes   what the update carries besides
+@arg     extra      bytes   further fields of the update
 @ok      query_id   text
-@ok      forward    flag    the outbox holds something new
+@ok      forward    flag    the outbox has new entries
 @err     stale_run
 @err     journal_full
 @err     outbox_full

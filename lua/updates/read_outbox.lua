@@ -1,16 +1,16 @@
 --[[
-@summary Reads the unacknowledged prefix of a partition's outbox, from its start or behind an entry, up to a bound.
+@summary Reads unacknowledged entries of a partition's outbox, from the start or after an entry, up to a limit.
 @flag    no-writes
 @include partition
 @include stream
 @key     meta    {NN}:meta    HASH
 @key     outbox  {NN}:outbox  STREAM
 @arg     run     text
-@arg     after   text    id of an entry; empty for the start
+@arg     after   text    id of an entry; empty to read from the start
 @arg     limit   int
 @ok      rows    raw     stream entries
-@ok      incarnation int  under which they were read
-@ok      more    flag    there may be more behind them
+@ok      incarnation int  the incarnation under which they were read
+@ok      more    flag    there may be more after them
 @err     stale_run
 ]]
 local inc = trusted_incarnation(meta_key, run)

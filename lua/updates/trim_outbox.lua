@@ -1,14 +1,15 @@
 --[[
-@summary Deletes the prefix of an outbox that has entered the queues of all its bots.
-@repeatable The prefix is gone after the first time.
-@why     A Redis that lost its tail may have lost what the queues took of this prefix: then it is forwarded again.
+@summary Deletes the prefix of an outbox that has been delivered to all its bots' queues.
+@repeatable The prefix is gone after the first run.
+@why     A Redis that lost writes may have lost queued updates of this prefix. The prefix is then forwarded again
+         instead.
 @include partition
 @flag    allow-oom
 @key     meta    {NN}:meta    HASH
 @key     outbox  {NN}:outbox  STREAM
 @arg     run     text
-@arg     incarnation int  under which the prefix was read
-@arg     last    text    id of the last entry that was forwarded
+@arg     incarnation int  the incarnation under which the prefix was read
+@arg     last    text    id of the last forwarded entry
 @ok      left    int
 @err     stale_run
 @err     moved

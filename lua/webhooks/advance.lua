@@ -1,8 +1,9 @@
 --[[
-@summary One step of a delivery under its lease: acknowledges, parks what failed, renews, and takes what may go out next.
-@why     What one worker settles another must not take, and a worker whose fence is old must change nothing. A fence of another
-         incarnation is old too: this Redis may have lost what the worker told it, and the worker's cursor is ahead of it.
-@repeatable What was acknowledged is gone and what was parked is parked; what was taken comes back after a lease.
+@summary One step of a delivery under its lease: acknowledges, parks failed chats, renews the lease, and reads the next updates.
+@why     Another worker must not take updates that this one settles, and a worker with an old fence must change nothing.
+         A fence of another incarnation is old too: Redis may have lost what the worker reported, and the worker's
+         cursor is ahead of it.
+@repeatable Acknowledging and parking twice changes nothing; updates that were read are returned again after a lease.
 @include partition
 @include clock
 @include stream
@@ -19,24 +20,25 @@
 @arg     run     text
 @arg     bot     text
 @arg     fence   text
-@arg     since   text    version of the settings that ended polling, as the lease told
-@arg     after   text    read the queue behind this id
-@arg     safe    text    all up to here is parked or gone
-@arg     leave   text    stay, idle: leave if nothing is left for a while, now: take nothing and leave
-@arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, in turn), failed (arrays of chat, delay in ms, tries,
-                         ids), chats and updates to take, error, gone (set, clear or nothing), hold (ms), probes, hook
-                         (version of the settings that were gone by)
-@ok      hook    int     version of the settings; 0 when the webhook was deleted: then nothing but acknowledging was done
-@ok      now     int     ms, Redis' time
-@ok      again   raw     chats that are due: chat, tries, stream entries
+@arg     since   text    settings version that ended polling, from the lease
+@arg     after   text    read the queue after this id
+@arg     safe    text    every update up to this id is parked or removed
+@arg     leave   text    stay; idle: release the lease if nothing is due soon; now: read nothing and release
+@arg     report  bytes   msgpack map: acked (id, bytes, chat if it was parked, alternating), failed (arrays of chat,
+                         delay in ms, tries, ids), chats and updates to read, error, gone (set, clear or empty), hold
+                         (ms), probes, hook (version of the settings in use)
+@ok      hook    int     version of the settings; 0 when the webhook was deleted: only acknowledgements were processed
+@ok      now     int     ms, Redis time
+@ok      again   raw     chats due for a retry: chat, tries, stream entries
 @ok      fresh   raw     stream entries of other chats
-@ok      after   text    up to where the queue was read
+@ok      after   text    last queue id read
 @ok      more    flag    the queue may hold more
-@ok      wait    int     ms until the next parked chat is due, -1 for none; of a webhook that was deleted, what is left of the lease
-@ok      gone    int?    ms, since when the receiver has answered nothing but 410
-@ok      left    flag    the lease was given back
-@ok      wake    flag    it was, and there is something to do
-@ok      dropped text    version of the settings that last dropped what waited, 0 for none: what was taken before is gone
+@ok      wait    int     ms until the next parked chat is due, -1 for none; after the webhook was deleted, the rest of
+                         the lease
+@ok      gone    int?    ms, since when the receiver has answered only 410
+@ok      left    flag    the lease was released
+@ok      wake    flag    the lease was released, but there is more to deliver
+@ok      dropped text    settings version that last dropped the queue, 0 for none: updates read before are gone
 @err     stale_run
 @err     fenced
 ]]
@@ -57,7 +59,7 @@ for i = 1, #r.acked, 3 do
 end
 if #r.acked > 0 then redis.call('HSET', state_key, 'bytes', bytes) end
 if not s[2] or s[3] ~= since then
-  -- Whoever polls now, or has a new webhook, waits for this worker to end.
+  -- Polls, and the worker of a new webhook, wait for this worker to finish.
   local wait = math.max(0, tonumber(s[6] or 0) - ms)
   if leave == 'stay' then return ok(0, ms, {}, {}, after, 0, wait, false, 0, 0, dropped) end
   leave_bot(at, s[2] and ms or nil)
@@ -69,7 +71,7 @@ for _, failed in ipairs(r.failed) do
   for i = 4, #failed do ids[#ids + 1] = failed[i] end
   park(at, failed[1], ms + failed[2], failed[3], ids)
 end
--- How a receiver failed that is not asked any more says nothing of the one that is.
+-- A failure of the former receiver says nothing about the current one.
 local present = tonumber(r.hook) >= tonumber(s[7] or 0)
 if r.error ~= '' and present then redis.call('HSET', state_key, 'err_at', seconds, 'err', r.error) end
 local gone = s[5]
@@ -86,14 +88,14 @@ if leave ~= 'now' then
   again = take_due(at, ms, r.chats)
   fresh, after, more = take_new(at, after, r.updates)
 end
--- The caller has nothing open when it asks to leave: what was read before is settled.
+-- A worker that asks to leave has nothing in flight, so everything it read is settled.
 if leave == 'idle' and #fresh == 0 then safe = after end
 redis.call('HSET', state_key, 'cur', safe)
 local retry = next_retry(at)
 local idle = #again == 0 and #fresh == 0 and not more and not (retry and retry - ms <= LIMITS.webhook_linger_ms)
 if leave == 'now' or (leave == 'idle' and idle) then
   local due = retry
-  -- Of what was not read nobody else will hear.
+  -- No other worker would notice the updates that were not read.
   local unread = leave == 'now' or r.updates == 0
   if unread and #redis.call('XRANGE', queue_key, '(' .. safe .. '-0', '+', 'COUNT', 1) > 0 then due = ms end
   local hold = present and r.hold or 0

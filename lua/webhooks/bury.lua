@@ -1,7 +1,7 @@
 --[[
-@summary Takes updates that will not be delivered out of a bot's queue and hands them to Postgres as dead letters.
-@why     An update leaves the queue in the step that journals it, and only by whoever holds the lease.
-@repeatable What was buried is gone.
+@summary Removes undeliverable updates from a bot's queue and journals them as dead letters.
+@why     An update leaves the queue in the step that journals it, and only the lease holder may remove it.
+@repeatable A dead letter is no longer in the queue.
 @include partition
 @include clock
 @include stream
@@ -37,7 +37,7 @@ for _, id in ipairs(ids) do
   local entry = entry_of(at, id)
   if entry then
     local chat = entry[2][6]
-    bury(q, at, entry, reason, ms)
+    dead_letter(q, at, entry, reason, ms)
     if unpark(at, chat, id) then settle_chat(at, chat, ms) end
     buried = buried + 1
   end

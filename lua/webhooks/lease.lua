@@ -1,6 +1,6 @@
 --[[
-@summary Takes the lease on a bot that has a webhook, and the first updates to deliver.
-@why     Two workers that ask at one instant must not both hear yes; whoever comes later is told apart by its fence.
+@summary Acquires the lease on a bot with a webhook, and reads the first updates to deliver.
+@why     Only one of two concurrent workers may get the lease. Its fence distinguishes later holders from earlier ones.
 @include partition
 @include clock
 @include stream
@@ -16,20 +16,20 @@
 @key     due       {NN}:webhooks_due       ZSET
 @arg     run     text
 @arg     bot     text
-@arg     limit   int    updates and chats to take
+@arg     limit   int    maximum of updates and of chats to read
 @ok      fence   text
 @ok      hook    int    version of the settings
-@ok      since   text   version of the settings that ended polling
-@ok      now     int    ms, Redis' time
-@ok      again   raw    chats that are due: chat, tries, stream entries
+@ok      since   text   settings version that ended polling
+@ok      now     int    ms, Redis time
+@ok      again   raw    chats due for a retry: chat, tries, stream entries
 @ok      fresh   raw    stream entries of other chats
-@ok      after   text   up to where the queue was read
-@ok      safe    text   all up to here is parked or gone
+@ok      after   text   last queue id read
+@ok      safe    text   every update up to this id is parked or removed
 @ok      more    flag   the queue may hold more
 @ok      wait    int    ms until the next parked chat is due; -1 for none
-@ok      probes  int    failed probes of a receiver that is down
-@ok      gone    int?   ms, since when the receiver has answered nothing but 410
-@ok      dropped text  version of the settings that last dropped what waited, 0 for none
+@ok      probes  int    failed probes, if the receiver is down
+@ok      gone    int?   ms, since when the receiver has answered only 410
+@ok      dropped text  settings version that last dropped the queue, 0 for none
 @err     stale_run
 @err     no_webhook
 @err     leased
@@ -49,13 +49,13 @@ local at = {state = state_key, queue = queue_key, parked = parked_key, retries =
 local until_ms = ('%.0f'):format(ms + LIMITS.webhook_lease_ms)
 redis.call('HSET', state_key, 'fence', fence, 'leased', until_ms)
 redis.call('HDEL', state_key, 'rung', 'hold')
--- Whoever leaves in order takes its lease away.
+-- A worker that leaves properly removes its lease. One still here belonged to a worker that died.
 if s[3] then redis.call('HSET', state_key, 'strayed', seconds) end
 redis.call('ZADD', due_key, until_ms, bot)
 local probes, safe = tonumber(s[6] or 0), s[5] or '0'
--- This Redis may have lost what was parked before the cursor: read the queue from its first entry.
+-- This Redis may have lost the list of parked updates before the cursor, so read the queue from its first entry.
 if incarnation_of(s[9] or 0) ~= inc then safe = '0' end
--- A receiver that was down is shown one update.
+-- A receiver that was down gets a single update as a probe.
 local most = probes > 0 and 1 or tonumber(limit)
 local again = take_due(at, ms, most)
 local fresh, after, more = take_new(at, safe, probes > 0 and 1 - #again or most)

@@ -1,6 +1,6 @@
 --[[
-@summary Puts updates into a bot's queue again, behind what waits, each with the id by which receivers know it.
-@why     They enter once, however often the step is repeated: what they were taken from is gone.
+@summary Adds dead letters to the end of a bot's queue again, each with the id that receivers know.
+@why     A repeated run must add them only once, because their source rows are already deleted.
 @include partition
 @include clock
 @include stream
@@ -15,7 +15,7 @@
 @key     request  {NN}:req:<id>            STRING
 @arg     run      text
 @arg     bot      text
-@args    updates  bytes   in turn: the id it had, kind, chat, id, record, from, peer, reply, extra
+@args    updates  bytes   groups of nine: original id, kind, chat, id, record, from, peer, reply, extra
 @ok      queued   int
 @ok      wake     flag    the bot's worker must be woken
 @err     stale_run
@@ -32,7 +32,7 @@ if not q then return refuse('queue_missing') end
 local _, ms = now()
 local at = {meta = meta_key, journal = journal_key, state = state_key, queue = queue_key, channel = channel_key, bot = bot,
   due = due_key}
--- What `allowed_updates` lets in was asked when the update was made.
+-- Skip the filter: `allowed_updates` was already applied when the update was created.
 q.mask = 1
 local version = tonumber(redis.call('HGET', meta_key, 'ver'))
 for i = 1, #updates, 9 do

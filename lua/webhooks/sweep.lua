@@ -1,13 +1,13 @@
 --[[
-@summary Names the bots of a partition whose doorbells are to be rung: due, in no worker's hands, and not rung lately.
-@why     Of all nodes that sweep at one instant, one rings.
+@summary Finds the bots of a partition whose workers must be woken: due, not leased, and not woken recently.
+@why     Of all nodes that sweep at once, only one wakes a bot.
 @include clock
 @flag    allow-oom
 @key     due    {NN}:webhooks_due       ZSET
 @derived state  {NN}:queue_state:<bot>  HASH
 @arg     limit  int
-@ok      wake     texts   bots
-@ok      unserved  texts   bots that were rung for, and nobody came
+@ok      wake     texts   bots to wake
+@ok      unserved  texts   bots that were woken before, but not served
 @ok      more   flag
 ]]
 local _, ms = now()
@@ -23,7 +23,7 @@ for _, bot in ipairs(found) do
   else
     redis.call('HSET', state_key(bot), 'rung', ('%.0f'):format(ms))
     redis.call('ZADD', due_key, ms + LIMITS.webhook_ring_interval_ms, bot)
-    -- Whoever takes the lease takes this away.
+    -- The next lease removes this mark.
     local list = s[4] and unserved or wake
     list[#list + 1] = bot
   end

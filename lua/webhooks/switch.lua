@@ -1,6 +1,7 @@
 --[[
-@summary Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked.
-@why     What waits changes hands at one instant. Versions order calls that crossed, and make a repeated one harmless.
+@summary Switches a bot between polling and webhook according to its settings, and drops its queue if requested.
+@why     Pending updates change from one to the other at one instant. Versions order concurrent calls and make repeats
+         harmless.
 @repeatable Each version switches once and drops once.
 @include partition
 @include clock
@@ -19,13 +20,14 @@
 @key     channel   {NN}:on_bot:<bot>       CHANNEL
 @arg     run      text
 @arg     bot      text
-@arg     version  text   of the settings and of what signs
-@arg     set      text   version by which the webhook was last set or deleted: below it only what signs may have changed
+@arg     version  text   version of the settings and signing secrets
+@arg     set      text   version at which the webhook was last set or deleted; after it only signing secrets may have
+                         changed
 @arg     active   flag   a webhook is set
-@arg     drop     text   version of the settings whose call asks to drop what waits, or nothing
-@arg     mask     text   new mask of kinds, or nothing
+@arg     drop     text   settings version whose call requests to drop the queue, or empty
+@arg     mask     text   new mask of kinds, or empty
 @ok      wake     flag   the bot's worker must be woken
-@ok      more     flag   more chats are to be retried at once: by `webhooks/hasten`
+@ok      more     flag   more chats must be retried now, by `webhooks/hasten`
 @err     stale_run
 @err     queue_missing
 ]]
@@ -43,7 +45,7 @@ if tonumber(version) <= tonumber(s[3] or 0) then return ok(0, 0) end
 redis.call('HSET', state_key, 'hook_version', version)
 local hooked = s[2] and true or false
 if tonumber(set) <= tonumber(s[6] or s[3] or 0) and active == hooked then
-  -- A worker that holds the bot reads its settings again; what failed, and when it is tried again, stays.
+  -- The same webhook: its worker reloads the settings. Failed chats keep their retry times.
   if hooked then
     redis.call('HSET', state_key, 'hook', version)
     redis.call('SPUBLISH', channel_key, 'w')
@@ -56,7 +58,7 @@ if not active then
   redis.call('HDEL', state_key, 'hook', 'since', 'cur', 'rung')
   redis.call('UNLINK', parked_key, retries_key, attempts_key)
   redis.call('ZREM', due_key, bot)
-  -- What is open to the receiver may be acknowledged for a moment yet; polls wait for it.
+  -- Requests in flight may still be acknowledged for a moment. Polls wait until then.
   local grace = ms + LIMITS.webhook_grace_ms
   if s[2] and tonumber(s[5] or 0) > grace then redis.call('HSET', state_key, 'leased', ('%.0f'):format(grace)) end
   redis.call('SPUBLISH', channel_key, 'w')
@@ -65,8 +67,8 @@ end
 redis.call('HSET', state_key, 'hook', version)
 local more = false
 if s[2] then
-  -- Another receiver may take at once what the former one did not.
-  more = hasten_chats(retries_key, ms, ms)
+  -- A new receiver may accept now what the former one did not.
+  more = retry_chats_now(retries_key, ms, ms)
   redis.call('UNLINK', attempts_key)
 else
   redis.call('HSET', state_key, 'since', version, 'cur', 0)
@@ -75,7 +77,7 @@ redis.call('SPUBLISH', channel_key, 'w')
 local at = {state = state_key, due = due_key, bot = bot}
 local q = read_queue(state_key)
 if q.leased > ms then
-  -- Of a worker of this webhook, or of one that was just deleted.
+  -- The lease belongs to this webhook's worker, or to the worker of one that was just deleted.
   redis.call('ZADD', due_key, q.leased, bot)
 elseif redis.call('XLEN', queue_key) > 0 then
   fall_due(q, at, ms)

@@ -138,7 +138,7 @@ export const tellAs =
       // One that is not used may belong to others.
       if (!connection.at(0)?.runId()) return;
       const at = { processes: keys.nodes() };
-      await runner.call('presence/announce', 0, at, { id: node.id, told: JSON.stringify(told) });
+      await runner.call('presence/announce', 0, at, { id: node.id, report: JSON.stringify(told) });
     }
 
     let telling: Promise<void> | undefined;

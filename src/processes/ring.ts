@@ -66,7 +66,7 @@ export function createRing({ connection, runner, keys, secrets, onError }: RingO
   }
 
   async function announce(): Promise<void> {
-    await runner.call('presence/announce', 0, { processes: key }, { id: node, told: own });
+    await runner.call('presence/announce', 0, { processes: key }, { id: node, report: own });
   }
 
   async function others(): Promise<Checks[]> {

@@ -31,7 +31,7 @@ const open =
 export const presenceCases: Case[] = [
   {
     ...{ script: 'presence/announce', what: 'a process', keys: { processes: keys.nodes() }, answer: ['ok'] },
-    ...{ args: { id: 'me', told: '{"a":1}' }, changes: ['nodes'] },
+    ...{ args: { id: 'me', report: '{"a":1}' }, changes: ['nodes'] },
     after: async (client) => expect(await client.hget(keys.nodes(), 'me')).toMatch(/^\d{13} {"a":1}$/),
   },
   note('the first windows of people', {

@@ -52,7 +52,7 @@ describe('refuses', () => {
       'a field of a refusal without a type',
       '@summary x.\n@err e a',
       "return refuse('e')",
-      'undefined is none',
+      'undefined must be',
     ],
     ['an unknown flag', '@summary x.\n@flag fast', undefined, 'a/b.lua: fast must be one of allow-oom'],
     ['nine arguments', `@summary x.\n${args(9)}`, undefined, 'a/b.lua: more than 8 arguments'],
@@ -68,8 +68,8 @@ describe('refuses', () => {
       undefined,
       'a list comes last',
     ],
-    ['KEYS in a body', '@summary x.', "local a = 1\nredis.call('GET', KEYS[1])", 'a/b.lua:5: a body names'],
-    ['ARGV in a body', '@summary x.', 'return ARGV', 'a/b.lua:4: a body names'],
+    ['KEYS in a body', '@summary x.', "local a = 1\nredis.call('GET', KEYS[1])", 'a/b.lua:5: use the names'],
+    ['ARGV in a body', '@summary x.', 'return ARGV', 'a/b.lua:4: use the names'],
     [
       'an undeclared refusal',
       '@summary x.',
@@ -97,7 +97,7 @@ describe('refuses', () => {
 
   test('KEYS in a shared function, by the line of its own file', () => {
     put('lib/f.lua', '@summary f.', 'local function f()\n  return KEYS[1]\nend');
-    expect(() => read('@summary x.\n@include f', 'return ok(f())')).toThrow('lib/f.lua:5: a body names');
+    expect(() => read('@summary x.\n@include f', 'return ok(f())')).toThrow('lib/f.lua:5: use the names');
   });
 
   test('a refusal inside a shared function that the script does not declare', () => {

@@ -1,28 +1,28 @@
 /** Generated from the headers below lua/ by `npm run generate`. Do not edit. */
 
 export interface Scripts {
-  /** Counts a token that never existed against the client address that tried it, or tells how long the address is to wait. */
+  /** Counts a guess of a non-existent token against the client address, or returns how long the address must wait. */
   'auth/guess': {
     keys: { guesses: string };
     args: { burst: number | string; interval_ms: number | string };
     result:
       | { status: 'ok'; wait: number };
   };
-  /** Forgets a node that has stopped trusting its memory. */
+  /** Removes a node that has discarded its cached tokens. */
   'auth/leave': {
     keys: { nodes: string };
     args: { node: string };
     result:
       | { status: 'ok' };
   };
-  /** Counts the nodes that have not acknowledged an epoch; forgets nodes that are long gone. */
+  /** Counts the nodes that have not acknowledged an epoch, and removes nodes that disappeared long ago. */
   'auth/pending': {
     keys: { nodes: string };
     args: { epoch: number | string };
     result:
       | { status: 'ok'; pending: number };
   };
-  /** Renews a node's lease on what it remembers of tokens, acknowledges an epoch, and tells what was revoked since. */
+  /** Renews a node's lease on its cached tokens, acknowledges an epoch, and returns what was revoked since. */
   'auth/renew': {
     keys: { meta: string; nodes: string; revoked: string };
     args: { node: string; known: number | string; acked: number | string; lease_ms: number | string };
@@ -30,7 +30,7 @@ export interface Scripts {
       | { status: 'ok'; incarnation: number; epoch: number; subjects: string[] }
       | { status: 'stale_run' };
   };
-  /** Raises the revocation epoch for users and bots. The truth has been written before. */
+  /** Raises the revocation epoch for users and bots. The caller has already committed the revocation to Postgres. */
   'auth/revoke': {
     keys: { meta: string; nodes: string; revoked: string; channel: string };
     args: { subjects: string };
@@ -38,7 +38,7 @@ export interface Scripts {
       | { status: 'ok'; incarnation: number; epoch: number }
       | { status: 'stale_run' };
   };
-  /** Puts a chat that was read back from Postgres where it was missed. */
+  /** Stores a chat read from Postgres that was missing in Redis. */
   'chats/fill': {
     keys: { meta: string; chat: string; ticket: string; changes: string };
     args: { token: string; sequence: Buffer | string; profile: Buffer | string; profile_version: number | string; kind: string; bots: string; ttl_ms: number | string };
@@ -46,7 +46,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Says whether a chat is hot, and leaves a ticket for its fill if it is not. */
+  /** Reads a chat's record, or creates a fill ticket if the chat is not in Redis. */
   'chats/miss': {
     keys: { meta: string; chat: string; ticket: string };
     args: { token: string };
@@ -55,7 +55,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Tells the bots of a chat that a member's standing changed: the bot whose own it was, and the others. */
+  /** Sends the updates of a membership change: one to the bot whose membership changed, another to the other bots of the chat. */
   'chats/post_member_event': {
     keys: { meta: string; journal: string; chat: string; ticket: string; request: string; outbox: string };
     args: { chat: string; event: string; own: string; record: Buffer | string; from: Buffer | string; token: string };
@@ -66,7 +66,7 @@ export interface Scripts {
       | { status: 'outbox_full' }
       | { status: 'chat_missing'; ticket: string };
   };
-  /** Shows an action of a bot, such as typing, to those who look at a chat now. Nothing is kept. */
+  /** Publishes a bot's chat action, such as typing, to the open event streams of a chat. Stores nothing. */
   'chats/publish_action': {
     keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; channel: string };
     args: { direct: boolean; hint: string; token: string };
@@ -78,7 +78,7 @@ export interface Scripts {
       | { status: 'not_member'; kind: string }
       | { status: 'blocked' };
   };
-  /** Reads the head of the newest message of many chats of one partition, as far as they are hot: a list of chats is ordered by it. */
+  /** Reads the head of the newest message of many chats of one partition, if in Redis. Chat lists are sorted by it. */
   'chats/read_activity': {
     keys: { meta: string; chat: string; message: string };
     args: { chats: readonly (string)[] };
@@ -86,14 +86,14 @@ export interface Scripts {
       | { status: 'ok'; heads: unknown }
       | { status: 'stale_run' };
   };
-  /** Reads what changed in some chats of one partition after a version, for an event stream. */
+  /** Reads the changes of some chats of one partition after a version, for an event stream. */
   'chats/read_changes': {
     keys: { meta: string; changes: string; chat: string; message: string };
     args: { after: number | string; keep: boolean; chats: readonly (string)[] };
     result:
       | { status: 'ok'; version: number; rows: unknown };
   };
-  /** Refreshes the control copy in a chat's record after a committed change of its profile or its bots. */
+  /** Updates the copied profile and bots in a chat's record after a committed change. */
   'chats/refresh': {
     keys: { chat: string; ticket: string; channel: string };
     args: { profile: Buffer | string; profile_version: number | string; kind: string; bots: string };
@@ -107,7 +107,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; removed: number };
   };
-  /** Reads the copy of a control record, or leaves a ticket for its fill. */
+  /** Reads the copy of a control record, or creates a fill ticket if there is none. */
   'control/read': {
     keys: { meta: string; record: string; ticket: string };
     args: { token: string; ttl_ms: number | string };
@@ -116,7 +116,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'missing'; ticket: string };
   };
-  /** Writes the copy of a control record: a fill under its ticket, or a refresh by version. */
+  /** Writes the copy of a control record: a fill with its ticket, or a refresh with a newer version. */
   'control/write': {
     keys: { meta: string; record: string; ticket: string; channel: string };
     args: { token: string; refresh: boolean; version: number | string; fields: Buffer | string; count: number | string; ttl_ms: number | string };
@@ -124,14 +124,14 @@ export interface Scripts {
       | { status: 'ok'; written: boolean }
       | { status: 'stale_run' };
   };
-  /** Takes a server of Postgres for the present one though another has replaced it: an operator says so. */
+  /** Accepts a replaced Postgres server as the current one again, on an operator's request. */
   'history/accept': {
     keys: { history: string };
     args: { server: string; running: string };
     result:
       | { status: 'ok' };
   };
-  /** Notes which server Postgres is now and under which incarnation, and says which it was before. */
+  /** Records which Postgres server is current and its incarnation, and returns the previous one. */
   'history/meet': {
     keys: { history: string };
     args: { server: string; running: string; incarnation: number | string };
@@ -139,14 +139,14 @@ export interface Scripts {
       | { status: 'ok'; before: string | null }
       | { status: 'replaced' };
   };
-  /** Notes how far Postgres has committed, and what was revoked there. */
+  /** Records how far Postgres has committed, and which tokens were revoked or accepted again. */
   'history/note': {
     keys: { history: string; revoked: string };
     args: { running: string; shard: number | string; mark: number | string; id: number | string; version: number | string; changes: readonly (string)[] };
     result:
       | { status: 'ok'; replaced: boolean };
   };
-  /** What Redis knows of Postgres: how far it has committed, and which server it was. */
+  /** Reads what Redis recorded about Postgres: how far it has committed, and which server it was. */
   'history/read': {
     keys: { history: string };
     args: {  };
@@ -160,7 +160,7 @@ export interface Scripts {
     result:
       | { status: 'ok'; revoked: string[]; last: number; ties: number };
   };
-  /** Claims an idempotency key for a call that is about to run, or tells what came of the call that has it. */
+  /** Claims an idempotency key for a call, or returns the answer or state of the call that owns the key. */
   'idempotency/claim': {
     keys: { claim: string; live: string; bytes: string };
     args: { digest: string; fingerprint: Buffer | string; seed: string; holder: string };
@@ -170,7 +170,7 @@ export interface Scripts {
       | { status: 'other_parameters' }
       | { status: 'too_many' };
   };
-  /** Tells what a request of a call under an idempotency key was answered, and the record that it made. */
+  /** Returns the stored answer of a request made under an idempotency key, and the record it created. */
   'idempotency/recall': {
     keys: { request: string };
     args: {  };
@@ -178,28 +178,28 @@ export interface Scripts {
       | { status: 'ok'; answer: string; record: Buffer | null }
       | { status: 'unknown' };
   };
-  /** Puts a kept answer under another encryption key. */
+  /** Replaces a stored answer by the same answer under another encryption key. */
   'idempotency/reseal': {
     keys: { claim: string };
     args: { was: Buffer | string; box: Buffer | string };
     result:
       | { status: 'ok'; done: boolean };
   };
-  /** Notes the answer of a call under its idempotency key, or gives the key back for another run. */
+  /** Stores the answer of a call under its idempotency key, or releases the key for another run. */
   'idempotency/settle': {
     keys: { claim: string; bytes: string };
     args: { holder: string; answer: Buffer | string; size: number | string };
     result:
       | { status: 'ok'; noted: boolean };
   };
-  /** Shows that a flusher lives, or that it leaves, and names those that live. */
+  /** Records a flusher's heartbeat or removes it, and returns the live flushers. */
   'journal/heartbeat': {
     keys: { flushers: string };
     args: { id: string; stale_ms: number | string; leaving: boolean };
     result:
       | { status: 'ok'; live: string[] };
   };
-  /** Takes or renews the lease under which a flusher reads a journal. */
+  /** Acquires or renews the lease under which a flusher reads a journal. */
   'journal/lease': {
     keys: { lease: string };
     args: { owner: string; ms: number | string };
@@ -207,35 +207,35 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'taken' };
   };
-  /** Gives a flusher's lease back, if it still holds it. */
+  /** Releases a flusher's lease, if it still holds it. */
   'journal/release': {
     keys: { lease: string };
     args: { owner: string };
     result:
       | { status: 'ok' };
   };
-  /** Removes flushed entries from the journal and lets the entities they left in Postgres expire. */
+  /** Removes flushed entries from the journal and sets an expiry on the flushed entities. */
   'journal/settle': {
     keys: { meta: string; journal: string; entities: readonly string[] };
     args: { after: string; hot_ms: number | string; records: number | string; brief: number | string; versions: readonly (number | string)[] };
     result:
       | { status: 'ok'; length: number; expiring: number };
   };
-  /** Tells how far a partition's journal has grown and under whom versions are handed out. */
+  /** Reads the size of a partition's journal and the run id under which it issues versions. */
   'journal/state': {
     keys: { meta: string; journal: string };
     args: {  };
     result:
       | { status: 'ok'; length: number; first: number | null; version: number; run: string | null; high_water: number; bytes: number; bytes_max: number };
   };
-  /** Takes calls out of a token bucket that holds at least one, or tells how long it is until there is one in it. */
+  /** Takes calls from a token bucket that has at least one left, or returns how long to wait for one. */
   'limits/take': {
     keys: { bucket: string };
     args: { calls: number | string; interval_us: number | string; count: number | string };
     result:
       | { status: 'ok'; wait: number };
   };
-  /** Deletes a message of any chat, leaving a tombstone until Postgres has it; a pinned one is unpinned. */
+  /** Deletes a message of any chat, and unpins it if it was pinned. A tombstone remains until Postgres has it. */
   'messages/delete': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; post: string; acted: string };
     args: { chat: string; message_id: string; who: string; direct: boolean; token: string };
@@ -250,7 +250,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'cant_be_deleted' };
   };
-  /** Deletes messages of any chat, all or none; skips what is not there, and unpins what was pinned. */
+  /** Deletes messages of any chat, all or none. Skips missing ones, and unpins a pinned one. */
   'messages/delete_batch': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; message: string; post: string; acted: string };
     args: { chat: string; who: string; direct: boolean; token: string; ids: readonly (string)[] };
@@ -307,7 +307,7 @@ export interface Scripts {
       | { status: 'not_modified' }
       | { status: 'too_often' };
   };
-  /** Takes messages out of a chat whoever wrote them: for their age, or because an account has ended. A pinned one is unpinned. */
+  /** Deletes messages of a chat regardless of author, because of their age or a deleted account. Unpins a pinned one. */
   'messages/erase': {
     keys: { meta: string; journal: string; chat: string; ticket: string; changes: string; channel: string; message: string; post: string; acted: string };
     args: { chat: string; age_ms: number | string; token: string; items: readonly (string)[] };
@@ -317,14 +317,14 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'chat_missing'; ticket: string };
   };
-  /** Puts a message that was read back from Postgres where it was missed. */
+  /** Stores a message read from Postgres that was missing in Redis. */
   'messages/fill': {
     keys: { message: string; ticket: string };
     args: { token: string; record: Buffer | string; ttl_ms: number | string };
     result:
       | { status: 'ok'; filled: boolean };
   };
-  /** Pins a message of a direct chat in place of the one that was pinned, and says so with a service message. */
+  /** Pins a message of a direct chat in place of the previous one, and adds a service message about it. */
   'messages/pin_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; sibling: string };
     args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -341,7 +341,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'service' };
   };
-  /** Pins a message of a group or channel in place of the one that was pinned, and says so with a service message. */
+  /** Pins a message of a group or channel in place of the previous one, and adds a service message about it. */
   'messages/pin_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; sibling: string };
     args: { pin: Buffer | string; tail: Buffer | string; from: Buffer | string; notify: string };
@@ -358,7 +358,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'service' };
   };
-  /** Reads the heads of messages of a chat by their ids, as far as they are hot: enough to count them. */
+  /** Reads the heads of messages by id, if in Redis: enough to count them. */
   'messages/read_heads': {
     keys: { meta: string; message: string };
     args: { ids: readonly (string)[] };
@@ -366,7 +366,7 @@ export interface Scripts {
       | { status: 'ok'; heads: unknown }
       | { status: 'stale_run' };
   };
-  /** Reads messages that a member of a chat asks for by their ids, as far as they are hot. */
+  /** Reads messages by id for a member of the chat, if in Redis. */
   'messages/read_many': {
     keys: { meta: string; chat: string; ticket: string; member: string; member_ticket: string; message: string };
     args: { direct: boolean; token: string; ids: readonly (string)[] };
@@ -377,7 +377,7 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string }
       | { status: 'not_member'; kind: string };
   };
-  /** Reads messages of a chat below an id, newest first, as far as they are hot. */
+  /** Reads the messages of a chat below an id, newest first, if in Redis. */
   'messages/read_range': {
     keys: { meta: string; chat: string; message: string };
     args: { before: number | string; limit: number | string; bytes: number | string };
@@ -386,7 +386,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'chat_missing' };
   };
-  /** Reads messages of a chat by their ids, as far as they are hot. */
+  /** Reads messages of a chat by id, if in Redis. */
   'messages/read_some': {
     keys: { meta: string; message: string };
     args: { ids: readonly (string)[] };
@@ -394,7 +394,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown }
       | { status: 'stale_run' };
   };
-  /** Puts several messages into the direct chat of a bot and a user, all or none, with ids that follow one another. */
+  /** Sends several messages in the direct chat of a bot and a user, all or none, with consecutive ids. */
   'messages/send_batch_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
     args: { chat: string; reply_to: string; from: Buffer | string; token: string; tails: readonly (Buffer | string)[] };
@@ -410,7 +410,7 @@ export interface Scripts {
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' };
   };
-  /** Puts several messages into a group or a channel, all or none, with ids that follow one another. */
+  /** Sends several messages to a group or channel, all or none, with consecutive ids. */
   'messages/send_batch_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
     args: { chat: string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string; tails: readonly (Buffer | string)[] };
@@ -426,7 +426,7 @@ export interface Scripts {
       | { status: 'reply_missing'; ticket: string }
       | { status: 'reply_not_found' };
   };
-  /** Puts a message into the direct chat of a bot and a user. */
+  /** Sends a message in the direct chat of a bot and a user. */
   'messages/send_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; request: string; changes: string; channel: string; queue_state: string; queue: string; bot_channel: string; due: string; message: string };
     args: { chat: string; tail: Buffer | string; reply_to: string; from: Buffer | string; token: string };
@@ -442,7 +442,7 @@ export interface Scripts {
       | { status: 'access_missing'; incarnation: number }
       | { status: 'cant_write' };
   };
-  /** Puts a message into a group or a channel, where it becomes a post. */
+  /** Sends a message to a group or channel; in a channel it becomes a post. */
   'messages/send_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; member: string; member_ticket: string; request: string; changes: string; channel: string; outbox: string; message: string; post: string };
     args: { chat: string; tail: Buffer | string; sender: string; reply_to: string; from: Buffer | string; partition: string; token: string };
@@ -472,7 +472,7 @@ export interface Scripts {
       | { status: 'not_allowed' }
       | { status: 'not_found' };
   };
-  /** Lets go of entities of a partition that is closed: Postgres has all of them, some in a later version. */
+  /** Removes entities of a closed partition from Redis. Postgres has all of them, some in a later version. */
   'partition/forget': {
     keys: { meta: string; lease: string; entities: readonly string[] };
     args: { expected: string; owner: string };
@@ -482,7 +482,7 @@ export interface Scripts {
       | { status: 'open' }
       | { status: 'taken' };
   };
-  /** Goes on under a raised incarnation: whatever was copied from Postgres before is not trusted any more. */
+  /** Continues under a raised incarnation, so that earlier copies from Postgres are no longer trusted. */
   'partition/raise': {
     keys: { meta: string };
     args: { incarnation: number | string };
@@ -490,7 +490,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'behind'; highest: number };
   };
-  /** Opens a partition for the Redis behind this connection under a raised incarnation, or says what to exceed. */
+  /** Opens a partition under a raised incarnation for the connected Redis, or returns the version to exceed. */
   'partition/recover': {
     keys: { meta: string; journal: string };
     args: { expected: string; incarnation: number | string; post: number | string; high_water: number | string; bytes_max: number | string; installation: string };
@@ -499,7 +499,7 @@ export interface Scripts {
       | { status: 'behind'; highest: number }
       | { status: 'moved' };
   };
-  /** Closes a partition before its Redis is stopped in order: changes are refused until it is opened again. */
+  /** Closes a partition before its Redis is shut down: changes are refused until it is opened again. */
   'partition/seal': {
     keys: { meta: string };
     args: { seal: string };
@@ -507,7 +507,7 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** Opens a sealed partition under the incarnation that it had. */
+  /** Opens a sealed partition under its previous incarnation. */
   'partition/unseal': {
     keys: { meta: string };
     args: { expected: string; seal: string; high_water: number | string; bytes_max: number | string };
@@ -516,7 +516,7 @@ export interface Scripts {
       | { status: 'moved' }
       | { status: 'unsealed' };
   };
-  /** Puts a post that was read back from Postgres where it was missed. */
+  /** Stores a post read from Postgres that was missing in Redis. */
   'posts/fill': {
     keys: { meta: string; post: string; ticket: string };
     args: { token: string; ttl_ms: number | string; fields: readonly (Buffer | string)[] };
@@ -524,7 +524,7 @@ export interface Scripts {
       | { status: 'ok'; filled: boolean }
       | { status: 'stale_run' };
   };
-  /** Sets or removes one emoji of a user on a post, or removes all that the user set. */
+  /** Sets or removes one emoji of a user on a post, or removes all of the user's reactions. */
   'posts/react': {
     keys: { meta: string; journal: string; post: string; post_ticket: string; user_ticket: string; channel: string; request: string; due: string; acted: string; chat: string; member: string };
     args: { token: string; reaction: Buffer | string; external: Buffer | string; known: string };
@@ -539,7 +539,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'too_many' };
   };
-  /** Reads a post, and what a user put on it, if the user or bot can see it. */
+  /** Reads a post and a user's reactions to it, if the user or bot may see it. */
   'posts/read': {
     keys: { meta: string; post: string; post_ticket: string; acted: string; chat: string; member: string };
     args: { token: string; who: string; ttl_ms: number | string };
@@ -551,51 +551,51 @@ export interface Scripts {
       | { status: 'member_missing'; ticket: string; chat: number }
       | { status: 'not_found' };
   };
-  /** Lengthens the list of an emoji's latest reactors with those that Postgres has; without any, leaves a ticket for it. */
+  /** Extends the list of an emoji's latest reactors with those from Postgres. Without reactors, it creates a ticket for reading them. */
   'posts/refill': {
     keys: { post: string; ticket: string; acted: string };
     args: { token: string; emoji: string; reactors: readonly (Buffer | string)[] };
     result:
       | { status: 'ok'; ticket: string; listed: number };
   };
-  /** Tells the bots of their channels how often each emoji stands on posts that changed, each post once a second at most. */
+  /** Sends changed reaction counts of posts to the bots of their channels, at most once a second per post. */
   'posts/tell_counts': {
     keys: { meta: string; outbox: string; due: string; post: string; chat: string };
     args: { token: string; limit: number | string; gone: readonly (string)[] };
     result:
-      | { status: 'ok'; told: number; more: boolean; missing: string[] }
+      | { status: 'ok'; sent: number; more: boolean; missing: string[] }
       | { status: 'stale_run' }
       | { status: 'outbox_full' };
   };
-  /** Tells at which version posts are; 0 of those that are cold or deleted. */
+  /** Returns the versions of posts; 0 for posts that are deleted or not in Redis. */
   'posts/versions': {
     keys: { post: string };
     args: { posts: readonly (string)[] };
     result:
       | { status: 'ok'; versions: string[] };
   };
-  /** Announces this process and its report to the others. */
+  /** Stores a process's report, for the other processes to read. */
   'presence/announce': {
     keys: { processes: string };
-    args: { id: string; told: string };
+    args: { id: string; report: string };
     result:
       | { status: 'ok' };
   };
-  /** Notes that people have windows open on a node, or have none any more. */
+  /** Records that users have windows open on a node, or no longer have any. */
   'presence/note': {
     keys: { windows: string };
     args: { node: string; ttl_ms: number | string; users: readonly (string)[] };
     result:
       | { status: 'ok' };
   };
-  /** Tells which people have a window open on any node. */
+  /** Returns which users have a window open on any node. */
   'presence/read': {
     keys: { windows: string };
     args: { users: readonly (string)[] };
     result:
       | { status: 'ok'; present: unknown };
   };
-  /** Puts updates of another partition into a bot's queue, each once and in order. */
+  /** Adds updates from another partition to a bot's queue, each once and in order. */
   'updates/accept_forwarded': {
     keys: { meta: string; journal: string; state: string; queue: string; marks: string; channel: string; due: string };
     args: { bot: string; source: string; updates: readonly (Buffer | string)[] };
@@ -605,7 +605,7 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** A bot answers a callback query: the user who pressed hears it on the event stream. */
+  /** Answers a callback query for a bot: the user who pressed gets the answer on the event stream. */
   'updates/answer_query': {
     keys: { meta: string; query: string; request: string; chat: string; changes: string; channel: string };
     args: { id: string; bot: string; answer: Buffer | string };
@@ -614,7 +614,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'too_old' };
   };
-  /** Closes the queue of a bot that was deleted: nothing enters it, nobody may write to it, and it goes by itself. */
+  /** Closes the queue of a deleted bot: it accepts no updates and no messages, and expires by itself. */
   'updates/close_queue': {
     keys: { meta: string; state: string; queue: string; marks: string };
     args: { version: number | string };
@@ -622,28 +622,28 @@ export interface Scripts {
       | { status: 'ok' }
       | { status: 'stale_run' };
   };
-  /** What getWebhookInfo tells of a bot's queue. */
+  /** Reads the data of a bot's queue for getWebhookInfo. */
   'updates/info': {
     keys: { state: string; queue: string };
     args: {  };
     result:
       | { status: 'ok'; pending: number; mask: number | null; failed: number | null; why: string | null; strayed: number | null; now: number };
   };
-  /** Opens the queue of a bot that has none. */
+  /** Opens a bot's queue if it has none. */
   'updates/open_queue': {
     keys: { meta: string; state: string };
     args: { start: number | string; mask: number | string; hook: string; set: string };
     result:
       | { status: 'ok'; opened: boolean };
   };
-  /** Says which of a partition's waiting polls have a reason to look again. */
+  /** Returns which of a partition's waiting polls have a reason to check their queue. */
   'updates/peek': {
     keys: { state: string; queue: string };
     args: { polls: readonly (string)[] };
     result:
       | { status: 'ok'; wake: string[] };
   };
-  /** One look of a long poll: takes its place, confirms what the bot has, and reads pending updates. */
+  /** One step of a long poll: replaces an earlier poll, confirms updates, and reads pending ones. */
   'updates/poll': {
     keys: { meta: string; journal: string; state: string; queue: string; channel: string };
     args: { bot: string; poll: string; first: boolean; offset: string; limit: number | string; mask: string };
@@ -656,7 +656,7 @@ export interface Scripts {
       | { status: 'terminated' }
       | { status: 'terminated_by_webhook' };
   };
-  /** A user presses an inline button in a direct chat: the bot gets a callback query. */
+  /** Handles a press of an inline button in a direct chat: the bot gets a callback query. */
   'updates/press_direct': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; queue_state: string; queue: string; bot_channel: string; due: string; query: string };
     args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -673,7 +673,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'no_button' };
   };
-  /** A member presses an inline button in a group: the bot that sent the message gets a callback query. */
+  /** Handles a press of an inline button in a group: the bot that sent the message gets a callback query. */
   'updates/press_shared': {
     keys: { meta: string; journal: string; chat: string; ticket: string; message: string; message_ticket: string; request: string; outbox: string; member: string; member_ticket: string; query: string };
     args: { press: Buffer | string; from: Buffer | string; extra: Buffer | string };
@@ -689,7 +689,7 @@ export interface Scripts {
       | { status: 'not_found' }
       | { status: 'no_button' };
   };
-  /** Reads the unacknowledged prefix of a partition's outbox, from its start or behind an entry, up to a bound. */
+  /** Reads unacknowledged entries of a partition's outbox, from the start or after an entry, up to a limit. */
   'updates/read_outbox': {
     keys: { meta: string; outbox: string };
     args: { after: string; limit: number | string };
@@ -697,7 +697,7 @@ export interface Scripts {
       | { status: 'ok'; rows: unknown; incarnation: number; more: boolean }
       | { status: 'stale_run' };
   };
-  /** Copies who may write to a bot beside its queue, and for one of its chats whether its person may. */
+  /** Copies a bot's write policy next to its queue, and for one chat whether its user may write. */
   'updates/set_access': {
     keys: { meta: string; state: string; chat: string };
     args: { known: number | string; version: number | string; policy: string; chat: string; may: boolean };
@@ -706,7 +706,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved'; incarnation: number };
   };
-  /** Deletes the prefix of an outbox that has entered the queues of all its bots. */
+  /** Deletes the prefix of an outbox that has been delivered to all its bots' queues. */
   'updates/trim_outbox': {
     keys: { meta: string; outbox: string };
     args: { incarnation: number | string; last: string };
@@ -715,7 +715,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'moved' };
   };
-  /** One step of a delivery under its lease: acknowledges, parks what failed, renews, and takes what may go out next. */
+  /** One step of a delivery under its lease: acknowledges, parks failed chats, renews the lease, and reads the next updates. */
   'webhooks/advance': {
     keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
     args: { bot: string; fence: string; since: string; after: string; safe: string; leave: string; report: Buffer | string };
@@ -724,7 +724,7 @@ export interface Scripts {
       | { status: 'stale_run' }
       | { status: 'fenced' };
   };
-  /** Takes updates that will not be delivered out of a bot's queue and hands them to Postgres as dead letters. */
+  /** Removes undeliverable updates from a bot's queue and journals them as dead letters. */
   'webhooks/bury': {
     keys: { meta: string; journal: string; state: string; queue: string; parked: string; retries: string; attempts: string };
     args: { bot: string; fence: string; reason: string; ids: readonly (string)[] };
@@ -734,14 +734,14 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'fenced' };
   };
-  /** Makes more of a bot's parked chats due at once, after it got another webhook. */
+  /** Makes more of a bot's parked chats due now, after its webhook changed. */
   'webhooks/hasten': {
     keys: { state: string; retries: string };
     args: { version: string };
     result:
       | { status: 'ok'; more: boolean };
   };
-  /** Takes the lease on a bot that has a webhook, and the first updates to deliver. */
+  /** Acquires the lease on a bot with a webhook, and reads the first updates to deliver. */
   'webhooks/lease': {
     keys: { meta: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string };
     args: { bot: string; limit: number | string };
@@ -752,7 +752,7 @@ export interface Scripts {
       | { status: 'leased' }
       | { status: 'held' };
   };
-  /** Puts updates into a bot's queue again, behind what waits, each with the id by which receivers know it. */
+  /** Adds dead letters to the end of a bot's queue again, each with the id that receivers know. */
   'webhooks/replay': {
     keys: { meta: string; journal: string; state: string; queue: string; channel: string; due: string; request: string };
     args: { bot: string; updates: readonly (Buffer | string)[] };
@@ -762,14 +762,14 @@ export interface Scripts {
       | { status: 'journal_full' }
       | { status: 'queue_missing' };
   };
-  /** Names the bots of a partition whose doorbells are to be rung: due, in no worker's hands, and not rung lately. */
+  /** Finds the bots of a partition whose workers must be woken: due, not leased, and not woken recently. */
   'webhooks/sweep': {
     keys: { due: string; state: string };
     args: { limit: number | string };
     result:
       | { status: 'ok'; wake: string[]; unserved: string[]; more: boolean };
   };
-  /** Switches a bot between polling and webhook as its settings say, and drops what waits if that was asked. */
+  /** Switches a bot between polling and webhook according to its settings, and drops its queue if requested. */
   'webhooks/switch': {
     keys: { meta: string; journal: string; state: string; queue: string; parked: string; retries: string; attempts: string; due: string; channel: string };
     args: { bot: string; version: string; set: string; active: boolean; drop: string; mask: string };
