@@ -1,4 +1,4 @@
-/** The store as a whole: every aggregate over one Redis, one Postgres and one set of keys. */
+/** The complete store: all aggregates over one Redis, one Postgres and one set of keys. */
 import { noReplicas, type Replicas } from '../postgres/replicas.js';
 import { appliedOnce, type Database, wasApplied } from '../postgres/sql.js';
 import type { RedisServers } from '../redis/connection.js';
@@ -72,7 +72,7 @@ export interface Store {
   readonly bots: Bots;
   readonly users: Users;
   readonly identities: Identities;
-  /** Undefined where calls are not counted. */
+  /** Undefined if no rate limits are set. */
   readonly fairUse: FairUse | undefined;
   readonly uploads: Uploads;
   readonly lookUps: LookUps;
@@ -94,9 +94,9 @@ export interface Store {
   readonly sweep: Sweep;
   readonly idempotency: Idempotency;
   /**
-   * This store for one call that may run again: its changes make their request ids from `seed`, so that a change which
-   * was applied by a former run is recognised by its script (law 4). With `again`, when there may have been such a run,
-   * changes that are made from what has to be looked up first ask before the look whether they were applied.
+   * The store for one call that may be rerun. Its changes derive their request ids from `seed`, so scripts recognise
+   * changes applied by an earlier run (law 4). `again`: there may have been an earlier run, so changes that need a
+   * lookup first check whether they were already applied.
    */
   under(seed: string, again: boolean, origin?: CallOrigin): Store;
   readonly posts: Posts;
@@ -112,13 +112,13 @@ export interface Store {
   readonly exports: Exports;
   readonly leaks: Leaks;
   readonly guesses: Guesses;
-  /** Of everything that is sealed, over these servers. */
+  /** Re-encrypts everything, on the given Redis servers. */
   rotation(connection: Pick<RedisServers, 'nodes'>): Rotation;
   readonly notices: Notices;
   readonly management: Management;
   /**
-   * Checks what the control change behind it needs. A call that came again and whose former run made the change is not
-   * checked: what was checked may have changed since, by the change itself.
+   * Runs the checks that precede a control change. Skips them if an earlier run of the call already made the change,
+   * because that change may make them fail.
    */
   unlessApplied(check: () => Promise<void>): Promise<void>;
 }
@@ -127,7 +127,7 @@ export interface StoreOptions {
   readonly db: Database;
   /** Setting DATABASE_REPLICA_URLS. */
   readonly replicas?: Replicas;
-  /** Databases of the written-behind tables. */
+  /** The databases of the tables written behind. */
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly hints: Hints;
@@ -135,7 +135,7 @@ export interface StoreOptions {
   readonly secrets: Secrets;
   /** Setting HOT_TTL_MS. */
   readonly hotTtlMs: number;
-  /** Asks a worker to look at a bot that has a webhook; a hint, which a sweep makes good for. */
+  /** Wakes a delivery worker for a bot with a webhook. May be lost, because a sweep finds the bot later. */
   readonly wake?: (bot: number) => void;
   /** Setting REACTORS_LISTED. */
   readonly reactorsListed: number;
@@ -143,7 +143,7 @@ export interface StoreOptions {
   readonly issuer?: string | undefined;
   /** Setting BOTS_PER_OWNER; limits.bots_per_owner_max if absent. */
   readonly botsPerOwner?: number | undefined;
-  /** Settings RATE_PER_…; what is absent has no bound. */
+  /** Settings RATE_PER_…; absent ones are unlimited. */
   readonly rates?: Rates;
   /** Settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL; no bound if absent. */
   readonly uploadBounds?: UploadBounds;
@@ -151,9 +151,9 @@ export interface StoreOptions {
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
   readonly transferConsent?: boolean;
-  /** Whether this node notes who has windows open on it: for notifications to those who have none. Off by default. */
+  /** Whether this node records who has windows open on it, so that only others get notifications. Off by default. */
   readonly notingWindows?: boolean;
-  /** Hears what fails in the background and will be tried again. */
+  /** Called for background failures, which are retried. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -186,7 +186,7 @@ export function createStore({
   const erase = createErase(shared, readBack);
   const watches = createPostWatches(shared, hints);
   const postIds = createPostIds(shared.secrets);
-  /** What draws request ids. It holds no state, and is made anew for each call under an idempotency key. */
+  /** The aggregates that draw request ids. They are stateless, and created again for each call under an idempotency key. */
   const changing = (own: StoreContext) => {
     const repeats = createRepeats(own, chats, records);
     return {

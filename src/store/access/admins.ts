@@ -1,6 +1,6 @@
 /**
- * Administrators: the tokens they have by name, and the log of what they called. A token is looked up in Postgres at each call and
- * nowhere remembered, so that no node accepts it once `revoke` has returned.
+ * Administrators' tokens, identified by name, and the log of their calls. A token is looked up in Postgres for each
+ * call and never cached. So no node accepts it once `revoke` has returned.
  */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
@@ -23,28 +23,31 @@ import type { StoreContext } from '../core/context.js';
 export type { AdminCall, AdminCallRow, AdminTokenRow };
 
 export interface Admins {
-  /** Null for a token that is not valid now. Error: `unavailable`. */
+  /** Null if the token is not valid. Error: `unavailable`. */
   find(token: string): Promise<{ readonly id: number; readonly name: string } | null>;
-  /** Issues a token that is valid for `days`, or for ever if null. `taken`: another has the name. `full`: there are too many. */
+  /**
+   * Issues a token that is valid for `days`, or forever if null. Returns `taken` if the name is in use, `full` if there
+   * are too many tokens.
+   */
   add(name: string, days: number | null): Promise<{ readonly token: string } | 'taken' | 'full'>;
   list(): Promise<readonly AdminTokenRow[]>;
-  /** Once this has returned no node accepts the token. False when there is none of this name. */
+  /** Revokes a token. Once this returns, no node accepts it. Returns false if no token has this name. */
   revoke(name: string): Promise<boolean>;
-  /** Notes a change before it is made. Returns what notes its end, which does not throw. Error: `unavailable`. */
+  /** Logs a change before it is made. Returns a function that logs its result and never throws. Error: `unavailable`. */
   begin(call: AdminCall): Promise<(status: number) => Promise<void>>;
-  /** Notes a call that changed nothing, in the background. Those alike of one hour are one entry. */
+  /** Logs a call that changed nothing, in the background. Identical calls within an hour share one entry. */
   note(call: AdminCall, status: number): void;
-  /** The log, newest first, below the entry `before`. */
+  /** The log, newest first, limited to entries before `before`. */
   calls(before: number, limit: number): Promise<readonly AdminCallRow[]>;
 }
 
 export function createAdmins({ db, secrets }: StoreContext, onError: (error: unknown) => void): Admins {
   let noting = 0;
-  // Tokens are as random as a key, and their fingerprint outlives every pepper.
+  // The token is as random as a key, so its fingerprint needs no pepper and stays valid when peppers change.
   const fingerprintOf = (token: string) => secrets.fingerprint(`admin ${token}`);
   return {
     async find(token) {
-      // What is no token of this form is not looked up.
+      // Malformed tokens are not looked up.
       return isAdminToken(token) ? findAdminToken(db, fingerprintOf(token)) : null;
     },
     async add(name, days) {
@@ -65,7 +68,7 @@ export function createAdmins({ db, secrets }: StoreContext, onError: (error: unk
     },
     note(call, status) {
       if (noting >= limits.admin_notes_in_flight_max) {
-        onError(new Error('a call of an administrator was not noted: too many are being noted'));
+        onError(new Error('an administrator call was not logged: too many log writes are pending'));
         return;
       }
       noting++;

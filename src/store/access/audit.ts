@@ -1,4 +1,4 @@
-/** The audit log of a bot, as its owner reads it. Changes write their own events, in their transaction: `noteAudit`. */
+/** A bot's audit log, as its owner reads it. Each change writes its own event in its transaction, with `noteAudit`. */
 import { type AuditRow, loadAudit } from '../../postgres/bots/audit.js';
 import type { StoreContext } from '../core/context.js';
 
@@ -11,7 +11,7 @@ export {
 } from '../../postgres/bots/audit.js';
 
 export interface Audit {
-  /** What was done with a bot since its present owner has it, newest first, below the event `before`. */
+  /** Events since the bot has its current owner, newest first, limited to events before `before`. */
   list(bot: number, before: number, limit: number): Promise<readonly AuditRow[]>;
 }
 

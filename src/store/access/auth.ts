@@ -1,10 +1,11 @@
 /**
- * Who a token belongs to, and what a bot is called. A node remembers what it learned of a token, keyed by the token's text,
- * while its lease is fresh; revoking answers only when no node can remember the old token any more (architecture,
- * Authentication). A bot's names are remembered under the same lease, and changing one revokes what was remembered.
+ * Resolves tokens to their owners, and ids to bots. A node caches both while its lease is fresh. A revocation returns
+ * only when no node can still have the revoked token in its cache (architecture, Authentication). Bot names are cached
+ * under the same lease, so renaming a bot revokes them too.
  *
- * A lease counts from the moment its renewal was sent and is read by the monotonic clock at each request, so a node that
- * was stopped or cut off finds it stale and asks Redis. A fill that was under way while the epoch moved is not kept.
+ * A lease starts when its renewal was sent and is checked by the monotonic clock at each request. A node that was
+ * suspended or disconnected therefore finds its lease expired and asks Redis. A lookup that overlaps a change of epoch
+ * is not cached.
  */
 
 import { createHash } from 'node:crypto';
@@ -22,44 +23,52 @@ import { createTokenUse } from './token_use.js';
 export type Subject = `bot:${number}` | `user:${number}`;
 
 export interface Auth {
-  /** The bot of a token, at once if this node remembers it. Null for a token that is not valid now. */
+  /** The bot of a token, synchronously if cached. Null if the token is not valid. */
   bot(token: string): Bot | null | Promise<Bot | null>;
   user(token: string): User | null | Promise<User | null>;
-  /** Whether this node has found the token good, and has heard of nothing that ended it since. It may still have to be looked up
-   * again. */
+  /** Whether this node has the token in its cache and received no revocation since. The entry may have expired. */
   remembers(token: string): boolean;
-  /** The person of a token that was issued elsewhere. What `resolve` says of one that is not remembered is believed, and
-   * remembered as other tokens are, until it ends (Unix time in ms). */
+  /**
+   * The person of a token from an external issuer. `resolve` is called for tokens that are not cached. Its result is
+   * trusted, and cached until the token expires (`expiresAt`, Unix ms) at the latest.
+   */
   external(
     token: string,
     resolve: () => Promise<{ readonly id: number; readonly expiresAt: number } | null>,
   ): User | null | Promise<User | null>;
-  /** A bot as it is shown now, by its id: at once if this node remembers it. Memory of it holds as that of tokens does, so
-   * that no node shows a former name once the call that changed it has returned. Null when there is no such bot. */
+  /**
+   * A bot by id, synchronously if cached. The cache obeys revocations, so no node shows an old name once the renaming
+   * call has returned. Null if there is no such bot.
+   */
   botById(id: number): Bot | null | Promise<Bot | null>;
-  /** Returns when no node accepts what was revoked: every node has acknowledged, or its lease has run out. The truth must
-   * have been written before. Many subjects cost one epoch and one wait. */
+  /**
+   * Resolves when no node accepts the revoked tokens: every node has acknowledged, or its lease has expired. The caller
+   * must have committed the change before. Several subjects share one epoch and one wait.
+   */
   revoke(...subjects: readonly Subject[]): Promise<void>;
   /**
-   * Runs a change that ends what the tokens of a subject may do, and revokes them. `change` commits in Postgres and refreshes
-   * copies. Nothing is committed while Redis takes no revocation. If Redis fails after the commit, the error is answered once
-   * every lease has run out. Error: `unavailable`.
+   * Runs a change that limits what a subject's tokens may do, and revokes them. `change` commits in Postgres and
+   * refreshes copies. Nothing is committed while Redis cannot accept revocations. If Redis fails after the commit, the
+   * error is thrown once every lease has expired. Error: `unavailable`.
    */
   revoking<T>(subject: Subject, change: () => Promise<T>): Promise<T>;
-  /** Tells when what was remembered of a subject is no more to be relied on, as after a revocation. Returns what ends it. */
+  /**
+   * Calls `listener` when cached data of a subject becomes invalid, for example by a revocation. Returns the function
+   * that unsubscribes.
+   */
   onForgotten(subject: Subject, listener: () => void): () => void;
-  /** Takes up the lease; until then nothing is remembered. */
+  /** Acquires the lease. Nothing is cached before. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** `leased`: the lease holds, or has run out because nobody asked for limits.auth_idle_ms. */
+  /** `leased`: the lease is valid, or was allowed to expire because there was no request for limits.auth_idle_ms. */
   readonly stats: { readonly remembered: number; readonly epoch: number; readonly leased: boolean };
-  /** For tests that force an interleaving: runs between a look-up and remembering it. */
+  /** For tests that force an interleaving: runs between a lookup and caching its result. */
   beforeRemember?: () => Promise<void>;
 }
 
 interface Memory<T> {
   readonly value: T;
-  /** monotonic time in whole ms after which it is looked up anew: a small integer lies in the record itself */
+  /** expiry by the monotonic clock, in whole ms; as a small integer it is stored inside the object */
   readonly until: number;
 }
 
@@ -67,7 +76,7 @@ interface TokenMemory extends Memory<Bot | User> {
   readonly kind: 'bot' | 'user';
 }
 
-/** A text in memory of its own. What is cut out of a request's path keeps the path, and is read through it. */
+/** Copies a string. A substring of a request's path would keep the whole path in memory. */
 const ownText = (text: string): string => Buffer.from(text).toString();
 
 export function createAuth(context: StoreContext, control: ControlCopies, hints: Hints): Auth {
@@ -86,23 +95,23 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
   };
   let leaseUntil = 0;
   let epoch = 0;
-  /** Epochs count within an incarnation: this node acknowledges both together. */
+  /** Epochs restart with each incarnation, so this node acknowledges both together. */
   let incarnation = 0;
-  /** The incarnation that Redis spoke of last, and since when by the monotonic clock. */
+  /** The incarnation that Redis reported last, and since when by the monotonic clock. */
   let seen = { incarnation: 0, since: 0 };
-  /** Moves whenever anything was forgotten: a fill that began before is not kept. */
+  /** Incremented whenever cache entries are removed. A lookup that started before is not cached. */
   let forgotten = 0;
   let timer: NodeJS.Timeout | undefined;
   let renewing: Promise<void> | undefined;
-  /** Time of the last use of the memory, by the monotonic clock. */
+  /** Time of the last cache access, by the monotonic clock. */
   let usedAt = 0;
-  /** Nobody asks: the lease may run out, and a revoker need not wait for it. */
+  /** There are no requests, so the lease may expire and revokers need not wait for this node. */
   let resting = false;
   let unlisten: (() => void) | undefined;
 
   function forget(revoked: readonly string[]): void {
     forgotten++;
-    // What was revoked together stands in one text.
+    // Subjects revoked together are joined in one text.
     const subjects = revoked.flatMap((text) => text.split(' '));
     if (subjects.includes('*')) {
       memories.clear();
@@ -119,7 +128,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     }
   }
 
-  /** Milliseconds for which this node has known that Redis is in this incarnation. */
+  /** Milliseconds since this node first saw this incarnation of Redis. */
   function ageOf(present: number): number {
     if (seen.incarnation !== present) seen = { incarnation: present, since: performance.now() };
     return performance.now() - seen.since;
@@ -139,7 +148,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     epoch = result.epoch;
     incarnation = result.incarnation;
     leaseUntil = sent + limits.auth_lease_ms;
-    // What was learned is acknowledged at once: a revoker waits for it.
+    // Acknowledge the new epoch at once, because the revoker waits for it.
     if (moved) await renewOnce();
   }
 
@@ -152,7 +161,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     return renewing;
   }
 
-  /** A hint may come while a renewal that does not know of it is under way. */
+  /** Renews after any renewal in progress, which may have started before the hint. */
   async function renewAgain(): Promise<void> {
     await renewing;
     await renew();
@@ -169,7 +178,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     void renew();
   }
 
-  /** Renews unless nobody asks. What listens to revocations counts as asking. */
+  /** Renews the lease, unless there are no requests and no listeners for revocations. */
   function tick(): void {
     resting = listeners.size === 0 && performance.now() - usedAt > limits.auth_idle_ms;
     if (resting) clearInterval(timer);
@@ -202,7 +211,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     tokens.add(token);
   }
 
-  /** In the background: the token is valid meanwhile, and is moved at its next use if this fails. */
+  /** Runs in the background. If it fails, the token stays valid and is rehashed at its next use. */
   function moveToFirstPepper(user: number, was: string, token: string): void {
     const [present = ''] = secrets.checks.peppers;
     moveUserToken(db, user, Buffer.from(was, 'base64'), secrets.lookup(token), present)
@@ -220,10 +229,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     const lookups = secrets.lookups(token).map((lookup) => lookup.toString('base64'));
     const valid = 'tokens' in value ? value.tokens : [value.token];
     const pepper = lookups.findIndex((lookup) => valid.includes(lookup));
-    // The token of who is suspended stays theirs, and is not accepted.
+    // Tokens of suspended owners are kept, but not accepted.
     if (pepper < 0 || value.state !== undefined) return null;
     if ('tokens' in value) tokenUse.note(secrets.lookup(token));
-    // A bot's token can be read from its box, and moves without being used.
+    // A bot's token can be decrypted, so key rotation rehashes it without its being used.
     if (pepper > 0 && 'tokens' in value) moveToFirstPepper(id, lookups[pepper] as string, token);
     if (began === forgotten) remember(token, kind, value);
     return value;
@@ -257,10 +266,10 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     return lookUp(token, kind, parsed.id);
   }
 
-  /** How long a node that cannot renew its lease may still trust what it remembers. */
+  /** How long a node that cannot renew its lease may still trust its cache. */
   const leaseMs = limits.auth_lease_ms + limits.auth_lease_margin_ms;
 
-  /** Error: `unavailable` while Redis takes no revocation of this subject. */
+  /** Error: `unavailable` while Redis cannot accept revocations of this subject. */
   async function assertRevocable(subject: Subject): Promise<void> {
     const [kind, id] = subject.split(':') as ['bot' | 'user', string];
     await Promise.all([
@@ -274,7 +283,7 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     user: (token) => resolve(token, 'user') as User | null | Promise<User | null>,
     remembers: (token) => memories.has(token),
     external(token, resolve) {
-      // Such tokens are long: what is remembered has a bound.
+      // External tokens are long. Hash them so that cache keys have a fixed size.
       const key = createHash('sha256').update(token).digest('base64');
       const memory = memories.get(key);
       if (memory !== undefined && fresh(memory, performance.now())) return memory.value as User;
@@ -287,9 +296,9 @@ export function createAuth(context: StoreContext, control: ControlCopies, hints:
     async revoke(...subjects) {
       if (subjects.length === 0) return;
       const raised = await scripts.call('auth/revoke', 0, at, { subjects: subjects.join(' ') });
-      // A node that may still remember began its lease before now, and its clock started when it sent the renewal.
+      // The lease of a node that may still cache the token began earlier, because it starts when its renewal is sent.
       const deadline = performance.now() + leaseMs;
-      // A Redis that lost its data lists a node only once the node has renewed; until then nobody's silence is consent.
+      // After a data loss Redis does not list a node until it renews. Until then an empty list proves nothing.
       if (ageOf(raised.incarnation) < leaseMs) {
         await sleep(leaseMs);
         return;

@@ -1,8 +1,8 @@
 /**
- * Token buckets by setting: how many calls a bot, its owner's bots together, a chat or a client address may make in a time, on
- * all nodes together (behaviour §14). A bucket is one text in Redis that expires when it is full. While a caller is to wait, its
- * node knows, and refuses without asking again: nothing that anybody else does can make the wait shorter. Of a fast rate each
- * node admits a tenth by itself, so that n nodes together admit at most 1 + n / 10 times the rate.
+ * Rate limits: token buckets per bot, per owner, per person, per chat and per client address, shared by all nodes
+ * (behaviour §14). A bucket is one Redis string that expires when the bucket is full. While a caller must wait, its
+ * node rejects calls without asking Redis, because nothing can shorten the wait. For fast rates each node admits a
+ * tenth on its own, so n nodes together admit at most 1 + n / 10 times the rate.
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -11,13 +11,13 @@ import type { StoreContext } from '../core/context.js';
 import type { Bot } from '../core/control.js';
 import { type ChatRef, chatText, isDirect } from '../core/keys.js';
 
-/** So many calls at once, which come back evenly within so many seconds. */
+/** `calls` at once, refilled evenly within `seconds`. */
 export interface Rate {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** What is absent or allows 0 calls has no bound. */
+/** A rate that is absent or has 0 calls is unlimited. */
 export interface Rates {
   readonly bot?: Rate | undefined;
   readonly person?: Rate | undefined;
@@ -29,20 +29,23 @@ export interface Rates {
 export type RateKind = keyof Rates | 'poll';
 
 export interface FairUse {
-  /** Counts a call of a bot, and against the chat that it changes; `weight` is how many messages it makes, at least 1. Undefined
-   * when this node admits it without asking Redis. Error: `too_many_requests`. */
+  /**
+   * Counts a bot's call, also against the chat that it changes. `weight` is the number of messages it creates, at least
+   * 1. Returns undefined when this node admits it without asking Redis. Error: `too_many_requests`.
+   */
   call(bot: Bot, chat: ChatRef | null, weight: number): Promise<void> | undefined;
-  /** Counts a poll of a bot, of which it may make as many as of all other calls together, and at least `pollsMin`. Error:
-   * `too_many_requests`. */
+  /** Counts a bot's poll. Polls have the same rate as calls, but at least `pollsMin`. Error: `too_many_requests`. */
   poll(bot: Bot): Promise<void> | undefined;
-  /** Counts a call of a person, and against the chat that it changes. Everybody has a bucket of their own there, so that no
-   * person takes from the bots of the chat, nor a bot from its people. Error: `too_many_requests`. */
+  /**
+   * Counts a person's call, also against the chat that it changes. Each person has a separate bucket per chat, so that
+   * people and bots do not use up each other's calls. Error: `too_many_requests`.
+   */
   person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined;
   /** Counts what a call of a bot or a person costs beyond itself as so many more of its calls. Error: `too_many_requests`. */
   more(caller: { readonly id: number; readonly isBot: boolean }, calls: number): Promise<void> | undefined;
   /** Counts a request of a client; undefined where addresses have no bound. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
-  /** Calls that this node refused, by whose bucket was empty. */
+  /** Calls rejected by this node, by kind of bucket. */
   readonly refused: Readonly<Record<RateKind, number>>;
 }
 
@@ -52,28 +55,28 @@ interface Bucket {
   readonly partition: number;
 }
 
-/** Calls that Redis was asked for beyond the one that asked. */
+/** Calls obtained from Redis in advance. */
 interface Grant {
   left: number;
   readonly until: number;
-  /** Undefined once Redis has granted them. */
+  /** The pending request to Redis; undefined once it was granted. */
   answer: Promise<number> | undefined;
 }
 
-/** What this node admits of a fast rate without asking Redis, as a share of the rate: a calm caller costs no round trip. */
+/** The share of a fast rate that a node admits without asking Redis, as a divisor. Moderate callers cost no round trip. */
 const ownShare = 10;
-/** Rates below this many calls a second are counted in Redis alone, call by call, and so exactly. */
+/** Rates below this many calls a second are counted only in Redis, and therefore exactly. */
 const ownRateMin = 10;
-/** A bot with a slow rate must still get its updates. */
+/** A bot with a slow rate must still be able to fetch its updates. */
 const pollsMin: Rate = { calls: 100, seconds: 10 };
-/** What is asked of Redis at once, as a share of the calls of a bucket. */
+/** The share of a bucket that is requested from Redis at once, as a divisor. */
 const chunkShare = 100;
-/** How long a node keeps what it got and did not need, in ms. */
+/** How long a node keeps unused calls that it obtained, in ms. */
 const spareMs = 1_000;
 
 const isFast = ({ calls, seconds }: Rate) => calls / seconds >= ownRateMin;
 
-/** Undefined where nothing has a bound: calls then pay nothing for it. */
+/** Returns undefined if all rates are unlimited, so that calls cost nothing. */
 export function createFairUse(
   { scripts, keys }: StoreContext,
   given: Rates,
@@ -86,9 +89,9 @@ export function createFairUse(
   if (rates.bot) rates.poll = isFast(rates.bot) ? rates.bot : pollsMin;
   const { partitions } = keys;
   const refused: Record<RateKind, number> = { bot: 0, poll: 0, person: 0, owner: 0, chat: 0, address: 0 };
-  /** Until when the owner of a bucket is to wait, by the monotonic clock. */
+  /** Until when each bucket's caller must wait, by the monotonic clock. */
   const waits = new Map<string, number>();
-  /** When the share that this node admits on its own is whole again, by the monotonic clock. */
+  /** When the share that this node admits on its own is full again, by the monotonic clock. */
   const own = new Map<string, number>();
   const grants = new Map<string, Grant>();
 
@@ -119,7 +122,7 @@ export function createFairUse(
     return true;
   }
 
-  /** Asks Redis for the calls and some more. */
+  /** Takes calls from the bucket in Redis, including some in advance. */
   function ask({ kind, partition }: Bucket, name: string, weight: number, now: number): Promise<number> {
     const rate = rates[kind] as Rate;
     const { calls, seconds } = rate;
@@ -152,8 +155,8 @@ export function createFairUse(
   }
 
   /**
-   * How long a call is to wait, in ms; undefined when it need not ask. Calls that arrive together share a question to Redis: if
-   * each took a whole chunk, few of them would empty the bucket.
+   * Returns how long a call must wait in ms; undefined if it need not ask Redis. Simultaneous calls share one request
+   * to Redis, because a few calls that each take a whole chunk would empty the bucket.
    */
   function take(bucket: Bucket, name: string, weight: number, now: number): Promise<number> | undefined {
     if (isOwn(bucket, name, weight, now)) return undefined;
@@ -172,7 +175,7 @@ export function createFairUse(
     if (longest > 0) refuse((asked[taken.indexOf(longest)] as (typeof asked)[number]).kind, longest);
   }
 
-  /** A call counts against all of these, also where one refuses it. */
+  /** A call counts against all its buckets, even if one of them rejects it. */
   function takeAll(buckets: readonly Bucket[], weight: number): Promise<void> | undefined {
     const now = performance.now();
     const named = buckets.map((bucket) => [bucket, nameOf(bucket)] as const);
@@ -191,12 +194,12 @@ export function createFairUse(
   });
 
   function countRequest(address: string): Promise<void> | undefined {
-    // One that is not known is nobody's.
+    // An unknown address is not limited.
     if (address === '') return undefined;
     return takeAll([{ kind: 'address', id: address, partition: clusterSlot(address) % partitions.count }], 1);
   }
 
-  /** A bot that is not in the chat has a bucket of its own there, or anybody's bot could use up the calls of any chat. */
+  /** A bot that is not in the chat gets a separate bucket there. Otherwise any bot could use up the calls of any chat. */
   function takeInChat(bot: Bot, chat: ChatRef, weight: number): Promise<void> | undefined {
     const bucket = bucketOf('chat', chatText(chat), chat.id);
     if (isDirect(chat)) return takeAll([bucket], weight);
@@ -213,7 +216,8 @@ export function createFairUse(
         const owned = ofOwner();
         return owned === undefined ? inChat() : owned.then(inChat);
       };
-      // What a noisy bot is refused takes nothing from the other bots of its owner, nor from those in its chats.
+      // The bot's own bucket comes first, so that rejected calls of a noisy bot take nothing from its owner's other
+      // bots or its chats.
       const first = rates.bot && takeAll([bucketOf('bot', String(bot.id), bot.id)], weight);
       return first === undefined ? others() : first.then(others);
     },

@@ -1,8 +1,9 @@
 /**
- * Slows client addresses that try tokens which never existed (behaviour §13). The count is Redis', so it is the same on every node.
+ * Slows client addresses that guess tokens (behaviour §13): only tokens that never existed count. The count is in
+ * Redis, so all nodes share it.
  *
- * While an address is to wait, its node answers without asking Redis or Postgres. Good tokens go on: those that the node remembers
- * are not looked at here, and a few others a minute may be looked up for each such address.
+ * While an address must wait, its node answers without asking Redis or Postgres. Valid tokens still work: cached ones
+ * bypass this check, and each such address has a few lookups per minute for others.
  */
 import { limits } from '../../limits.js';
 import { hasExisted } from '../../postgres/accounts/leaks.js';
@@ -11,33 +12,33 @@ import { parseToken } from '../../rules/token.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface Guesses {
-  /** Seconds for which an address is to wait, and may not even have this token looked up; 0 when it may. */
+  /** Seconds for which an address must wait before this token may be looked up; 0 if it may be now. */
   refused(address: string, token: string): number;
-  /** Whether any address was slowed of late: nothing has to be asked otherwise. */
+  /** Whether any address was slowed recently. If not, calls skip the check. */
   readonly slowing: boolean;
-  /** Notes a token that is not valid. Seconds for which the address is to wait; 0 when the call is merely refused. */
+  /** Records an invalid token. Returns the seconds for which the address must wait; 0 if it need not. */
   note(address: string, token: string): Promise<number>;
-  /** Calls that were slowed by this node. */
+  /** Calls slowed by this node. */
   readonly slowed: number;
 }
 
 interface Slowed {
   /** When the wait ends, by the monotonic clock. */
   readonly until: number;
-  /** Look-ups that count against it, and when they were counted. */
+  /** Lookups used, and when they were counted. */
   readonly lookUps: number;
   readonly countedAt: number;
 }
 
 export interface Guessing {
-  /** Guesses that an address may make at once; 0 for no bound. */
+  /** Guesses that an address may make at once; 0 for unlimited. */
   readonly burst: number;
   readonly perMinute: number;
 }
 
 export function createGuesses({ db, scripts, keys, secrets }: StoreContext, guessing: Guessing): Guesses {
   const { burst, perMinute } = guessing;
-  /** Tokens that were valid once stay so. By their text: this is a node's memory. */
+  /** Tokens known to have been valid once. The plain tokens are only kept in this process's memory. */
   const former = new Set<string>();
   const waiting = new Map<string, Slowed>();
   let asking = 0;
@@ -45,7 +46,7 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
 
   const left = (address: string) => Math.max(0, (waiting.get(address)?.until ?? 0) - performance.now());
 
-  /** An address that was slowed before keeps the look-ups that it has used. */
+  /** An address that was slowed before keeps its count of used lookups. */
   function slow(address: string, wait: number): void {
     const now = performance.now();
     const known = waiting.get(address) ?? { lookUps: 0, countedAt: now };
@@ -55,7 +56,7 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
     waiting.set(address, { ...known, until: now + wait });
   }
 
-  /** One of the look-ups of an address that is slowed; false when none is left. */
+  /** Uses one lookup of a slowed address. Returns false if none is left. */
   function takeLookUp(address: string): boolean {
     const known = waiting.get(address);
     if (known === undefined) return true;
@@ -67,14 +68,14 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
     return true;
   }
 
-  /** Whether the token is one that was valid once. An address that is slowed cannot make others wait for Postgres. */
+  /** Whether the token was ever valid. Limits lookups of slowed addresses, so that they cannot delay others in Postgres. */
   async function existed(token: string, patient: boolean): Promise<boolean> {
     if (parseToken(token) === null) return false;
     if (former.has(token)) return true;
     if (!patient && asking >= limits.guess_questions_max) return false;
     asking++;
     try {
-      // With Postgres away nobody is slowed for what cannot be known.
+      // If Postgres is unreachable, assume that the token existed rather than slow a legitimate client.
       const found = await hasExisted(db, secrets.lookups(token)).catch(() => true);
       if (found) {
         if (former.size >= limits.guess_memory_max) former.clear();
@@ -113,7 +114,7 @@ export function createGuesses({ db, scripts, keys, secrets }: StoreContext, gues
       if (burst === 0 || token === '' || address === '') return 0;
       const known = left(address);
       if (await existed(token, known === 0)) return 0;
-      // Redis away is no reason to slow anybody.
+      // If Redis is unreachable, nobody is slowed.
       const wait = known > 0 ? known : await take(address).catch(() => 0);
       if (wait > 0) slowed++;
       return Math.ceil(wait / 1_000);

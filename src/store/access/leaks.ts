@@ -1,4 +1,4 @@
-/** Tokens that were found in public: they die at once, and it is noted whose they were and where they lay (behaviour §13). */
+/** Leaked tokens: revokes them at once, and records their owners and where they were found (behaviour §13). */
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/accounts/leaks.js';
 import { maskTokens, parseToken, type TokenKind, type TokenOwner } from '../../rules/token.js';
@@ -14,25 +14,25 @@ export interface FoundToken {
 
 export interface Leaks {
   /**
-   * Kills those that are valid here: tokens of bots are blocked until a new one is issued, tokens of people are removed. When
-   * this returns no node accepts any of them. Tells of each whether it is or was a token of this installation. At most
-   * limits.leak_reports_max.
+   * Ends the tokens that are valid: bot tokens are blocked until a new one is issued, tokens of people are removed.
+   * Once this returns, no node accepts any of them. Returns for each whether it is or was a token of this installation.
+   * Accepts at most limits.leak_reports_max.
    */
   report(found: readonly FoundToken[], by: 'report' | 'scan'): Promise<readonly boolean[]>;
-  /** Leaks before an id, the latest first. */
+  /** Leaks before an id, newest first. */
   list(before: number, limit: number): Promise<readonly rows.LeakRow[]>;
 }
 
-/** The host and the path of a URL, or a path, without tokens. */
+/** Host and path of a URL, or a path, with tokens masked. */
 function placeOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const bare = url === null || url.host === '' ? text : `${url.host}${url.pathname}`;
-  // U+0000 and half a surrogate pair cannot be stored.
+  // Postgres cannot store U+0000 or half a surrogate pair.
   const storable = maskTokens(bare).replace(/\p{Cc}|\p{Surrogate}/gu, '\uFFFD');
   return storable.slice(0, limits.leak_place_length_max);
 }
 
-/** Tokens of one transaction, and how many of these run at once. */
+/** Tokens per transaction, and transactions at a time. */
 const partSize = 1_000;
 const partsAtOnce = 2;
 
@@ -41,7 +41,7 @@ function partsOf(found: readonly rows.FoundToken[]): Array<readonly rows.FoundTo
   return Array.from({ length: count }, (_, i) => found.slice(i * partSize, (i + 1) * partSize));
 }
 
-/** Runs them side by side, so that this process and Postgres work at the same time and none is long under way. */
+/** Runs the parts in parallel lanes, so that this process and Postgres work at the same time and each transaction stays short. */
 async function inParts(work: ReadonlyArray<() => Promise<rows.Ended>>): Promise<readonly rows.Ended[]> {
   const results: rows.Ended[] = [];
   let next = 0;
@@ -81,7 +81,7 @@ export function createLeaks(
       const former = rest.length === 0 ? new Set() : await rows.loadFormer(db, rest);
       for (const { at, hmac } of rest) if (former.has(hmac.toString('base64'))) known.add(at);
 
-      // Also what was blocked or removed before: whoever did that may have died before it was dead everywhere.
+      // Include tokens blocked or removed earlier: that call may have died before every node knew.
       const hits = [...known].map((at) => owners[at] as TokenOwner);
       const idsOf = (kind: TokenKind) => [
         ...new Set(hits.filter((each) => each.kind === kind).map(({ id }) => id)),

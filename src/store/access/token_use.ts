@@ -1,19 +1,22 @@
-/** Notes the day on which a token of a person was last used: beside the call, once a day and node, and only as a service. */
+/**
+ * Records the day on which a person's token was last used, once per day and node, without delaying calls. Some days may
+ * be missed.
+ */
 import { nowMs } from '../../clock.js';
 import { limits } from '../../limits.js';
 import { noteTokensUsed } from '../../postgres/accounts/users.js';
 import type { Sql } from '../../postgres/sql.js';
 
 export interface TokenUse {
-  /** To be called where a token is looked up anyway. `lookup` is its digest. */
+  /** Records a use; called where a token is looked up anyway. `lookup` is the token's digest. */
   note(lookup: Buffer): void;
-  /** Writes what waits. */
+  /** Writes the pending records. */
   flush(): Promise<void>;
 }
 
 const day_ms = 86_400_000;
 
-/** With Postgres away, or more tokens than it takes note of, days are noted with a later look-up. */
+/** If Postgres is unreachable or too many tokens are pending, a later lookup records the use. */
 export function createTokenUse(db: Sql): TokenUse {
   const noted = new Set<string>();
   let today = 0;

@@ -1,8 +1,8 @@
 /**
- * Who may write to a bot in a direct chat (interface §5.8). Postgres holds it; the state of the bot's queue holds a copy of the
- * policy and its version, which every script reads that lets a person through to the bot, so that a change acts with one write
- * on all nodes and all chats. Where it takes more to know, the chat keeps the answer for its person under that version, and
- * what is missing is read back.
+ * Who may write to a bot in a direct chat (interface §5.8). Postgres is authoritative. The bot's queue state has a copy
+ * of the policy and its version. Every script that lets a person write to the bot reads it, so a policy change takes
+ * effect with one write for all nodes and chats. If the policy depends on the person, the chat caches the decision for
+ * that version, and missing decisions are read from Postgres.
  */
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/bots/write_access.js';
@@ -13,15 +13,17 @@ export type { WritePolicy } from '../../postgres/bots/write_access.js';
 
 export interface WriteAccess {
   readonly policy: rows.WritePolicy;
-  /** who was selected, by the usernames they have now; empty for other policies */
+  /** the selected people, by their current usernames; empty for other policies */
   readonly usernames: readonly string[];
 }
 
 export interface WriteAccessCopies {
-  /** Copies the present policy of a bot: what is sent once this has returned is judged by it, or by a later one. */
+  /** Copies a bot's current policy. Messages sent after this returns are checked against it or a later one. */
   refresh(bot: number): Promise<void>;
-  /** Copies the policy and whether the chat's person may write, for a script that missed them under this incarnation. False
-   * when there is no such bot. */
+  /**
+   * Copies the policy and the decision for the chat's person, for a script that missed them under this incarnation.
+   * Returns false if there is no such bot.
+   */
   fill(chat: ChatRef, incarnation: number): Promise<boolean>;
 }
 

@@ -1,11 +1,11 @@
 /**
- * The end of an account (behaviour §14). One transaction ends it: from then on no token of the person is accepted, and their name,
- * bots and identities are gone. What may take long is removed piece by piece from a place noted in Postgres, by the call itself
- * for a while and then by the flushers, so that a process which dies delays it and loses nothing.
+ * Deletes accounts (behaviour §14). One transaction ends the account: after it no token of the person is accepted, and
+ * their name, bots and identities are gone. Larger data is removed in steps whose position is stored in Postgres, first
+ * by the call itself and then by the flushers. A process that dies only delays the removal.
  *
- * The pieces in their order: `reactions` that Postgres has, `leave` all groups and channels, `direct` chats with all their
- * messages, the person's own messages in `shared` chats, and once everything that was journaled when the account ended is in
- * Postgres, the `last` reactions. Then the person is forgotten.
+ * The phases in order: `reactions` that are in Postgres; `leave` all groups and channels; `direct` chats with all their
+ * messages; the person's messages in `shared` chats; and the `last` reactions, once everything journaled before the end
+ * is in Postgres. Then the person's row is cleared.
  */
 import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -27,14 +27,14 @@ import type { Removed } from './retention.js';
 
 export interface Accounts {
   /**
-   * Ends an account for good: when this returns, no node accepts a token of the person, their event streams are closed, their
-   * bots are deleted, and nobody can write to them. The rest is removed within limits.account_removal_ms_max or by `goOn`.
-   * Error: `user_not_found`.
+   * Deletes an account for good. Once this returns, no node accepts a token of the person, their event streams are
+   * closed, their bots are deleted, and nobody can write to them. The rest is removed within
+   * limits.account_removal_ms_max, or later by `goOn`. Error: `user_not_found`.
    */
   end(user: number): Promise<void>;
-  /** Does what follows the commit; all of it may be repeated. */
+  /** Does the steps that follow the commit. All of them may be repeated. */
   follow(user: number): Promise<void>;
-  /** Removes what is left of the account that waits longest, for up to limits.retention_piece_ms. Null when none waits. */
+  /** Continues the removal that has waited longest, for up to limits.retention_piece_ms. Returns null if none is pending. */
   goOn(): Promise<Removed | null>;
 }
 
@@ -42,9 +42,9 @@ type Phase = 'reactions' | 'leave' | 'direct' | 'shared' | 'last';
 
 interface Place {
   readonly phase: Phase;
-  /** Last version of each partition when the account had ended. */
+  /** The last version of each partition when the account ended. */
   readonly marks: readonly number[];
-  /** Behind this post, as a pair, or this chat. */
+  /** Continue after this post (partition and number), or this chat. */
   readonly at: readonly [number, number];
 }
 
@@ -54,7 +54,7 @@ const side_by_side = 10;
 const put_off_ms = 30_000;
 const flush_wait_ms = 1_000;
 
-/** `anew` is the database for what every run of a call does again. */
+/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createAccounts(
   { db, shards, scripts, keys }: StoreContext,
   anew: Database,
@@ -77,11 +77,11 @@ export function createAccounts(
       await Promise.all(all.slice(i, i + side_by_side).map(work));
   }
 
-  /** Removes the copies: a read finds that there is nobody. */
+  /** Removes the copies, so that reads find no such person. */
   const forget = (user: number) =>
     Promise.all([control.forgetMany('user', [user]), control.forgetMany('chats', [user])]);
 
-  /** The last version that each partition handed out, and the first that is still to be written to Postgres. */
+  /** Each partition's last issued version, and its first version not yet in Postgres. */
   const journals = () =>
     Promise.all(
       Array.from({ length: keys.partitions.count }, (_, partition) =>
@@ -131,7 +131,7 @@ export function createAccounts(
         await chats
           .putMember(sharedChat(id), { id: user, is_bot: false }, 'left', {})
           .catch((error: unknown) => {
-            // Who left before, or was removed.
+            // The person has already left or was removed.
             if (!(error instanceof ApiError && error.kind === 'not_chat_member')) throw error;
           });
         at = [id, 0];
@@ -141,7 +141,10 @@ export function createAccounts(
     }
   }
 
-  /** Erases of a chat what `which` says, newest first, below `before`. Returns where to go on; 0 at the end. */
+  /**
+   * Erases messages of a chat whose sender matches `which`, newest first, below `before`. Returns where to continue; 0
+   * when done.
+   */
   async function eraseFrom(
     chat: ChatRef,
     before: number,
@@ -154,7 +157,7 @@ export function createAccounts(
       if (own.length > 0) await erase(chat, own);
       const last = page.at(-1);
       if (last === undefined) {
-        // A page may hold nothing but what was deleted.
+        // A page may be empty because all its messages are deleted.
         const stored = await newestMessage(
           shards.of(keys.partitions.of(chat.id)).db,
           chat.id,
@@ -168,7 +171,7 @@ export function createAccounts(
     }
   }
 
-  /** `gone` gets the direct chats whose rows were removed: their copies go once that is committed. */
+  /** Adds the removed direct chats to `gone`. Their copies are removed after the commit. */
   async function eraseDirect(
     sql: Sql,
     user: number,
@@ -256,7 +259,7 @@ export function createAccounts(
     try {
       const step = await rows.takeRemoval<Place>(anew, only, (sql, user, place) => {
         taken = user;
-        // A transaction that Postgres gave up is run again.
+        // Postgres may roll back and rerun the transaction.
         gone = [];
         return piece(sql, user, place, gone);
       });
@@ -283,7 +286,7 @@ export function createAccounts(
         for (let step = await take(user); step && !step.over && step.restMs === 0; step = await take(user))
           if (performance.now() > until) break;
       } catch (error) {
-        // It has ended all the same; the flushers go on.
+        // The account has ended anyway; the flushers continue the removal.
         onError(error);
       }
     },

@@ -1,4 +1,4 @@
-/** Taking messages out of chats whoever wrote them: for their age, or because an account has ended. */
+/** Erases messages of any author, because of their age or a deleted account. */
 import { limits } from '../../limits.js';
 import type { MessageRecord } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -11,14 +11,16 @@ export interface Erased {
 }
 
 /**
- * Erases up to limits.messages_batch_max messages of a chat in one step, with the posts that they are; those who look read
- * the chat anew. What is hot and younger than `ageMs` stays. Returns how many were there. Error: `chat_not_found`.
+ * Erases up to limits.messages_batch_max messages of a chat in one step, together with their posts. Viewers reload the
+ * chat. Messages in Redis that are younger than `ageMs` are kept. Returns how many were erased. Error:
+ * `chat_not_found`.
  */
 export type Erase = (chat: ChatRef, messages: readonly Erased[], ageMs?: number) => Promise<number>;
 
 export function createErase({ scripts, keys }: StoreContext, readBack: ReadBack): Erase {
   return async (chat, messages, ageMs = 0) => {
-    if (messages.length > limits.messages_batch_max) throw new RangeError(`a batch of ${messages.length}`);
+    if (messages.length > limits.messages_batch_max)
+      throw new RangeError(`batch of ${messages.length} messages is too large`);
     const partition = keys.partitions.of(chat.id);
     const record = keys.chat(chat);
     const at = {

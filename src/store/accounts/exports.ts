@@ -1,4 +1,4 @@
-/** What a person is handed of themselves, page by page (behaviour §14). What other calls tell as well is not here. */
+/** The personal data export, page by page (behaviour §14). Data available from other calls is not included. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/accounts/exports.js';
@@ -16,22 +16,24 @@ export interface ExportedReaction {
 }
 
 export interface Exports {
-  /** Counts an export of a person, on all nodes. Error: `too_many_requests` beyond limits.exports_in_interval_max in
-   * limits.export_interval_ms. */
+  /**
+   * Counts an export of a person, over all nodes. Error: `too_many_requests` beyond limits.exports_in_interval_max in
+   * limits.export_interval_ms.
+   */
   begin(user: number): Promise<void>;
   facts(user: number): Promise<rows.PersonFacts>;
-  /** How far the person has read a chat, as they name it. */
+  /** How far the person has read a chat, identified as the person sees it. */
   readMark(user: number, chat: number): Promise<number | undefined>;
   notices(user: number): AsyncIterable<rows.NoticeFact>;
-  /** As far as they are in Postgres. */
+  /** The reactions that are already in Postgres. */
   reactions(user: number): AsyncIterable<ExportedReaction>;
-  /** Groups and channels in which the person is or was. */
+  /** Groups and channels that the person is or was a member of. */
   memberships(user: number): AsyncIterable<rows.MembershipFact>;
 }
 
 const page = limits.page_size_max;
 
-/** All rows, a page at a time; `next` loads the page behind a row. */
+/** Iterates over all rows, page by page. `next` loads the page after a row. */
 async function* paged<T>(next: (after: T | undefined) => Promise<readonly T[]>): AsyncIterable<T> {
   for (let last: T | undefined; ; ) {
     const found = await next(last);

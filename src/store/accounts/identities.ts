@@ -1,4 +1,4 @@
-/** Who an identity provider means: people by the names that it has for them. One issuer at a time, by setting. */
+/** Maps subjects of the identity provider to people. The settings allow one issuer at a time. */
 import { createHash } from 'node:crypto';
 import { fail } from '../../errors.js';
 import * as rows from '../../postgres/accounts/identities.js';
@@ -10,26 +10,30 @@ import type { ControlCopies } from '../core/control.js';
 import { createTextCopies } from '../core/text_copies.js';
 
 export interface Identities {
-  /** The person of a subject; a call asks on its way. Null when nobody has it. */
+  /** The person of a subject, or null. Fast, because calls wait for it. */
   find(subject: string): Promise<number | null>;
-  /** The person of a subject that came for the first time. */
+  /** Creates a person for a new subject. */
   create(subject: string, user: NewUser): Promise<number>;
-  /** Makes a subject that of a person in place of a former one, or takes it away with null; when this returns, no node accepts
-   * a token of the former. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`. */
+  /**
+   * Links a person to a subject, replacing the former one; null unlinks. Once this returns, no node accepts a token of
+   * the former subject. Errors: `no_identity_provider`, `user_not_found`, `subject_taken`.
+   */
   link(user: number, subject: string | null): Promise<void>;
-  /** What takes a subject for a new person: in the transaction that makes the person, and after it. Errors:
-   * `no_identity_provider`, `subject_taken`. */
+  /**
+   * The steps that link a subject to a new person: one in the transaction that creates the person, one after it.
+   * Errors: `no_identity_provider`, `subject_taken`.
+   */
   taking(subject: string): {
     readonly within: (sql: Sql, user: number) => Promise<void>;
     readonly after: () => Promise<void>;
   };
-  /** Does what a change of this row left to do. */
+  /** Completes an interrupted change of this row. */
   refresh(id: number): Promise<void>;
 }
 
 export function createIdentities(context: StoreContext, control: ControlCopies, auth: Auth): Identities {
   const { db, keys, issuer } = context;
-  /** Subjects come from outside, so their keys are digests of one length. */
+  /** Subjects come from outside, so keys use digests of a fixed length. */
   const digestOf = (of: string, subject: string) =>
     createHash('sha256')
       .update(JSON.stringify([of, subject]))

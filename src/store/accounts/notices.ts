@@ -1,4 +1,4 @@
-/** Notices to people by the management bot (behaviour §§10, 12, 13): durable, each sent exactly once. */
+/** Notices that the management bot sends to people (behaviour §§10, 12, 13). Durable; each is sent exactly once. */
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { type Notice, takeNotices, tellPerson } from '../../postgres/bots/notices.js';
@@ -12,15 +12,16 @@ import type { Users } from './users.js';
 
 export type { Notice };
 
-/** The words of a notice, and buttons below them. */
+/** The text of a notice and its buttons. */
 export type NoticeMessage = Pick<NewMessage, 'content' | 'markup'>;
 
 export interface Notices {
-  /** Notes what a person is to be told, in the caller's transaction. Modules of `postgres/` call `tellPerson` for the same. */
+  /** Queues a notice in the caller's transaction. Modules in `postgres/` use `tellPerson` instead. */
   tell(sql: Sql, user: number, notice: Notice): Promise<void>;
   /**
-   * Sends what is due as messages of `bot` in the direct chats of those it is for, opening one where there is none; who blocks
-   * the bot is not sent anything, and the notice counts as told. `profile` is asked for once something is due; `write` makes the words. Returns how many were due.
+   * Sends due notices as messages of `bot` in direct chats, which are opened if necessary. A person who blocks the bot
+   * gets nothing, and the notice counts as sent. `profile` is called once a notice is due; `write` produces the text.
+   * Returns how many were due.
    */
   sendDue(
     profile: () => Promise<Profile>,
@@ -28,15 +29,15 @@ export interface Notices {
   ): Promise<number>;
 }
 
-/** What notices are sent through. */
+/** The parts of the store that send notices. */
 interface Sending {
   readonly chats: Pick<Chats, 'openDirect'>;
   readonly users: Pick<Users, 'find'>;
-  /** The same, with one request id for whatever is done under a seed. */
+  /** The store with request ids derived from a seed. */
   under(seed: string, again: boolean): { readonly messages: Pick<Messages, 'send'> };
 }
 
-/** Refusals that a later try may not meet. */
+/** Whether an error may be temporary. */
 const passing = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.kind === 'unavailable' || error.kind === 'too_many_requests';
 
@@ -45,7 +46,7 @@ export function createNotices(
   store: () => Sending,
   onError: (e: unknown) => void,
 ): Notices {
-  /** Under one request id at every try, whoever tries: the chat's script knows a message that it has (law 4). */
+  /** Every attempt uses the same request id, on any node, so the chat's script detects duplicates (law 4). */
   const under = (id: number) => store().under(`notice.${id}`, true);
 
   async function send(id: number, bot: Profile, user: number, words: NoticeMessage): Promise<void> {
@@ -56,7 +57,7 @@ export function createNotices(
       await under(id).messages.send(chat, sender, message);
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'cant_initiate') throw error;
-      // Only where there is none: opening a chat unblocks it.
+      // Open a chat only if there is none, because opening a chat unblocks it.
       await store().chats.openDirect(bot.id, user);
       await under(id).messages.send(chat, sender, message);
     }

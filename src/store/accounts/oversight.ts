@@ -1,4 +1,4 @@
-/** What operators do with bots and people (behaviour §14). */
+/** Operators' actions on bots and people (behaviour §14). */
 import * as rows from '../../postgres/accounts/oversight.js';
 import type { Auth } from '../access/auth.js';
 import type { StoreContext } from '../core/context.js';
@@ -7,17 +7,20 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 
 export interface Oversight {
   /**
-   * Suspends a bot: when this returns, no node accepts its token and its webhook rests; what comes for it waits in its queue. Or
-   * lets it go on, with the same token. Error: `bot_not_found`.
+   * Suspends or resumes a bot. Once a suspension returns, no node accepts the bot's token and its webhook is paused;
+   * new updates stay in its queue. The token survives. Error: `bot_not_found`.
    */
   suspendBot(id: number, suspended: boolean): Promise<void>;
-  /** Suspends a person: when this returns, no node accepts a token of theirs; their bots go on. Error: `user_not_found`. */
+  /**
+   * Suspends or resumes a person. Once a suspension returns, no node accepts a token of theirs. Their bots continue.
+   * Error: `user_not_found`.
+   */
   suspendUser(id: number, suspended: boolean): Promise<void>;
-  /** Keeps a username (without `@`) from everybody. Error: `username_taken`. */
+  /** Reserves a username (without `@`), so that nobody can take it. Error: `username_taken`. */
   reserve(username: string): Promise<void>;
   /** Error: `username_not_reserved`. */
   release(username: string): Promise<void>;
-  /** Reserved usernames in lower case, behind `after`. */
+  /** Reserved usernames in lower case, after `after`. */
   reserved(after: string, limit: number): Promise<readonly string[]>;
 }
 

@@ -23,18 +23,18 @@ import type { StoreContext, StoreShard } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Erase } from './erasure.js';
 
-/** The files of the blob store, as far as retention needs them; `files/` implements it. */
+/** The part of the blob store that retention needs; implemented in `files/`. */
 export interface AgedFiles {
-  /** Files behind a key ('' for the first), in the order of their keys; fewer than `limit` at the end. */
+  /** Files after a key ('' for the first), sorted by key; fewer than `limit` at the end. */
   list(
     after: string,
     limit: number,
-  ): Promise<ReadonlyArray<{ readonly key: string /** when it was written, ms */; readonly at: number }>>;
-  /** False when that failed. */
+  ): Promise<ReadonlyArray<{ readonly key: string /** time of the upload, ms */; readonly at: number }>>;
+  /** Returns false if the removal failed. */
   remove(key: string): Promise<boolean>;
 }
 
-/** What a piece of a pass removed, and whether there is more to do at once. */
+/** What one step of a pass removed, and whether there is more to do at once. */
 export interface Removed {
   readonly removed: number;
   readonly more: boolean;
@@ -44,7 +44,7 @@ export interface Retention {
   /** Removes messages older than `ageMs` of each shard, for up to limits.retention_piece_ms each; the pins on them and the reactions to posts go with
    * them. Those in a partition by day go once the whole partition is past that age. Counts those of a dropped partition as Postgres estimates them. Null when another process has that in hand, or the last pass ended within limits.retention_interval_ms. */
   messages(ageMs: number): Promise<Removed | null>;
-  /** The same of uploaded files by when they were uploaded; pictures of bots stay. */
+  /** Removes uploaded files older than `ageMs` in the same way. Pictures of bots are kept. */
   files(ageMs: number, files: AgedFiles): Promise<Removed | null>;
 }
 
@@ -252,7 +252,7 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
       const step = await rows.takePiece(db, 'files', limits.retention_interval_ms, '', async (sql, after) => {
         const found = await list(after, limits.retention_batch_max);
         const aged = found.filter(({ at }) => at <= nowMs() - ageMs).map(({ key }) => key);
-        // An old file never becomes a picture: those are always written anew.
+        // An old file cannot become a picture later, because pictures are always uploaded separately.
         const pictures = await rows.picturesAmong(sql, aged);
         const until = performance.now() + limits.retention_piece_ms;
         for (const key of aged) {

@@ -12,27 +12,31 @@ import type { Identities } from './identities.js';
 export type { NewUser } from '../../postgres/accounts/users.js';
 
 export interface Users {
-  /** Null when there is no such person. */
+  /** Returns null if there is no such person. */
   find(id: number): Promise<User | null>;
-  /** The person who has this username, without `@`. */
+  /** The person with this username, given without `@`. */
   findByUsername(username: string): Promise<User | null>;
-  /** With a subject, for people whom the identity provider knows by it. Errors: `username_taken`, `subject_taken`,
-   * `no_identity_provider`. */
+  /**
+   * Creates a person, optionally linked to a subject of the identity provider. Errors: `username_taken`,
+   * `subject_taken`, `no_identity_provider`.
+   */
   create(user: rows.NewUser, subject?: string): Promise<{ readonly user: User; readonly token: string }>;
-  /** Sets the language that bots are told and texts are chosen by, and who may add the person to groups and channels. When this
-   * returns, every node knows it. Error: `user_not_found`. */
+  /**
+   * Sets the person's language, and who may add the person to groups and channels. Once this returns, every node uses
+   * the new values. Error: `user_not_found`.
+   */
   change(id: number, change: rows.UserChange): Promise<User>;
-  /** Issues another token; '' for one without a name. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
+  /** Issues another token; an empty name means none. Errors: `user_not_found`, `too_many_tokens`, `token_name_taken`. */
   addToken(id: number, name?: string): Promise<{ readonly id: number; readonly token: string }>;
-  /** Those behind an id, without their secrets, which are kept as digests alone. */
+  /** Tokens with ids after `after`, without their secrets, of which only digests are stored. */
   tokens(id: number, after: number, limit: number): Promise<readonly rows.UserTokenRow[]>;
-  /** When this returns, no node accepts that token. Error: `token_not_found`. */
+  /** Removes one token. Once this returns, no node accepts it. Error: `token_not_found`. */
   removeToken(id: number, which: { readonly id: number } | { readonly name: string }): Promise<void>;
-  /** When this returns, no node accepts any token the person had. Error: `user_not_found`. */
+  /** Removes all of a person's tokens. Once this returns, no node accepts any of them. Error: `user_not_found`. */
   removeTokens(id: number): Promise<void>;
 }
 
-/** `anew` is the database for what every run of a call does again. */
+/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createUsers(
   context: StoreContext,
   anew: Database,
@@ -42,7 +46,10 @@ export function createUsers(
 ): Users {
   const { db, secrets } = context;
   const newToken = (id: number) => makeToken('user', id, randomBytes(32));
-  /** A token is told to who runs the call: one that a former run made gets another secret. */
+  /**
+   * Returns a plain token. If an earlier run of the call already added the token, its secret is replaced, because only
+   * its digest was stored.
+   */
   async function issue(user: number, name: string, on: Database): Promise<{ id: number; token: string }> {
     const token = newToken(user);
     const lookup = secrets.lookup(token);
@@ -67,7 +74,7 @@ export function createUsers(
       };
       const id = await rows.createUser(db, user, lookupFor, linked?.within);
       await linked?.after();
-      // A former run of the call made it, and its token is kept as a digest alone.
+      // An earlier run of this call created the person. Its token is unknown, because only the digest is stored.
       if (token === '') ({ token } = await issue(id, '', anew));
       const created = await control.read('user', id);
       return { user: created as User, token };
@@ -75,7 +82,7 @@ export function createUsers(
     async change(id, change) {
       if (!(await rows.changeUser(db, id, change))) fail('user_not_found');
       await control.refresh('user', id);
-      // Nodes remember whom a token stands for, their language too.
+      // Nodes cache the person with the token, including the language.
       await auth.revoke(`user:${id}`);
       return (await control.read('user', id)) ?? fail('user_not_found');
     },

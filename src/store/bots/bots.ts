@@ -1,4 +1,4 @@
-/** Bots, their owners' operations and their commands. Every change commits in Postgres first (law 2). */
+/** Bots, their owners' operations and their commands. Every change is committed to Postgres first (law 2). */
 import { randomBytes } from 'node:crypto';
 import { fail } from '../../errors.js';
 import { findName } from '../../postgres/accounts/users.js';
@@ -19,15 +19,17 @@ import { createRemoval, type Removal, type RemovalFollowing } from './removal.js
 import { createTransfers, type Transfers } from './transfers.js';
 
 export interface Bots extends Transfers, Removal {
-  /** Null when there is no such bot, or no more. */
+  /** Returns null if there is no such bot or it was deleted. */
   find(id: number): Promise<Bot | null>;
-  /** What people who read this language are shown of a bot; remembered under the node's lease. Null when there is no such
-   * bot; a deleted one is still shown to those who read what it wrote. */
+  /**
+   * A bot's profile localised to `language`, cached under the node's lease. Null if there is no such bot; a deleted one
+   * still has a profile, for readers of its messages.
+   */
   profile(id: number, language: string | null): Promise<Profile | null>;
-  /** The bot as it is called now, for a call that has waited. */
+  /** The current version of a bot, for a call that has waited. */
   present(bot: Bot): Bot | Promise<Bot>;
   findByUsername(username: string): Promise<Bot | null>;
-  /** Bots of a person behind an id, in the order of ids; `skip` of them are left out. */
+  /** Bots of a person with ids after `after`, sorted by id, without the first `skip`. */
   listOf(owner: number, after: number, limit: number, skip?: number): Promise<Bot[]>;
   countOf(owner: number): Promise<number>;
   /** Errors: `username_taken`, `too_many_bots`. */
@@ -36,29 +38,31 @@ export interface Bots extends Transfers, Removal {
     username: string,
     name: string,
   ): Promise<{ readonly bot: Bot; readonly token: string }>;
-  /** The token in plain text, for its owner, which the audit log tells. Errors: `bot_not_found`, `not_bot_owner`,
-   * `token_blocked`. */
+  /**
+   * The plain token, for the bot's owner. The audit log records the access. Errors: `bot_not_found`, `not_bot_owner`,
+   * `token_blocked`.
+   */
   token(owner: number, id: number): Promise<string>;
-  /** The live tokens of those of these bots that this person owns now, for messages that hold their places. */
+  /** The live tokens of these bots, limited to bots that the person owns now. Used for messages with token placeholders. */
   tokensOf(owner: number, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
-  /** Replaces the token; when this returns, no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Replaces the token. Once this returns, no node accepts the former one. Errors: `bot_not_found`, `not_bot_owner`. */
   regenerateToken(owner: number, id: number): Promise<{ readonly bot: Bot; readonly token: string }>;
   /** The bot, if `owner` owns it. Errors: `bot_not_found`, `not_bot_owner`. */
   owned(owner: number, id: number): Promise<Bot>;
-  /** What a bot says of itself besides its name. */
+  /** A bot's descriptions and pictures. */
   descriptions(id: number): Promise<Descriptions>;
-  /** Sets texts by language; empty ones remove. When this returns, no node shows what a changed name was before. */
+  /** Sets texts by language; an empty text removes one. Once this returns, no node shows a former name. */
   setTexts(id: number, texts: TextsByKind): Promise<void>;
-  /** The same by the owner. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Sets texts on behalf of the owner. Errors: `bot_not_found`, `not_bot_owner`. */
   setOwnTexts(owner: number, id: number, texts: TextsByKind): Promise<Bot>;
-  /** Who may write to a bot in a direct chat. Error: `bot_not_found`. */
+  /** A bot's write policy for direct chats. Error: `bot_not_found`. */
   writeAccess(id: number): Promise<WriteAccess>;
-  /** Whether this person may. */
+  /** Whether this person may write to the bot. */
   mayWrite(id: number, user: number): Promise<boolean>;
   /**
-   * Sets who may write: when this returns, nobody else gets a message through on any node. `usernames` (without `@`, at most
-   * limits.writers_per_bot_max) count with the policy `selected` and are kept as the ids of those who have them now. The owner
-   * may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`.
+   * Sets who may write. Once this returns, no node accepts messages from anyone else. `usernames` (without `@`, at most
+   * limits.writers_per_bot_max) apply to the policy `selected` and are stored as the ids of their current holders. The
+   * owner may always write. Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`.
    */
   setWriteAccess(owner: number, id: number, policy: WritePolicy, usernames: readonly string[]): Promise<Bot>;
   commands(id: number): Promise<Commands>;
@@ -74,11 +78,11 @@ export interface TextsByKind {
 
 const noDescriptions: Descriptions = { description: {}, shortDescription: {}, pictures: {} };
 
-/** Null, which removes, in place of each empty text. */
+/** Replaces empty texts by null, which removes them. */
 const asChange = (texts: Texts = {}): rows.TextsChange =>
   Object.fromEntries(Object.entries(texts).map(([language, text]) => [language, text === '' ? null : text]));
 
-/** `anew` is the database for what every run of a call does again. */
+/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createBots(
   context: StoreContext,
   anew: Database,
@@ -107,7 +111,7 @@ export function createBots(
     return botOf(row);
   }
 
-  /** Ownership may have changed since it was looked at: the box is read with it. */
+  /** Decrypts a bot's token. A missing row means that the owner has changed since the check. */
   const opened = (id: number, kept: rows.TokenBox | null): string => {
     if (kept === null) return fail('not_bot_owner');
     return kept.blocked ? fail('token_blocked') : secrets.open(kept.box, `bot:${id}`);
@@ -127,7 +131,8 @@ export function createBots(
       texts.name && control.refresh('bot', id),
       described && control.refresh('descriptions', id),
     ]);
-    // Nodes remember names, descriptions they do not. A name that stays the same may have been changed by a call that died.
+    // Nodes cache names, but not descriptions. Revoke even if the name is unchanged, because a call that died may have
+    // changed it.
     if (texts.name) await auth.revoke(`bot:${id}`);
     return botOf(row);
   }
@@ -160,7 +165,7 @@ export function createBots(
         return stored(made, token);
       });
       await Promise.all([queues.open(id), control.refresh('bot', id), access.refresh(id)]);
-      // A former run of the call made it.
+      // An earlier run of this call created the bot.
       if (token === '') token = opened(id, await rows.loadTokenBox(db, id, owner));
       const lookup = secrets.lookup(token).toString('base64');
       return { bot: { id, owner, username, name, token: lookup, names: {} }, token };
@@ -179,13 +184,13 @@ export function createBots(
       const token = newToken(id);
       const made = stored(id, token);
       const row = await auth.revoking(`bot:${id}`, async () => {
-        // Ownership may have changed since it was looked at.
+        // The owner may have changed since the check.
         const replaced = (await rows.replaceBotToken(db, id, owner, made)) ?? fail('not_bot_owner');
         await control.forget('bot', id);
         return replaced;
       });
       if (row.token === made.lookup.toString('base64')) return { bot: botOf(row), token };
-      // A call that came again answers with what is valid now, to who is the owner now.
+      // This is a repeated call: answer with the token that is valid now, if the caller still owns the bot.
       const bot = await owned(owner, id);
       return { bot, token: opened(id, await rows.loadTokenBox(db, id, owner)) };
     },
@@ -197,7 +202,7 @@ export function createBots(
     },
     async setOwnTexts(owner, id, texts) {
       await owned(owner, id);
-      // Ownership may have changed since it was looked at.
+      // The owner may have changed since the check.
       return (await changeTexts(id, owner, texts)) ?? fail('not_bot_owner');
     },
     async writeAccess(id) {

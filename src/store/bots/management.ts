@@ -1,4 +1,4 @@
-/** The management bot as the store keeps it: a bot that nobody owns, whose updates a worker handles in its own process. */
+/** The management bot's data: it has no owner, and a delivery worker handles its updates in-process. */
 
 import { limits } from '../../limits.js';
 import { ensureManagementBot, type ManagementIdentity } from '../../postgres/bots/management_bot.js';
@@ -12,13 +12,13 @@ export type { ManagementIdentity };
 
 export interface Management extends Talks {
   /**
-   * Makes the bot unless there is one, with this username and these texts; returns its id. Its updates wait as those of any bot
-   * with a webhook do, under the same leases and in each chat's order. Error: `username_taken`.
+   * Creates the management bot if there is none, with this username and these texts. Returns its id. Its updates are
+   * queued and leased like those of other bots with a webhook, in order per chat. Error: `username_taken`.
    */
   ensure(identity: ManagementIdentity): Promise<number>;
 }
 
-/** Stands where other bots have the address of their receiver. It names nothing that could be reached. */
+/** Placeholder for the receiver's URL. It cannot be reached. */
 const inside = 'https://management.invalid/';
 const kinds = kindBit('message') | kindBit('callback_query') | kindBit('my_chat_member');
 

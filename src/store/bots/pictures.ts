@@ -1,7 +1,7 @@
 /**
- * Pictures of bots. Their files lie in the blob store, which has no transactions: a key is noted as unused before its file is
- * written, struck off in the transaction that refers to it, and noted again in the one that refers to another. So whatever
- * dies in between, a file stays only where something shows it.
+ * Pictures of bots. Their files are in the blob store, which has no transactions. A key is recorded as unused before
+ * its file is written. The transaction that starts using the file removes the key from the unused ones, and the
+ * transaction that stops using it adds it again. So after any crash the sweep finds every unused file.
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -14,22 +14,22 @@ import type { Bots } from './bots.js';
 export type { BotPictures, PictureChange, StoredPicture } from '../../postgres/bots/pictures.js';
 
 export interface Pictures {
-  /** Notes the keys of files that are about to be written. */
+  /** Records the keys of files about to be written. */
   announce(keys: readonly string[]): Promise<void>;
-  /** Sets a picture of a bot, or removes it with null. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Sets a picture of a bot; null removes it. Errors: `bot_not_found`, `not_bot_owner`. */
   set(
     owner: number,
     bot: number,
     kind: keyof rows.BotPictures,
     picture: readonly rows.StoredPicture[] | null,
   ): Promise<rows.PictureChange>;
-  /** Says that these files have been removed. */
+  /** Records that these files have been removed. */
   removed(keys: readonly string[]): Promise<void>;
-  /** Removes files that have been unused for long enough, a batch at a time; returns how many. */
+  /** Removes files that have been unused for long enough, in batches. Returns how many. */
   sweep(remove: (key: string) => Promise<boolean>): Promise<number>;
 }
 
-/** `anew` is the database for what every run of a call does again. */
+/** `rawDb` bypasses the once-per-request wrapper, for steps that must rerun on retry. */
 export function createPictures(
   context: StoreContext,
   anew: Database,
@@ -43,7 +43,7 @@ export function createPictures(
       const change = await rows.setPicture(db, bot, owner, kind, picture);
       if (change === null) {
         await bots.owned(owner, bot);
-        // Ownership has changed back and forth: whoever it belongs to may try again.
+        // Ownership changed away and back meanwhile; the owner may try again.
         return fail('not_bot_owner');
       }
       await control.refresh('descriptions', bot);

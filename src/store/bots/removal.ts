@@ -1,4 +1,4 @@
-/** The end of a bot: what follows once its row is nobody's. */
+/** Deletes bots: the deletion itself and the cleanup after its commit. */
 
 import { limits } from '../../limits.js';
 import { askAgain, deleteBot, loadGone } from '../../postgres/accounts/removal.js';
@@ -13,15 +13,15 @@ import type { Webhooks } from '../webhooks/webhooks.js';
 
 export interface Removal {
   /**
-   * Deletes a bot: when this returns, no node accepts its token, nobody gets a message through to it, and its webhook and what
-   * waited are gone. It leaves its groups and channels, at once or if they are many in the seconds after. Its messages stay, and
-   * its username is kept from everybody for limits.deleted_username_hold_ms. Errors: `bot_not_found`, `not_bot_owner`.
+   * Deletes a bot. Once this returns, no node accepts its token, nobody can write to it, and its webhook and pending
+   * updates are gone. It leaves its groups and channels, the last of many some seconds later. Its messages remain, and
+   * its username stays reserved for limits.deleted_username_hold_ms. Errors: `bot_not_found`, `not_bot_owner`.
    */
   remove(owner: number, id: number): Promise<void>;
 }
 
 export interface RemovalFollowing {
-  /** Does what follows the commit; all of it may be repeated. `revoked` says that no node accepts its token any more. */
+  /** Does the cleanup after the commit; may be repeated. `revoked`: no node accepts the bot's token any more. */
   follow(id: number, revoked?: boolean): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export function createRemovalFollowing(
         await auth.revoke(`bot:${id}`);
       }
       await dropReplays(shards.of(keys.partitions.of(id)).db, id);
-      // Its own version asks to drop what waits.
+      // Passing the bot's own version requests to drop its queue.
       await webhooks.refresh(id, gone.version);
       await Promise.all([control.refresh('commands', id), closeQueue(id, gone.version)]);
       await leaveChats(id);

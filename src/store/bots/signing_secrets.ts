@@ -1,4 +1,4 @@
-/** The secrets that sign what webhooks are sent, as owners read and rotate them (behaviour §10). */
+/** Secrets that sign webhook requests, as owners read and rotate them (behaviour §10). */
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -16,14 +16,17 @@ import type { Bots } from './bots.js';
 export interface SigningSecret {
   /** `whsec_` and base64 */
   readonly secret: string;
-  /** ms, until when the former one signs too; null when there is none */
+  /** until when the former secret signs too, in ms; null if there is none */
   readonly formerUntil: number | null;
 }
 
 export interface SigningSecrets {
-  /** Makes one for a bot that has none. Errors: `bot_not_found`, `not_bot_owner`. */
+  /** Returns the secret, and creates one if the bot has none. Errors: `bot_not_found`, `not_bot_owner`. */
   show(owner: number, bot: number): Promise<SigningSecret>;
-  /** The former one goes on signing for limits.webhook_secret_rotation_ms. Errors: `bot_not_found`, `not_bot_owner`. */
+  /**
+   * Creates a new secret. The former one also signs for limits.webhook_secret_rotation_ms. Errors: `bot_not_found`,
+   * `not_bot_owner`.
+   */
   rotate(owner: number, bot: number): Promise<SigningSecret>;
 }
 
@@ -41,17 +44,17 @@ export function createSigningSecrets(
   return {
     async show(owner, bot) {
       await bots.owned(owner, bot);
-      // Ownership may have changed since it was looked at.
+      // The owner may have changed since the check.
       const own = (await ensureWebhook(db, bot, owner, sealed(bot))) ?? fail('not_bot_owner');
       if (own.made) await webhooks.refresh(bot, 0);
       return shown(bot, own.row);
     },
     async rotate(owner, bot) {
       await bots.owned(owner, bot);
-      // Ownership may have changed since it was looked at.
+      // The owner may have changed since the check.
       if (!(await rotateSigning(db, bot, owner, sealed(bot), limits.webhook_secret_rotation_ms)))
         return fail('not_bot_owner');
-      // A delivery that is under way reads the settings again when their version moves.
+      // The new version makes running deliveries reload the settings.
       await webhooks.refresh(bot, 0);
       const row = await loadOwnWebhook(db, bot, owner);
       return row ? shown(bot, row) : fail('not_bot_owner');

@@ -1,15 +1,15 @@
 /**
- * Conversations with the management bot, in Postgres: they are no hot path. An update that is handled again, because who
- * handled it first died, is given the state from which it was begun, and so goes the same way.
+ * Conversation state of the management bot, kept in Postgres because it is not on the hot path. If a worker dies, the
+ * update is handled again from the same state, so it has the same outcome.
  */
 import { limits } from '../../limits.js';
 import { loadTalk, saveTalk } from '../../postgres/chats/talks.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface Talks {
-  /** The state that this update begins from; null for none, and after limits.talk_age_ms_max. */
+  /** The state before this update; null if there is none, or after limits.talk_age_ms_max. */
   begin<T>(user: number, update: number): Promise<T | null>;
-  /** Notes where it leads from there. */
+  /** Stores the state after this update. */
   end(user: number, update: number, before: unknown, state: unknown): Promise<void>;
 }
 

@@ -1,4 +1,7 @@
-/** Bots that change hands (interface §3, §5.7): at once, or by setting once the recipient has agreed. */
+/**
+ * Transfers of bots to another owner (interface §3, §5.7): immediate, or, depending on a setting, after the recipient's
+ * consent.
+ */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/bots/ownership.js';
@@ -14,17 +17,18 @@ export type { OfferRow } from '../../postgres/bots/ownership.js';
 
 export interface Transfers {
   /**
-   * Hands a bot to the person who has this username (without `@`), with a new token, which the recipient alone can be shown:
-   * when this returns, the former owner is refused and no node accepts the former token. Webhook, texts and queue stay. Where
-   * transfers need consent it is offered instead. True when it changed hands. Errors: `bot_not_found`, `not_bot_owner`,
-   * `username_unknown`, `username_not_person`, `transfer_to_self`, `recipient_suspended`, `recipient_too_many_bots`.
+   * Transfers a bot to the person with this username (without `@`). The bot gets a new token, which only the recipient
+   * can see. Once this returns, the former owner has no access and no node accepts the former token. Webhook, texts and
+   * queue are kept. Where transfers need consent, the bot is only offered. Returns true if the bot was transferred.
+   * Errors: `bot_not_found`, `not_bot_owner`, `username_unknown`, `username_not_person`, `transfer_to_self`,
+   * `recipient_suspended`, `recipient_too_many_bots`.
    */
   transfer(owner: number, id: number, username: string): Promise<boolean>;
-  /** Takes a bot that was offered to this person. Errors: `transfer_not_found`, `too_many_bots`. */
+  /** Accepts a bot that was offered to this person. Errors: `transfer_not_found`, `too_many_bots`. */
   acceptTransfer(user: number, id: number): Promise<void>;
-  /** Strikes off an offer, by who made it or who got it. Error: `transfer_not_found`. */
+  /** Withdraws or declines an offer. Error: `transfer_not_found`. */
   withdrawTransfer(user: number, id: number): Promise<void>;
-  /** Offers that a person made or got, of bots behind an id, in the order of the bots' ids. */
+  /** Offers that a person made or received, of bots with ids after `after`, sorted by bot id. */
   transfersOf(user: number, after: number, limit: number): Promise<readonly rows.OfferRow[]>;
 }
 
@@ -49,7 +53,7 @@ export function createTransfers(
     };
   }
 
-  /** Commits a change of owner and does what follows; the sweep does the same for a process that died. */
+  /** Commits a change of owner and does the cleanup. After a crash, the sweep does the cleanup. */
   const handOver = (id: number, commit: () => Promise<unknown>): Promise<void> =>
     auth.revoking(`bot:${id}`, async () => {
       await commit();

@@ -1,4 +1,4 @@
-/** The order of a person's chats, and how many messages wait in each: from the heads of messages, whose content stays unread. */
+/** Sorts a person's chats by activity and counts unread messages. Reads only the heads of messages, not their content. */
 import { limits } from '../../limits.js';
 import { loadHeads, loadJoined, loadNewestHeads } from '../../postgres/chats/chats.js';
 import { byShard } from '../../postgres/shards.js';
@@ -8,7 +8,7 @@ import { type ChatRef, chatText } from '../core/keys.js';
 
 export interface ActiveChat {
   readonly chat: ChatRef;
-  /** of its newest message, or where it has none when the person joined, Unix time in seconds */
+  /** date of the newest message; without messages, when the person joined; Unix time in seconds */
   readonly date: number;
 }
 
@@ -22,11 +22,11 @@ export interface Activity {
   order(user: number, chats: readonly ChatRef[], goingOn: boolean): Promise<readonly ActiveChat[]>;
   /** When the person came into a chat, Unix time in seconds; 0 for one that they are not in. */
   joined(user: number, chat: ChatRef): Promise<number>;
-  /** Messages of others behind `mark` and up to `newest`, among the latest `limits.unread_counted_max`. */
+  /** Counts messages of others after `mark` up to `newest`, among the latest `limits.unread_counted_max`. */
   countUnread(chat: ChatRef, newest: number, mark: number, user: number): Promise<number>;
 }
 
-/** Chats that one script looks at. */
+/** Chats per script call. */
 const chatsPerCall = 500;
 
 /** `count` counts calls of a person. */
@@ -52,7 +52,7 @@ export function createActivity(
   const dateOf = (head: Buffer | null | undefined): number =>
     head && head.length > 0 ? messageHeader(head).date : 0;
 
-  /** By chat text; chats that only Postgres knows are missing. */
+  /** Dates by chat text, without the chats that are only in Postgres. */
   async function hotDates(chats: readonly ChatRef[]): Promise<Map<string, number>> {
     const byPartition = new Map<number, ChatRef[]>();
     for (const chat of chats) {

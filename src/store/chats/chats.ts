@@ -1,4 +1,4 @@
-/** Chats: their records in Redis, who is in them, and how they are opened. */
+/** Chats: their records in Redis, their members, and how they are opened. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/chats/chats.js';
@@ -16,7 +16,7 @@ export interface ChatState {
   readonly chat: ChatRef;
   /** last message id */
   readonly newest: number;
-  /** of the user of a direct chat, of the chat otherwise */
+  /** profile of the user in a direct chat, of the chat otherwise */
   readonly profile: Profile;
   readonly bots: readonly number[];
   readonly kind: ChatKind;
@@ -26,50 +26,58 @@ export interface ChatState {
 
 export type { MemberRow } from '../../postgres/chats/chats.js';
 
-/** `private` is a channel that only its members see; `blocked` a direct chat whose user blocked the bot. */
+/** `private` is a channel visible only to members; `blocked` is a direct chat whose user blocked the bot. */
 export type ChatKind = 'direct' | 'blocked' | 'group' | 'channel' | 'private';
 
 export interface Chats extends Members {
-  /** Reads a chat, filling its record if it was cold. Null when there is no such chat. */
+  /** Reads a chat; loads its record into Redis if missing. Null if there is no such chat. */
   find(chat: ChatRef): Promise<ChatState | null>;
-  /** Fills a record that a script missed and left this ticket for. False when there is no such chat. */
+  /** Loads a record that a script found missing; `ticket` is the script's. Returns false if there is no such chat. */
   fill(chat: ChatRef, ticket: string): Promise<boolean>;
-  /** Copies a committed change of profile or bots. */
+  /** Copies a committed change of profile or bots to Redis. */
   refresh(chat: ChatRef): Promise<void>;
-  /** Copies the username of a chat that was made or renamed. */
+  /** Copies the username of a new or renamed chat to Redis. */
   refreshName(chat: number): Promise<void>;
-  /** Opens the direct chat of a bot and a user, if it is not open, and unblocks the bot. Errors: `bot_not_found`,
-   * `cant_write_to_bot`, `too_many_chats`. */
+  /**
+   * Opens the direct chat of a bot and a user if necessary, and unblocks the bot. Errors: `bot_not_found`,
+   * `cant_write_to_bot`, `too_many_chats`.
+   */
   openDirect(bot: number, user: number): Promise<void>;
-  /** Creates a group or channel. Channels, and groups with a username, are public unless told otherwise. Errors: `username_taken`, `too_many_chats`. */
+  /**
+   * Creates a group or channel. By default, channels and groups with a username are public. Errors: `username_taken`,
+   * `too_many_chats`.
+   */
   create(
     type: 'group' | 'channel',
     title: string,
     creator: number,
     more?: { readonly username?: string | undefined; readonly private?: boolean | undefined },
   ): Promise<ChatRef>;
-  /** The public group or channel that has this username, without `@`. */
+  /** The public group or channel with this username, given without `@`. */
   findByUsername(username: string): Promise<ChatRef | null>;
-  /** Members in the order of their ids, above `after`. */
+  /** Members sorted by id, with ids above `after`. */
   members(chat: ChatRef, after: number, limit: number): Promise<rows.MemberRow[]>;
-  /** Shows an action of a bot to those who look. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`. */
+  /**
+   * Shows a bot's chat action to current viewers. Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`,
+   * `not_group_member`, `not_channel_member`.
+   */
   showAction(chat: ChatRef, bot: number, action: string): Promise<void>;
-  /** The membership of a person or bot in a group or channel. */
+  /** A person's or bot's membership in a group or channel. */
   member(chat: ChatRef, who: number): Promise<Member>;
   /**
-   * Those of these ids that are people who share a chat with `who`: a direct chat, a group, or a channel that either of the two
-   * manages, since subscribers do not see each other. `who` counts too. `chat` is where to look first. Error:
+   * Filters the ids: keeps people who share a chat with `who`, and `who`. A shared chat is a direct chat, a group, or a
+   * channel that either of them manages, because subscribers cannot see each other. `chat` is checked first. Error:
    * `too_many_requests` beyond limits.stranger_look_ups_max people without a direct chat.
    */
   acquaintances(who: number, chat: ChatRef | null, ids: readonly number[]): Promise<ReadonlySet<number>>;
-  /** Chats of a user: direct ones first. */
+  /** The chats of a user, direct ones first. */
   listOf(user: number): Promise<ChatRef[]>;
 }
 
-/** Begins a hint that shows an action instead of telling of a change. */
+/** Prefix of hints that show a chat action rather than announce a change. */
 export const actionHint = 'action ';
 
-/** Whether one of this status is in the chat. */
+/** Whether a person with this status is a member of the chat. */
 export const isPresent = (status: string): boolean =>
   status === 'creator' || status === 'administrator' || status === 'member';
 
@@ -78,7 +86,7 @@ export { userProfile };
 export function createChats(context: StoreContext, control: ControlCopies, forwarder: Forwarder): Chats {
   const { db, shards, scripts, keys } = context;
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
-  /** One person may be in thousands of chats: such comparisons cost Postgres milliseconds each. */
+  /** Limits comparisons of chat lists: a person may be in thousands of chats, so each costs Postgres milliseconds. */
   async function takeLookUps(who: number, count: number): Promise<void> {
     const partition = keys.partitions.of(who);
     const { wait } = await scripts.call(
@@ -96,7 +104,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
   const incarnationOf = (partition: number) => rows.loadIncarnation(shards.of(partition).db, partition);
   const metaOf = (chat: ChatRef) => ({ meta: keys.meta(partitionOf(chat)) });
 
-  /** What Postgres knows of a chat's own record. */
+  /** Loads a chat's own record from Postgres. */
   async function load(chat: ChatRef) {
     if (isDirect(chat)) {
       const [row, user] = await Promise.all([
@@ -105,7 +113,7 @@ export function createChats(context: StoreContext, control: ControlCopies, forwa
       ]);
       if (!row) return null;
       const kind: ChatKind = row.blocked ? 'blocked' : 'direct';
-      // While the chat of one whose account has ended is erased, it has nobody's name.
+      // The account of this user was deleted, but the chat is not erased yet: show it without a name.
       const profile = user ? userProfile(user) : { id: chat.user, n: '' };
       return { ...row, profile, kind, bots: '' };
     }

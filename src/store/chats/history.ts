@@ -1,4 +1,4 @@
-/** Reading messages of a chat: an id range from Redis, and from Postgres what is cold. */
+/** Reads the messages of a chat: a range of ids from Redis, and the missing ones from Postgres. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { loadNewestMessages, newestMessage } from '../../postgres/chats/chats.js';
@@ -12,24 +12,24 @@ import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 import type { ChatState, Chats } from './chats.js';
 
 export interface HistoryPage {
-  /** At most `limits.page_bytes_max` of records, without the messages that they are about. */
+  /** At most `limits.page_bytes_max` of records, replied and pinned messages not included. */
   readonly messages: readonly StoredMessage[];
-  /** Where to read on, exclusive; 0 at the end. */
+  /** Where the next page starts, exclusive; 0 at the end. */
   readonly next: number;
-  /** Gives some of the messages the messages that they are about. */
+  /** Adds to the given messages the ones that they reply to or pin. */
   relate(messages: readonly StoredMessage[]): Promise<StoredMessage[]>;
 }
 
 export interface History {
-  /** Newest first, below `before` (0: from the newest), at most `limit`. Null when there is no such chat. */
+  /** Messages below `before` (0: from the newest), newest first, at most `limit`. Null if there is no such chat. */
   list(chat: ChatRef, before: number, limit: number): Promise<StoredMessage[] | null>;
-  /** The same for a page that is bounded in bytes: no more is read than may fit on it. */
+  /** A page with a limit in bytes as well. Reads no more than may fit. */
   page(chat: ChatRef, before: number, limit: number): Promise<HistoryPage | null>;
-  /** The pinned message, hot or cold; null for none. */
+  /** The pinned message, from Redis or Postgres; null if none. */
   pinned(state: ChatState): Promise<StoredMessage | null>;
 }
 
-/** Deleted messages leave holes: a page reads on until it is full, at most this often. */
+/** Deleted messages leave gaps, so a page reads further ranges until it is full, at most this many. */
 const rangesMax = 20;
 
 export function createHistory(
@@ -37,7 +37,7 @@ export function createHistory(
   chats: Chats,
   records: Records,
 ): History {
-  /** Records of a range, newest first, with some `bytes` together at most; null where there is no message. */
+  /** Records of a range, newest first, about `bytes` in total at most; null for ids without a message. */
   async function readRange(chat: ChatRef, before: number, limit: number, bytes: number) {
     for (let attempt = 0; attempt < fillAttemptsMax; attempt++) {
       const page = await scripts.call(
@@ -60,14 +60,14 @@ export function createHistory(
       const partition = keys.partitions.of(chat.id);
       const readCold = () => {
         const shard = shards.of(partition);
-        // Standbys are those of the control database.
+        // Only the control database has standbys.
         const source = shard.id === 0 ? replicas : noReplicas;
         return source.read(shard.db, partition, page.flushed, load);
       };
       const loaded = cold.length === 0 ? [] : await readCold();
       const byId = new Map(loaded.map((row) => [row.message_id, row.record]));
       const read = loaded.reduce((sum, { record }) => sum + (record?.length ?? 0), 0);
-      // What is below may not have been looked at.
+      // At the byte limit, ids below the lowest row may not have been read.
       const lowest = read < bytes ? 0 : Math.min(...byId.keys());
       return {
         first: page.first,
@@ -81,8 +81,8 @@ export function createHistory(
   }
 
   /**
-   * Where to read on, exclusive, when all ids from `cursor` up to `lowest` are empty: an incarnation skips 10,000 ids.
-   * Below them may lie what is in Redis alone, so their edge is looked at first, then the newest that Postgres has.
+   * Where to continue, exclusive, when all ids from `cursor` to `lowest` are empty: a new incarnation skips 10,000 ids.
+   * Messages just below the gap may be only in Redis, so its edge is tried first, then the newest message in Postgres.
    */
   async function belowHole(chat: ChatRef, cursor: number, lowest: number): Promise<number> {
     const stored = await newestMessage(shards.of(keys.partitions.of(chat.id)).db, chat.id, chat.user, cursor);
@@ -90,13 +90,13 @@ export function createHistory(
     return (edge < cursor && edge > stored ? edge : stored) + 1;
   }
 
-  /** Messages below `before`, newest first: up to `limit`, and none once those before have `bytes`; and where to read on. */
+  /** Messages below `before`, newest first: up to `limit`, or until they have `bytes` in total; and where to continue. */
   async function collect(chat: ChatRef, before: number, limit: number, bytes: number) {
     const out: StoredMessage[] = [];
     const seen = new Map<number, Buffer>();
     let read = 0;
     let cursor = before;
-    /** Lowest id that was seen: skipped ids end below it. */
+    /** The lowest id with a message so far: a gap starts below it. */
     let lowest = before;
     for (let n = 0; n < rangesMax; n++) {
       const range = await readRange(chat, cursor, limit, Math.min(bytes, limits.script_read_bytes_max));
@@ -127,7 +127,7 @@ export function createHistory(
       return found && records.relate(chat, found.out, found.seen);
     },
     async page(chat, before, limit) {
-      // One message more than fits tells that another page follows.
+      // Read one more message than fits, to know whether another page follows.
       const found = await collect(chat, before, limit + 1, limits.page_bytes_max);
       if (found === null) return null;
       const { out, seen, read, cursor } = found;

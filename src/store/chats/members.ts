@@ -1,4 +1,4 @@
-/** Who is in a chat: changes commit in Postgres, then reach the copies, then the bots hear of them. */
+/** Chat membership. A change commits in Postgres, then updates the copies in Redis, then is announced to the bots. */
 import { ApiError, fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { MemberRow, MemberStatus } from '../../postgres/chats/chats.js';
@@ -13,7 +13,7 @@ import type { Forwarder } from '../updates/forwarder.js';
 
 export type { InvitationRow } from '../../postgres/chats/invitations.js';
 
-/** What an update on a member carries in the service part of its record. */
+/** The change described by a member update, stored in the service part of its record. */
 export interface MemberChange {
   readonly who: Profile;
   readonly was: rows.Standing;
@@ -22,7 +22,7 @@ export interface MemberChange {
 
 export interface Members {
   /**
-   * Sets the status of a person or bot; `by` made the change, the member itself when absent. Errors: `too_many_chats`,
+   * Sets the status of a person or bot. `by` made the change; without it, the member did. Errors: `too_many_chats`,
    * `too_many_chat_bots`, `too_many_administrators`, `not_enough_rights` for the creator.
    */
   putMember(
@@ -33,8 +33,8 @@ export interface Members {
     by?: number,
   ): Promise<MemberRow>;
   /**
-   * Adds a person, or changes what they are in the chat. Null where `by` may not add them: they got an invitation. Errors: those
-   * of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
+   * Adds a person, or changes their status. Returns null if `by` may not add them: they were invited instead. Errors:
+   * those of `putMember`, `user_not_found`, `invitation_declined`, `too_many_invitations`.
    */
   addPerson(
     chat: ChatRef,
@@ -43,22 +43,24 @@ export interface Members {
     rights: Readonly<Record<string, boolean>>,
     by: number,
   ): Promise<MemberRow | null>;
-  /** Open invitations of a person below an id, the latest first. */
+  /** A person's open invitations with ids below `before`, newest first. */
   invitations(user: number, before: number, limit: number): Promise<invited.InvitationRow[]>;
   /** Errors: `invitation_not_found`, `too_many_chats`. */
   acceptInvitation(chat: ChatRef, user: number): Promise<void>;
   /** Error: `invitation_not_found`. */
   declineInvitation(chat: ChatRef, user: number): Promise<void>;
-  /** Lets a person into a public chat. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
+  /** Adds a person to a public chat at their own request. Errors: `chat_not_found`, `kicked_from_chat`, `too_many_chats`. */
   join(chat: ChatRef, user: number): Promise<void>;
-  /** The creator and the administrators, in the order of their ids. */
+  /** The creator and the administrators, sorted by id. */
   administrators(chat: ChatRef): Promise<readonly Administrator[]>;
-  /** Lets a person block a bot, or no longer: while it is blocked neither writes to the other. What is so already, or was
-   * never started, stays. */
+  /**
+   * Blocks or unblocks a bot for a person. While it is blocked, neither can write to the other. Does nothing if the
+   * chat was never opened or already has that state.
+   */
   setBlocked(bot: number, user: number, blocked: boolean): Promise<void>;
-  /** Takes from a person what only a creator is, if they are the creator; the first administrator who is a person gets it. */
+  /** If the person is the chat's creator, makes the first administrator who is a person the creator. */
   passOn(chat: ChatRef, from: number): Promise<void>;
-  /** Tells the bots of a chat what they have not heard of its members, in order. */
+  /** Sends pending member events of a chat to its bots, in order. */
   postEvents(chat: ChatRef): Promise<void>;
 }
 
@@ -78,7 +80,7 @@ export function createMembers(
     return bot ? botProfile(bot) : { id, n: '' };
   }
 
-  /** False when the chat is gone. Whoever posts an event a second time adds nothing. */
+  /** Posts one event; a repeat adds nothing. Returns false when the chat is gone. */
   async function post(chat: ChatRef, event: rows.MemberEvent): Promise<boolean> {
     const [who, by] = await Promise.all([profileOf(event.member_id), profileOf(event.by_id)]);
     const change: MemberChange = { who, was: event.was, became: event.became };
@@ -110,14 +112,15 @@ export function createMembers(
   async function postEvents(chat: ChatRef): Promise<void> {
     for (;;) {
       const events = await rows.pendingEvents(db, chat.id, chat.user, limits.member_events_batch_max);
-      // One after the other, and all that came before: so whoever posts, each bot hears them in order.
+      // Post in order and without gaps, so that each bot receives events in order, whichever process posts them.
       for (const event of events) await post(chat, event);
       if (events.length === 0) return;
       await rows.removeEvents(
         db,
         events.map(({ id }) => id),
       );
-      // In a direct chat messages go straight into the queue and must not overtake. What fails here is left to the sweep.
+      // Forward at once, because direct messages bypass the outbox and must not overtake these events. The sweep
+      // retries failures.
       await forwarder.forwardAll(keys.partitions.of(chat.id)).catch(() => undefined);
       if (events.length < limits.member_events_batch_max) return;
     }
@@ -133,7 +136,7 @@ export function createMembers(
     await tellEvents(chat);
   }
 
-  /** The change is made. While Redis is full its events wait for the sweep. */
+  /** The change is already committed. If Redis is full, the sweep posts its events later. */
   async function tellEvents(chat: ChatRef): Promise<void> {
     await postEvents(chat).catch((error) => {
       if (!(error instanceof ApiError && error.kind === 'too_many_requests')) throw error;

@@ -1,17 +1,17 @@
-/** Chats that people do not want to be notified of: kept in Postgres alone, and asked for with the list of chats. */
+/** Muted chats. Stored only in Postgres and read together with the chat list. */
 import { ApiError, fail } from '../../errors.js';
 import { loadMutes, putMute, removeMute } from '../../postgres/chats/mutes.js';
 import type { StoreContext } from '../core/context.js';
 import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 
-/** By chat, as the person names it: until when (Unix time in seconds), null for ever. */
+/** Maps the person's chat id to the end of the mute (Unix time in seconds); null means forever. */
 export type MutedChats = ReadonlyMap<number, number | null>;
 
 export interface Mutes {
-  /** Of the chats those that are muted now; none while Postgres is away: a list of chats is shown without them. */
+  /** The muted ones among these chats. Empty while Postgres is unreachable: the chat list is then shown without them. */
   of(user: number, chats: readonly number[]): Promise<MutedChats>;
-  /** Mutes until a time (Unix, seconds), or for ever. Errors: `chat_not_found`, `unavailable`. */
+  /** Mutes a chat until a time (Unix seconds), or forever if null. Errors: `chat_not_found`, `unavailable`. */
   set(user: number, chat: ChatRef, until: number | null): Promise<void>;
   /** Error: `unavailable`. */
   clear(user: number, chat: ChatRef): Promise<void>;
@@ -28,7 +28,7 @@ export function createMutes({ db }: StoreContext, chats: Pick<Chats, 'find'>): M
       }
     },
     async set(user, chat, until) {
-      // Of what is not there nothing is kept.
+      // Do not store rows for chats that do not exist.
       if (!(await chats.find(chat))) fail('chat_not_found');
       await putMute(db, user, chat.id, until);
     },

@@ -1,21 +1,22 @@
 /**
- * Who has a window open, on whichever node: each node notes those of its own in Redis and renews the notes, which end by
- * themselves. Nothing of it is done where people are not notified. A note that is lost costs a notification too many.
+ * Tracks which people have a window open on any node. Each node records its own windows in Redis and renews the
+ * records, which expire by themselves. Nothing is recorded where push notifications are off. A lost record only costs
+ * an unnecessary notification.
  */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
 import type { StoreContext } from '../core/context.js';
 
 export interface Presence {
-  /** The first window of a person opened on this node, or the last one closed. */
+  /** Reports that a person's first window opened on this node, or that the last one closed. */
   changed(user: number, here: boolean): void;
-  /** Of these people those who have a window open on any node. */
+  /** Those of these people who have a window open on any node. */
   among(users: readonly number[]): Promise<ReadonlySet<number>>;
   close(): void;
 }
 
 export interface PresenceOptions {
-  /** Whether windows of this node are noted: else it only reads. */
+  /** Whether to record this node's windows. If not, it only reads. */
   readonly noting: boolean;
   readonly onError: (error: unknown) => void;
 }
@@ -36,7 +37,7 @@ export function createPresence(
     return found;
   }
 
-  /** In pieces: no script holds up Redis for long. */
+  /** Splits users into batches, so that no script blocks Redis for long. */
   function* pieces(users: Iterable<number>): Iterable<readonly [number, readonly string[]]> {
     for (const [partition, all] of byPartition(users))
       for (let i = 0; i < all.length; i += limits.presence_batch_max)

@@ -1,4 +1,4 @@
-/** Browsers that people are notified in, and what they are to be notified of. All of it is kept in Postgres alone. */
+/** Push subscriptions of browsers, and pending notifications. Stored only in Postgres. */
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/accounts/push.js';
 import type { StoreContext } from '../core/context.js';
@@ -12,29 +12,31 @@ export type {
 } from '../../postgres/accounts/push.js';
 
 export interface Push {
-  /** Adds a browser to a person, up to limits.push_subscriptions_max: then the oldest goes. It goes with `token`, too. Errors:
-   * `unauthorized`, `unavailable`. */
+  /**
+   * Adds a browser to a person. Beyond limits.push_subscriptions_max, the oldest is removed. The subscription ends with
+   * `token`. Errors: `unauthorized`, `unavailable`.
+   */
   subscribe(user: number, keys: rows.SubscriptionKeys, token: string): Promise<void>;
   unsubscribe(user: number, endpoint: string): Promise<void>;
-  /** The oldest first. */
+  /** A person's subscriptions, oldest first. */
   subscriptions(user: number): Promise<readonly rows.SubscriptionFact[]>;
-  /** Whether anybody is to be notified at all. */
+  /** Whether anyone has a subscription at all. */
   anybody(): Promise<boolean>;
-  /** Notes who is to be told of messages, `delayMs` from now. */
+  /** Schedules notifications of messages, `delayMs` from now. */
   note(messages: readonly rows.NotedMessage[], delayMs: number, recipientsMax?: number): Promise<void>;
-  /** Hands out what is due, each to one process, once. */
+  /** Takes due notifications. Each is returned to one process only. */
   take(limit: number): Promise<readonly rows.DueRow[]>;
-  /** How long until something is due, in ms; null when nothing is noted. */
+  /** Milliseconds until the next notification is due; null if none is pending. */
   untilDue(): Promise<number | null>;
-  /** Of what is due a row for each browser; none for who read the message or muted the chat meanwhile. */
+  /** One row per browser for due notifications. Skips people who have meanwhile read the message or muted the chat. */
   addressees(due: readonly rows.DueRow[]): Promise<readonly rows.Addressee[]>;
-  /** Notes that people are told now: of one chat not again within limits.push_gap_ms. */
+  /** Records that people were notified now. The same chat notifies them again only after limits.push_gap_ms. */
   told(rows: readonly rows.DueRow[]): Promise<void>;
-  /** A push service knows the browser no more. */
+  /** Removes a subscription that the push service no longer knows. */
   gone(subscription: number): Promise<void>;
-  /** What came of a push: after limits.push_failures_max failures in a row the browser is removed. */
+  /** Records the outcome of a push. After limits.push_failures_max consecutive failures the browser is removed. */
   outcome(subscription: number, failed: boolean): Promise<void>;
-  /** Forgets what was noted too long ago to be told. */
+  /** Deletes notifications that are too old to send. */
   purge(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** How far people have read their chats: kept in Postgres alone, where a mark is one row that only moves on. */
+/** Read marks: how far people have read their chats. Stored only in Postgres, one row per mark, which only moves forward. */
 import { ApiError, fail } from '../../errors.js';
 import { loadReadMarks, setReadMark } from '../../postgres/chats/read_marks.js';
 import type { StoreContext } from '../core/context.js';
@@ -6,9 +6,9 @@ import type { ChatRef } from '../core/keys.js';
 import type { Chats } from './chats.js';
 
 export interface ReadMarks {
-  /** By chat, as the person names it; null while Postgres is away: a list of chats is shown without them. */
+  /** Read marks by the person's chat id; null while Postgres is unreachable: the chat list is then shown without them. */
   of(user: number, chats: readonly number[]): Promise<ReadonlyMap<number, number> | null>;
-  /** The person has read a chat up to a message; beyond the newest counts as the newest. Errors: `chat_not_found`, `unavailable`. */
+  /** Marks a chat as read up to a message; at most up to the newest. Errors: `chat_not_found`, `unavailable`. */
   set(user: number, chat: ChatRef, message: number): Promise<void>;
 }
 

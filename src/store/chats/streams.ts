@@ -1,10 +1,10 @@
 /**
- * What a user's event stream shows: the changes of the user's chats, in the order of each partition's versions.
+ * Event streams: the changes of a user's chats, in the order of each partition's versions.
  *
- * A cursor names, for every partition in which the user has chats, the version up to which changes were shown. A stream
- * that comes back with its cursor gets what it missed from the chats' logs; where a log does not reach back that far, it
- * is told so (`gap`) and reads the chat anew. A chat has a log only while streams keep it, and some time after. Hints wake a
- * stream; a look each second makes good for lost ones.
+ * A cursor contains, for every partition with chats of the user, the version up to which changes were shown. A stream
+ * that resumes with its cursor gets missed changes from the chats' logs. If a log does not go back that far, the stream
+ * gets a `gap` and the client reloads the chat. A chat has a log only while streams keep it alive, and some time after.
+ * Hints wake streams; a check every second covers lost hints.
  */
 import { limits } from '../../limits.js';
 import type { Hints } from '../../redis/hints.js';
@@ -22,13 +22,13 @@ export type ChangeKind = 'n' | 'e' | 'd' | 'a' | 'p' | 'gap';
 export interface Change {
   readonly chat: ChatRef;
   readonly kind: ChangeKind;
-  /** message id, 0 where none is pinned any more, or the id of a callback query */
+  /** message id, 0 after an unpin, or the id of a callback query */
   readonly id: string;
-  /** null unless new, edited or pinned; also null when the message is cold or gone by now */
+  /** set for new, edited and pinned messages, unless the message is not in Redis or was deleted */
   readonly message: StoredMessage | null;
   /** answer to a callback query */
   readonly answer: Readonly<Record<string, unknown>> | null;
-  /** of a pin: the person is to be notified */
+  /** for a pin: whether to notify the person */
   readonly notify: boolean;
   /** where a stream that has shown this change resumes */
   readonly cursor: string;
@@ -36,30 +36,36 @@ export interface Change {
 
 export interface StreamListener {
   change(change: Change): void;
-  /** What happens from now on will be shown; a stream that ends now resumes here. */
+  /** Later changes will be reported; a stream that ends now resumes at `cursor`. */
   start(cursor: string): void;
-  /** Something that is shown and not kept. */
+  /** A transient chat action. */
   action(chat: ChatRef, text: string): void;
-  /** This node leaves: nothing more will be shown here. */
+  /** This node is shutting down: no more changes follow. */
   leave(): void;
 }
 
 export interface Streams {
-  /** Begins to report, from `cursor` if given; a window that nobody sees (`unseen`) makes nobody present. The returned function ends it. */
+  /**
+   * Starts to report changes, from `cursor` if given. `unseen`: the window is not visible, so the person does not count
+   * as present. Returns the function that ends the stream.
+   */
   open(user: number, cursor: string, listener: StreamListener, unseen?: boolean): Promise<() => void>;
-  /** How many streams of a person are open on this node, or being opened. */
+  /** Number of a person's streams on this node, including those being opened. */
   openOf(user: number): number;
-  /** Counts a stream of another kind, which tells of no messages, as one of the person's; null where there are too many. The returned function ends it. */
+  /**
+   * Counts a stream of another kind, one without messages, against the person's limit; null if there are too many.
+   * Returns the function that ends it.
+   */
   join(user: number): (() => void) | null;
-  /** Calls `listener` when all streams end. The returned function forgets it. */
+  /** Calls `listener` when all streams end. Returns the function that unsubscribes. */
   onLeave(listener: () => void): () => void;
-  /** How many are open on this node. */
+  /** Number of open streams on this node. */
   count(): number;
-  /** Ends all streams, and those that are being opened. */
+  /** Ends all streams, including those being opened. */
   close(): void;
 }
 
-/** Looks after which a stream reads its list of chats anew, hint or no hint. */
+/** Every this many ticks, a stream reloads its chat list even without a hint. */
 const reloadTicks = 10;
 
 type RawRow = [
@@ -79,7 +85,7 @@ function shownMessage(chat: ChatRef, id: number, record: Buffer, peer: Buffer): 
   return message.record.kind === messageKinds.deleted ? null : message;
 }
 
-/** A row as a change, but for its cursor and the message that its message is about. */
+/** Converts a row to a change, without its cursor and the message it refers to. */
 function changeOf([name, kind, id, , , extra, record, peer]: RawRow): Omit<Change, 'cursor'> {
   const chat = parseChat(String(name));
   const shared = { chat, kind: String(kind) as ChangeKind, id: String(id) };
@@ -119,7 +125,7 @@ export function createStreams(
     if (now === 0 || (now === 1 && more === 1)) presence.changed(user, now > 0);
   };
 
-  /** Reads the changes of chats in pieces, up to the version at which the first piece was read. */
+  /** Reads the changes of chats in batches, up to the version at which the first batch was read. */
   async function readChanges(partition: number, after: number, keep: boolean, list: readonly ChatRef[]) {
     const at = {
       meta: keys.meta(partition),
@@ -136,12 +142,12 @@ export function createStreams(
       rows.push(...(read.rows as RawRow[]));
     }
     const version = upTo ?? after;
-    // Later changes in later pieces are read the next time; a gap is told now, and perhaps once more.
+    // Later changes in later batches are read next time. A gap is reported now, and perhaps once more.
     const shown = rows.filter((row) => Number(row[3]) <= version || String(row[1]) === 'gap');
     return { version, rows: shown };
   }
 
-  /** Messages with those that they are about, read once for each chat. */
+  /** Adds the replied and pinned messages, read once per chat. */
   async function relatedMessages(
     changes: ReadonlyArray<Pick<Change, 'chat' | 'message'>>,
   ): Promise<ReadonlyMap<StoredMessage, StoredMessage>> {
@@ -160,7 +166,10 @@ export function createStreams(
     return related;
   }
 
-  /** Of chats that changed, those that a person may read now: the list that a stream goes by is followed by hints alone. */
+  /**
+   * Of the changed chats, those that the person may read now. The stream's own list may be outdated, because only hints
+   * update it.
+   */
   async function readable(user: number, list: readonly ChatRef[]): Promise<ReadonlySet<string>> {
     const named = new Map(list.map((chat) => [chatText(chat), chat]));
     const seen = await Promise.all(
@@ -173,7 +182,7 @@ export function createStreams(
 
   let ticks = 0;
   const timer = setInterval(() => {
-    // The hint that a list of chats changed may be lost too.
+    // The hint that a chat list changed may be lost too.
     const anew = ++ticks % reloadTicks === 0;
     for (const stream of open) stream.look(undefined, anew);
   }, limits.poll_tick_ms);
@@ -184,9 +193,9 @@ export function createStreams(
     const unlisten = new Map<string, () => void>();
     let byPartition = new Map<number, ChatRef[]>();
     const dirty = new Set<number>();
-    /** Partitions that are being read. Each by itself: on a cluster the server of one may be away. */
+    /** Partitions being read. Each is read independently, because on a cluster one master may be down. */
     const showing = new Set<number>();
-    /** Until when the logs of a partition's chats need not be kept again, ms. */
+    /** Until when the logs of a partition's chats need no renewal, ms. */
     const keptUntil = new Map<number, number>();
     let stale = true;
     let reloading = false;
@@ -198,7 +207,7 @@ export function createStreams(
       else look([partition]);
     };
 
-    /** Takes up chats that were opened or joined since, and drops those that were left. */
+    /** Adds newly opened or joined chats, and drops those that were left. */
     async function reload(first: boolean): Promise<void> {
       stale = false;
       const list = await chats.listOf(user);
@@ -209,13 +218,13 @@ export function createStreams(
         stop();
       }
       const fresh = list.filter((chat) => !unlisten.has(chatText(chat)));
-      // A chat that is cold keeps no log to compare with: its record, filled, says when it last changed.
+      // A chat missing in Redis has no log. Its record, once loaded, tells when it last changed.
       if (first && cursor !== '') await Promise.all(fresh.map((chat) => chats.find(chat)));
       await Promise.all(
         fresh.map(async (chat) => {
           const partition = keys.partitions.of(chat.id);
           unlisten.set(chatText(chat), await hints.listen(keys.chatChannel(chat), onHint(chat, partition)));
-          // A chat may change between being joined and being looked at: all of its log is shown, or `gap` told.
+          // A chat may change between joining and this check, so its complete log is shown, or a `gap`.
           if ((!first || cursor !== '') && !cursors.has(partition)) cursors.set(partition, 1);
         }),
       );
@@ -235,7 +244,7 @@ export function createStreams(
       const keep = now >= (keptUntil.get(partition) ?? 0);
       const { version, rows } = await readChanges(partition, cursors.get(partition) ?? 0, keep, list);
       if (byPartition.get(partition) !== list) {
-        // A chat may have been taken up meanwhile: its changes up to this version were not read.
+        // A chat was added meanwhile, and its changes up to this version were not read.
         dirty.add(partition);
         return;
       }
@@ -294,7 +303,7 @@ export function createStreams(
       if (anew) stale = true;
       for (const partition of partitions) dirty.add(partition);
       if (!begun) return;
-      // What fails now is looked at again in a second. A list that is long in coming holds up no change.
+      // Failures are retried within a second. A slow chat list does not delay changes.
       work().catch(() => undefined);
       for (const partition of partitions) catchUp(partition).catch(() => undefined);
     }
@@ -329,7 +338,7 @@ export function createStreams(
     open.add(handle);
     listener.start(cursorText(cursors));
     if (closing) handle.leave();
-    // What a hint told of meanwhile.
+    // Handle hints that arrived meanwhile.
     else look([]);
     return handle.stop;
   };

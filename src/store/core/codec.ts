@@ -1,7 +1,7 @@
 /**
- * Records as Redis and Postgres keep them. A message record is one msgpack array of small header fields, which scripts
- * read and write, followed by segments that scripts only move: content, keyboard, and what never changes. A message that
- * is a post ends in the post's id, which the script that makes it adds.
+ * Encodes records for Redis and Postgres. A message record is a msgpack array of small header fields, which scripts
+ * read and write, followed by segments that scripts only copy: content, keyboard and constant fields. A channel message
+ * ends with its post id, which the script adds.
  */
 import { createHash } from 'node:crypto';
 import { Packr } from 'msgpackr';
@@ -18,7 +18,7 @@ const packr = new Packr({
 export const pack = (value: unknown): Buffer => packr.pack(value);
 export const unpack = <T>(bytes: Buffer): T => packr.unpack(bytes) as T;
 
-/** A person, a bot or a chat as copies of it travel: short field names, absent ones left out. */
+/** A person, bot or chat in its copied form: short field names, without absent fields. */
 export interface Profile {
   readonly id: number;
   readonly bot?: 1;
@@ -32,9 +32,9 @@ export interface Profile {
   readonly g?: string;
   /** external id of a person */
   readonly x?: string;
-  /** type of a chat that is not direct */
+  /** type of a group or channel */
   readonly t?: 'group' | 'channel';
-  /** members of a chat that is not direct */
+  /** number of members of a group or channel */
   readonly m?: number;
 }
 
@@ -56,18 +56,18 @@ export interface InlineKeyboard {
   readonly inline_keyboard: readonly (readonly InlineButton[])[];
 }
 
-/** Identifiers of files hold the place in this list: only ever append. */
+/** File ids contain the index in this list, so only append to it. */
 export const mediaTypes = ['photo', 'video', 'audio', 'document', 'animation', 'voice'] as const;
 export type MediaType = (typeof mediaTypes)[number];
 
-/** A file that a message shows. What is not known of media that are kept by reference is left out. */
+/** A file in a message. Unknown properties of media stored by reference are omitted. */
 export interface Media {
   readonly type: MediaType;
   /** `file_id`: sends the same file again */
   readonly id: string;
-  /** `file_unique_id`: the same for the same file, opens nothing */
+  /** `file_unique_id`: equal for equal files; cannot be used to send or download */
   readonly unique: string;
-  /** of media that are kept by reference */
+  /** only for media stored by reference */
   readonly url?: string;
   /** bytes */
   readonly size?: number;
@@ -80,7 +80,7 @@ export interface Media {
   readonly duration?: number;
   readonly title?: string;
   readonly performer?: string;
-  /** the sender asked to cover it */
+  /** the sender asked to hide it behind a spoiler */
   readonly spoiler?: true;
 }
 
@@ -91,39 +91,39 @@ export interface ContentObject {
 
 /** What an edit replaces: a text, or media with their caption. An object has neither. */
 export interface Content {
-  /** of a message with media, the caption */
+  /** the caption in a message with media */
   readonly text?: string;
   readonly entities?: readonly Entity[];
   readonly media?: Media;
   readonly object?: ContentObject;
 }
 
-/** Where a forwarded message was first sent. */
+/** The origin of a forwarded message. */
 export interface ForwardOrigin {
   /** the person or bot who wrote it; absent for a channel */
   readonly from?: Profile;
-  /** the channel and the message there */
+  /** the channel and the message id there */
   readonly chat?: Profile;
   readonly message?: number;
-  /** Unix time in seconds of the first sending */
+  /** Unix time in seconds of the original message */
   readonly date: number;
 }
 
-/** What a service message tells. */
+/** The content of a service message. */
 export interface Service {
-  /** id of a message that was pinned; views show it as it was at the time of the update */
+  /** id of the pinned message; views show the message as it was when the update was created */
   readonly pinned?: number;
   readonly [key: string]: unknown;
 }
 
-/** What never changes after the message was made. */
+/** Fields that never change after the message was created. */
 export interface Origin {
-  /** the sender, in groups and channels; in a direct chat it follows from the sender's id */
+  /** the sender, in groups and channels; direct chats derive it from the sender's id */
   readonly from?: Profile;
-  /** message that this one answers */
+  /** id of the message that this one replies to */
   readonly reply?: number;
   readonly forward?: ForwardOrigin;
-  /** the album that it belongs to */
+  /** the album it belongs to */
   readonly group?: string;
   readonly service?: Service;
 }
@@ -134,12 +134,12 @@ export type MessageKind = (typeof messageKinds)[keyof typeof messageKinds];
 /** Bits of the header's flags. */
 export const messageFlags = { protected: 1, silent: 2, forwarded: 4 } as const;
 
-/** The header array. Lua reads it by position: see lua/lib/message.lua. */
+/** The header array. Lua accesses it by position: see lua/lib/message.lua. */
 export interface MessageHeader {
   readonly version: number;
   /** Unix time in seconds */
   readonly date: number;
-  /** Unix time in milliseconds of the last edit, 0 for none */
+  /** Unix time in milliseconds of the last edit, 0 if none */
   readonly editedAt: number;
   readonly sender: number;
   readonly kind: number;
@@ -150,7 +150,7 @@ export interface MessageRecord extends MessageHeader {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly origin: Origin;
-  /** id of the post that a message of a channel is; 0 elsewhere */
+  /** post id of a channel message; 0 elsewhere */
   readonly post: number;
 }
 
@@ -186,26 +186,26 @@ function unpackContent(bytes: Buffer, kind: number): Content {
   return kind === messageKinds.media ? { ...words, media: behind as Media } : { ...words, object: behind };
 }
 
-/** The parts of a new message that the script does not make: everything behind version and date. */
+/** Packs the parts of a new message that the caller provides: everything after version and date. */
 export function packMessageTail(
   message: Omit<MessageRecord, 'version' | 'date' | 'editedAt' | 'post'>,
 ): Buffer {
   const content = packContent(message.content);
   const markup = packMarkup(message.markup);
   const origin = isEmpty(message.origin) ? noOrigin : pack(message.origin);
-  // One array of the six numbers is packed faster than six numbers; its lead byte is left out.
+  // Packing one array of six numbers is faster than six numbers. The array's first byte is dropped.
   const numbers = pack([0, message.sender, message.kind, message.flags, content.length, markup.length]);
   return Buffer.concat([numbers.subarray(1), content, markup, origin]);
 }
 
-/** An absent keyboard takes no byte. Error: `keyboard_too_large`. */
+/** An absent keyboard takes no bytes. Error: `keyboard_too_large`. */
 export function packMarkup(markup: InlineKeyboard | null): Buffer {
   if (markup === null) return noBytes;
   const bytes = pack(markup);
   return bytes.length > limits.keyboard_bytes_max ? fail('keyboard_too_large') : bytes;
 }
 
-/** A whole record, as a script would have made it. */
+/** Packs a complete record, in the form that scripts create. */
 export function packMessage(message: MessageRecord): Buffer {
   const tail = packMessageTail(message);
   const edited = pack(message.editedAt);
@@ -222,7 +222,7 @@ export function packMessage(message: MessageRecord): Buffer {
 
 type RawHeader = [number, number, number, number, number, number, number, number, number];
 
-/** Reads a record. Throws for a format that this program does not know. */
+/** Unpacks a record. Throws for an unknown format. */
 export function unpackMessage(bytes: Buffer): MessageRecord {
   const [format, version, date, editedAt, sender, kind, flags, contentLength, markupLength] =
     unpackHeader(bytes);
@@ -247,7 +247,7 @@ export function unpackMessage(bytes: Buffer): MessageRecord {
   };
 }
 
-/** Bytes of a msgpack integer at `at`: the header holds nothing else. */
+/** Size of the msgpack number at `at`. The header contains only numbers. */
 function intSize(bytes: Buffer, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80 || lead >= 0xe0) return 1;
@@ -268,18 +268,18 @@ function unpackHeader(bytes: Buffer): RawHeader {
   return unpack<RawHeader>(bytes.subarray(0, headerSize(bytes)));
 }
 
-/** The version of a record, without reading the rest. */
+/** Reads a record's version without unpacking the rest. */
 export function messageVersion(bytes: Buffer): number {
   return unpackHeader(bytes)[1];
 }
 
-/** The small fields of a record, without reading the rest. */
+/** Reads the header of a record without unpacking the rest. */
 export function messageHeader(bytes: Buffer): MessageHeader {
   const [, version, date, editedAt, sender, kind, flags] = unpackHeader(bytes);
   return { version, date, editedAt, sender, kind, flags };
 }
 
-/** When a message was sent, in seconds, of its record or the begin of one that holds the header. */
+/** Reads when a message was sent, in seconds. `bytes` needs to contain only the header. */
 export function messageDate(bytes: Buffer): number {
   return unpackHeader(bytes)[2];
 }

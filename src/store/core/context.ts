@@ -1,4 +1,4 @@
-/** What every aggregate of the store works with. */
+/** Dependencies shared by all aggregates of the store. */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
 import type { Replicas } from '../../postgres/replicas.js';
@@ -11,7 +11,7 @@ import type { Secrets } from './secrets.js';
 /** As far as the store needs it. */
 export type StoreShard = Pick<Shard, 'id' | 'db' | 'pool'>;
 
-/** Databases of the written-behind tables. */
+/** The databases of the tables written behind. */
 export interface StoreShards {
   readonly all: readonly StoreShard[];
   /** Error: `unavailable`. */
@@ -19,7 +19,7 @@ export interface StoreShards {
   owned(shard: StoreShard): readonly number[];
 }
 
-/** The same shards for a call that may run again; most of such calls need none of them. */
+/** Wraps the shards for a call that may be rerun. Each is wrapped on first use, because most such calls use none. */
 export function shardsOnce(shards: StoreShards, once: (db: Database) => Database): StoreShards {
   const made = new Map<number, StoreShard>();
   return {
@@ -35,34 +35,34 @@ export function shardsOnce(shards: StoreShards, once: (db: Database) => Database
 }
 
 export interface StoreContext {
-  /** Of control records. */
+  /** Database of the control records. */
   readonly db: Database;
-  /** Standbys that serve cold messages. */
+  /** Standbys for reading messages that are not in Redis. */
   readonly replicas: Replicas;
   readonly shards: StoreShards;
   readonly scripts: ScriptRunner;
   readonly keys: Keys;
   readonly secrets: Secrets;
-  /** How long what was read back stays in Redis, in milliseconds. */
+  /** How long a record read from Postgres stays in Redis, in milliseconds. */
   readonly hotTtlMs: number;
   /** Setting TRANSFER_CONSENT. */
   readonly transferConsent: boolean;
-  /** How many of those who set an emoji are told with it, at most limits.reactors_listed_max. */
+  /** How many people are listed per emoji, at most limits.reactors_listed_max. */
   readonly reactorsListed: number;
   /** Setting BOTS_PER_OWNER; limits.bots_per_owner_max if absent. */
   readonly botsPerOwner?: number | undefined;
-  /** Setting JWT_ISSUER; undefined where no identity provider is set. */
+  /** Setting JWT_ISSUER; undefined without an identity provider. */
   readonly issuer?: string | undefined;
   /**
-   * The request id of the next change. One is drawn for each change, before its first try, so that a call that runs again
-   * under the same idempotency key draws the same ones in the same order. Never `uniqueText` in its place.
+   * Returns the request id of the next change. Call it once per change, before the first attempt. A call rerun under
+   * the same idempotency key then gets the same ids in the same order. Never use `uniqueText` instead.
    */
   readonly requestId: () => string;
-  /** Whether a former run of the same call may have applied changes under the same request ids. */
+  /** Whether an earlier run of the same call may have applied changes under the same request ids. */
   readonly again: boolean;
 }
 
-/** How long what is read back stays in Redis, in milliseconds: short while its server is full. */
+/** How long a record read from Postgres stays in Redis, in milliseconds; shorter while its server is full. */
 export const readBackTtlMs = (
   { scripts, hotTtlMs }: Pick<StoreContext, 'scripts' | 'hotTtlMs'>,
   partition: number,
@@ -71,17 +71,19 @@ export const readBackTtlMs = (
 let counter = 0;
 const prefix = randomBytes(9).toString('base64url');
 
-/** A text that no other call on any node gets: a request id, a ticket or the name of a poll. */
+/** A text unique over all calls and nodes: a request id, a ticket or the name of a poll. */
 export function uniqueText(): string {
   counter = (counter + 1) % Number.MAX_SAFE_INTEGER;
   return `${prefix}${counter.toString(36)}`;
 }
 
-/** What a call belongs to that may run again: an idempotency key, or the answer to a delivery. */
+/** Why a call may run again: an idempotency key, or a webhook answer that may be redelivered. */
 export type CallOrigin = 'once' | 'answer';
 
-/** Request ids of a call that may run again: the same for the same seed. `next` tells the one that is drawn next.
- * `lua/lib/request.lua` knows them by their begin. */
+/**
+ * Request ids of a call that may be rerun: the same for the same seed. `next` returns the next id without using it.
+ * `lua/lib/request.lua` recognises them by their prefix.
+ */
 export function requestIdsOf(
   seed: string,
   origin: CallOrigin = 'once',
@@ -91,5 +93,5 @@ export function requestIdsOf(
   return { draw: () => id(++drawn), next: () => id(drawn + 1) };
 }
 
-/** How often a call may find something missing, fill it and try again, before the service counts as overloaded. */
+/** How often a call may load missing records and retry, before the service counts as overloaded. */
 export const fillAttemptsMax = 6;

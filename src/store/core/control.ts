@@ -1,6 +1,6 @@
 /**
- * Copies of control records in Redis. Postgres holds the truth; a copy is filled on a miss, under a ticket, and refreshed
- * by version after each committed change, by the process that made it or else by the sweep.
+ * Copies of control records in Redis. Postgres is authoritative. A copy is created on a miss, with a fill ticket. After
+ * each committed change it is refreshed by version, by the process that made the change or by the sweep.
  */
 
 import { loadUser } from '../../postgres/accounts/users.js';
@@ -15,7 +15,7 @@ import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 import type { Keys } from './keys.js';
 
-/** A row as it is copied. */
+/** A row in its copied form. */
 interface Image {
   readonly version: number;
   readonly fields: readonly unknown[];
@@ -23,9 +23,9 @@ interface Image {
 
 interface Kind<T> {
   key(keys: Keys, id: number, other: number): string;
-  /** Fields of the record, or null when there is no such thing. */
+  /** Loads the record's fields, or null if there is no such record. */
   load(sql: Sql, id: number, other: number): Promise<Image | null>;
-  /** The same of many in one statement, by id, where many change at once. */
+  /** Loads several records in one statement, keyed by id. For kinds whose records often change together. */
   loadMany?(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, Image>>;
   read(fields: readonly unknown[], id: number): T;
 }
@@ -35,20 +35,22 @@ export interface Bot {
   /** 0 for a deleted bot and for the management bot */
   readonly owner: number;
   readonly username: string;
-  /** the default name, or where none was set the name at creation */
+  /** the default name; if none was set, the name at creation */
   readonly name: string;
-  /** lookup value of the live token, base64; '' while it is blocked */
+  /** lookup value of the valid token, base64; '' while the token is blocked */
   readonly token: string;
-  /** names that were set */
+  /** names by language */
   readonly names: Texts;
-  /** of a bot whose token is not accepted; the record of a deleted one stays for those who read what it wrote */
+  /** why the token is not accepted; a deleted bot keeps its record for readers of its messages */
   readonly state?: 'suspended' | 'deleted' | undefined;
-  /** What a method has made of this record and keeps with it, for as long as the record is remembered. Here rather than in a
-   * table beside it: with many bots each look into a table is a wait for memory. */
+  /**
+   * Data that a method derived from this record, kept as long as the record is cached. Stored here rather than in a
+   * separate map, because with many bots each map lookup is a cache miss.
+   */
   prepared?: unknown;
 }
 
-/** What a bot shows of itself besides its name. */
+/** A bot's descriptions and pictures. */
 export interface Descriptions {
   readonly description: Texts;
   readonly shortDescription: Texts;
@@ -62,11 +64,11 @@ export interface User {
   readonly lastName: string | null;
   readonly username: string | null;
   readonly languageCode: string | null;
-  /** lookup values of live tokens, base64 */
+  /** lookup values of valid tokens, base64 */
   readonly tokens: readonly string[];
-  /** who may add them to groups and channels without asking */
+  /** who may add the person to groups and channels without an invitation */
   readonly addToGroups: 'everyone' | 'shared_chats' | 'nobody';
-  /** of a person whose tokens are not accepted */
+  /** why the person's tokens are not accepted */
   readonly state?: 'suspended' | undefined;
 }
 
@@ -85,7 +87,7 @@ export interface UserChats {
   readonly shared: readonly number[];
 }
 
-/** A webhook as it is kept: boxes are opened where they are needed. */
+/** A webhook with its secrets still encrypted; they are decrypted where needed. */
 export interface SealedWebhook {
   readonly version: number;
   /** null while the bot polls */
@@ -105,14 +107,14 @@ export type Commands = Readonly<
   Record<string, ReadonlyArray<{ readonly command: string; readonly description: string }>>
 >;
 
-/** What deleted bots are called. */
+/** The name shown for deleted bots. */
 const deletedName = 'Deleted bot';
 
 export function botOf(row: BotRow): Bot {
   const { id, username, name, names, suspended, deleted } = row;
   if (deleted)
     return { id, owner: 0, username: '', name: deletedName, token: '', names: {}, state: 'deleted' };
-  // The management bot has neither: no person has the id 0, and no token the lookup value ''.
+  // The management bot has no owner and no token: no person has id 0, and no token has the lookup value ''.
   const [owner, token] = [row.owner_id ?? 0, row.token ?? ''];
   return { id, owner, username, name, token, names, state: suspended ? 'suspended' : undefined };
 }
@@ -122,7 +124,10 @@ function botImage(row: BotRow): Image {
   return { version: row.version, fields: [owner, username, name, token, names, state ?? ''] };
 }
 
-/** Whether the token of a bot leaked: it rests until it gets another. The management bot has none and needs none. */
+/**
+ * Whether a bot's leaked token is blocked. Deliveries then pause until there is a new one. The management bot never has
+ * a token.
+ */
 export const isBlocked = (bot: Bot | null): boolean => bot !== null && bot.token === '' && bot.owner !== 0;
 
 const bot: Kind<Bot> = {
@@ -134,7 +139,7 @@ const bot: Kind<Bot> = {
   async loadMany(sql, ids) {
     return new Map((await loadBots(sql, ids)).map((row) => [row.id, botImage(row)]));
   },
-  // A copy that was made before bots had texts has no names.
+  // Copies made by releases without localised names lack `names`.
   read: ([owner, username, name, token, names = {}, state = ''], id) =>
     ({ id, owner, username, name, token, names, state: state || undefined, prepared: undefined }) as Bot,
 };
@@ -154,7 +159,7 @@ const user: Kind<User> = {
       }
     );
   },
-  // A copy that was made before people chose has no choice.
+  // Copies made by releases without this setting lack `addToGroups`.
   read: (
     [externalId, firstName, lastName, username, languageCode, tokens, state = '', addToGroups = 'everyone'],
     id,
@@ -165,7 +170,7 @@ const user: Kind<User> = {
     }) as User,
 };
 
-/** A person who never was a member gets a record too, so that asking again costs no round trip to Postgres. */
+/** Non-members get a record too, so that repeated checks do not query Postgres. */
 const member: Kind<Member> = {
   key: (keys, chat, who) => keys.member(chat, who),
   async load(sql, chat, who) {
@@ -214,7 +219,7 @@ const descriptions: Kind<Descriptions> = {
     const row = await loadDescriptions(sql, id);
     return row && { version: row.version, fields: [row.descriptions, row.short_descriptions, row.pictures] };
   },
-  // A copy that was made before bots had pictures has none.
+  // Copies made by releases without pictures lack `pictures`.
   read: ([description, shortDescription, pictures = {}]) =>
     ({ description, shortDescription, pictures }) as Descriptions,
 };
@@ -223,7 +228,7 @@ const webhook: Kind<SealedWebhook> = {
   key: (keys, id) => keys.webhook(id),
   async load(sql, id) {
     const row = await loadWebhook(sql, id);
-    // A bot that never had one gets a record too: asking costs no round trip to Postgres.
+    // Bots without a webhook get a record too, so that repeated checks do not query Postgres.
     if (!row) return { version: 0, fields: [0, null] };
     const { url_box, secret_box, certificate, max_connections, ip_address } = row;
     const { signing_box, former_signing_box, former_until } = row;
@@ -242,25 +247,27 @@ export type ControlSubject = keyof typeof kinds;
 type Value<S extends ControlSubject> = ReturnType<(typeof kinds)[S]['read']>;
 
 export interface ControlCopies {
-  /** Reads a record: from its copy, or else from Postgres, leaving a copy unless Redis is full. Null when there is no such
-   * thing. */
+  /**
+   * Reads a record from its copy, or else from Postgres. A copy is then stored unless Redis is full. Null if there is
+   * no such record.
+   */
   read<S extends ControlSubject>(subject: S, id: number, other?: number): Promise<Value<S> | null>;
-  /** Leaves the copy that a script missed, even while Redis is full. */
+  /** Stores the copy that a script found missing, even if Redis is full. */
   fill(subject: ControlSubject, id: number, other?: number): Promise<void>;
-  /** Copies the present row over an older copy. */
+  /** Replaces an older copy by the current row. */
   refresh(subject: ControlSubject, id: number, other?: number): Promise<void>;
-  /** The same of many; records that are absent stay so, and are read back when they are missed. */
+  /** Refreshes many copies. Missing copies are not created. */
   refreshMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
-  /** Takes a copy away, whatever version it has: for what is revoked. It is read back when it is missed. */
+  /** Removes a copy regardless of its version, for revocations. The next miss reads the record again. */
   forget(subject: ControlSubject, id: number): Promise<void>;
-  /** Takes the copies of many away, one call a partition: they are read back when they are missed. */
+  /** Removes many copies, with one call per partition. The next miss reads each record again. */
   forgetMany(subject: ControlSubject, ids: readonly number[]): Promise<void>;
 }
 
-/** Copies that are refreshed side by side. */
+/** Number of copies refreshed in parallel. */
 const refreshesMax = 250;
 
-/** Elements that the script puts in front of the fields: version and incarnation. */
+/** Array elements before the fields: version and incarnation. */
 const headElements = 2;
 
 export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContext): ControlCopies {
@@ -305,7 +312,7 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     return row;
   }
 
-  /** Without a ticket an absent record is not written, and a fill that is under way is stopped. */
+  /** An empty token never creates a missing copy, and the refresh invalidates pending fill tickets. */
   async function rewrite(kind: Kind<unknown>, ids: readonly number[]): Promise<void> {
     const how = { token: '', refresh: true };
     const known = await kind.loadMany?.(db, ids);
@@ -351,7 +358,7 @@ export function createControlCopies({ db, scripts, keys, hotTtlMs }: StoreContex
     },
     async refresh(subject, id, other = 0) {
       const kind = kinds[subject] as Kind<unknown>;
-      // A record that is absent is written under a ticket too: a refresh that comes late must not bring back the past.
+      // A missing record is written with a ticket too, so that a late refresh cannot restore an old state.
       const found = await readCopy(kind, id, other);
       await write(kind, id, other, found.status === 'ok' ? '' : found.ticket, true);
     },

@@ -1,4 +1,4 @@
-/** Where an event stream resumes: the version of each partition up to which changes were shown. */
+/** Cursors of event streams: for each partition, the version up to which changes were shown. */
 
 export type Cursors = Map<number, number>;
 
@@ -13,7 +13,7 @@ export function parseCursor(text: string, partitions: number): Cursors {
   return cursors;
 }
 
-/** Never empty: an empty one would mean a stream that begins. */
+/** Returns '-' when there is nothing to encode, because an empty cursor means a new stream. */
 export const cursorText = (cursors: Cursors): string =>
   [...cursors].map(([partition, version]) => `${partition.toString(36)}.${version.toString(36)}`).join(',') ||
   '-';

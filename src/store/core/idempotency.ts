@@ -1,4 +1,4 @@
-/** Idempotency keys: which call has a key, from what its request ids are made, and what it answered (behaviour §1). */
+/** Idempotency keys: claims a key for a call, seeds its request ids, and stores its answer (behaviour §1). */
 import { randomBytes } from 'node:crypto';
 import { limits } from '../../limits.js';
 import { type StoreContext, uniqueText } from './context.js';
@@ -6,28 +6,29 @@ import { type Caller, callerText } from './keys.js';
 
 export interface IdempotentCall {
   readonly caller: Caller;
-  /** What is called; with the key it names the call. */
+  /** The method or endpoint; together with the key it identifies the call. */
   readonly method: string;
   readonly key: string;
-  /** The parameters in one form whatever way they came; kept only as a keyed fingerprint. */
+  /** The parameters in canonical form. Only a keyed fingerprint is stored. */
   readonly parameters: string;
-  /** The call makes something that stays: it is refused while Redis is full. */
+  /** The call adds data, so it is rejected while Redis is full. */
   readonly grows: boolean;
 }
 
 export type Claim =
   | {
       readonly state: 'run';
-      /** For `Store.under`: the same for every run of the call. */
+      /** Seed for `Store.under`, the same for every run of the call. */
       readonly seed: string;
-      /** A former run may have changed something. */
+      /** An earlier run may have changed something. */
       readonly again: boolean;
       /**
-       * Keeps the answer, sealed, for limits.idempotency_ttl_ms; the first of two stays. One over
-       * limits.idempotency_answer_bytes_max is not kept beside the record that the scripts remember: the next run makes it again.
+       * Stores the encrypted answer for limits.idempotency_ttl_ms; the first of two is kept. An answer over
+       * limits.idempotency_answer_bytes_max is not stored: the next run builds it again from the record that the
+       * scripts remember.
        */
       keep(answer: string): Promise<void>;
-      /** Lets the next call with the key run. */
+      /** Releases the key, so that the next call with it can run. */
       release(): Promise<void>;
     }
   | { readonly state: 'answered'; readonly answer: string }
@@ -35,8 +36,8 @@ export type Claim =
 
 export interface Idempotency {
   /**
-   * `run` for a key that is new, was given back, or was held by a run that is longer than limits.idempotency_lease_ms;
-   * `pending` while another run holds it. One round trip.
+   * Returns `run` for a key that is new, released, or held for longer than limits.idempotency_lease_ms; `pending` while
+   * another run holds it. One round trip.
    */
   claim(call: IdempotentCall): Promise<Claim>;
 }
@@ -44,7 +45,7 @@ export interface Idempotency {
 const nothing = Buffer.alloc(0);
 
 export function createIdempotency({ scripts, keys, secrets }: StoreContext): Idempotency {
-  /** Keyed: neither a key nor the parameters can be had, or tried out, from what Redis holds. */
+  /** Keyed digests, so that neither keys nor parameters can be read or guessed from the data in Redis. */
   const fingerprint = (what: string, ...parts: readonly string[]) =>
     secrets.fingerprint(JSON.stringify([`idempotency ${what}`, ...parts]));
 

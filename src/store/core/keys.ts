@@ -1,8 +1,8 @@
-/** The only place that spells a Redis key. Every key carries the tag of its partition; `bound` says what limits it. */
+/** Builds all Redis keys. Every key has the hash tag of its partition. The comments name each key's type and bound. */
 import { limits } from '../../limits.js';
 import { layPartitions, type Partitions } from './partitions.js';
 
-/** A chat as the store addresses it: a direct chat by its bot and its user, any other by its id (negative). */
+/** Address of a chat: a direct chat by bot and user, any other chat by its (negative) id. */
 export interface ChatRef {
   readonly id: number;
   /** The user of a direct chat; 0 for groups and channels. */
@@ -23,12 +23,12 @@ export function parseChat(text: string): ChatRef {
   return { id: Number(id), user: user === undefined ? 0 : Number(user) };
 }
 
-/** Ids of posts end in the partition of their channel, so that the id alone finds the post. */
+/** A post id contains its channel's partition in the last digits, so the id alone locates the post. */
 export const partitionOfPost = (post: number): number => post % limits.partitions_max;
 export const postNumber = (post: number): number => Math.floor(post / limits.partitions_max);
 export const postId = (partition: number, number: number): number =>
   number * limits.partitions_max + partition;
-/** Whose idempotency keys are kept apart from those of others; operators share one set, under the id 0. */
+/** The owner of a set of idempotency keys. All operators share one set, with id 0. */
 export interface Caller {
   readonly kind: 'bot' | 'user' | 'admin';
   readonly id: number;
@@ -38,22 +38,22 @@ export const callerText = ({ kind, id }: Caller): string => `${kind}.${id}`;
 
 export interface Keys {
   readonly partitions: Partitions;
-  /** HASH: run, ver, hw, post, post_inc. One a partition, never evicted. */
+  /** HASH: run, ver, hw, post, post_inc. One per partition, never evicted. */
   meta(partition: number): string;
   /**
-   * STREAM of `version-bytes`, where bytes is what was journaled before it: k entity, i image, s state. Bounded by
+   * STREAM of `version-bytes`, where bytes counts what was journaled before: k entity, i image, s state. Bounded by
    * JOURNAL_HIGH_WATER and JOURNAL_BYTES_MAX.
    */
   journal(partition: number): string;
   /** STREAM of `version-bytes before`: updates for bots of other partitions. Bounded by limits.outbox_length_max and outbox_bytes_max. */
   outbox(partition: number): string;
-  /** Prefix of the ZSET of each person who has a window open: node → until (ms). Expires. Bounded by the nodes. */
+  /** Key prefix, one ZSET per person with open windows: node → expiry (ms). Expires. Bounded by the number of nodes. */
   windowsRoot(partition: number): string;
-  /** STRING: who flushes the partition now. Expires. */
+  /** STRING: the flusher of the partition. Expires. */
   flushLease(partition: number): string;
-  /** STRING: who takes out of Redis what Postgres has in later versions. Expires. */
+  /** STRING: the node that removes outdated entities during recovery. Expires. */
   forgetting(partition: number): string;
-  /** How the keys of all entities begin that are journaled, and so read back when they are missed. */
+  /** Key prefixes of all journaled entities, which can be read from Postgres when missing. */
   journaledRoots(partition: number): readonly string[];
   /** STRING: the control record of a bot, with the HMAC of its token. Evicted. */
   bot(bot: number): string;
@@ -63,102 +63,106 @@ export interface Keys {
   memberships(user: number): string;
   /** STRING: the control record of a bot's commands. Evicted. */
   commands(bot: number): string;
-  /** STRING: the control record of what a bot says of itself besides its name. Evicted. */
+  /** STRING: the control record of a bot's descriptions and pictures. Evicted. */
   descriptions(bot: number): string;
   /** STRING: a member of a group or channel, in the chat's partition. Evicted. */
   member(chat: number, who: number): string;
   /** STRING: the creator and administrators of a group or channel. Evicted. Bounded by limits.administrators_per_chat_max. */
   administrators(chat: number): string;
-  /** STRING: the public chat that a lower-cased username names, or none. Evicted. */
+  /** STRING: the public chat with a lower-case username, or none. Evicted. */
   name(partition: number, username: string): string;
-  /** STRING: the person whom the subject of an identity provider means, or none, by its digest. Evicted. */
+  /** STRING: the person of an identity provider's subject, or none, by digest. Evicted. */
   identity(partition: number, digest: string): string;
-  /** HASH: where a post stands, and how many put which emoji on it. Evicted. */
+  /** HASH: a post's message and reaction counts. Evicted. */
   post(post: number): string;
   postRoot(partition: number): string;
-  /** Prefix of the HASHes of those who reacted to a post lately, by generation: user → emoji. Evicted. */
+  /** Key prefix of a post's recent reactors, one HASH per generation: user → emoji. Evicted. */
   acted(post: number): string;
   actedRoot(partition: number): string;
   memberRoot(partition: number): string;
-  /** ZSET of post by when (ms): whose counts the bots of its channel are to be told. Bounded by the partition's posts. */
+  /** ZSET of posts by time (ms): posts whose new counts must be sent to the channel's bots. Bounded by the partition's posts. */
   countsDue(partition: number): string;
   /** CHANNEL: hints that a post's reactions changed. */
   postChannel(post: number): string;
-  /** HASH: a chat's sequence, its pin and the copies its messages need. Evicted. */
+  /** HASH: a chat's message sequence, pin, and the copies that its messages need. Evicted. */
   chat(chat: ChatRef): string;
-  /** Prefix of the STRING of each message of a chat. Evicted. */
+  /** Key prefix of a chat's messages, one STRING each. Evicted. */
   messages(chat: ChatRef): string;
   message(chat: ChatRef, messageId: number): string;
-  /** Prefix under which all messages of a partition lie: a chat's text and an id follow. */
+  /** Key prefix of all messages of a partition, followed by chat text and message id. */
   messageRoot(partition: number): string;
   chatRoot(partition: number): string;
   changesRoot(partition: number): string;
   chatChannelRoot(partition: number): string;
   queueRoot(partition: number): string;
   queueStateRoot(partition: number): string;
-  /** STREAM of `version-0`: what changed lately. Bounded by limits.changes_log_length_max; expires. */
+  /** STREAM of `version-0`: recent changes. Bounded by limits.changes_log_length_max; expires. */
   changes(chat: ChatRef): string;
   /** CHANNEL: hints that a chat changed. */
   chatChannel(chat: ChatRef): string;
-  /** CHANNEL: hints that the control records of a user or bot changed, the list of chats among them. */
+  /** CHANNEL: hints that control records of a user or bot changed, including the chat list. */
   userChannel(user: number): string;
   /** STREAM of `update_id-0`. Bounded by limits.queue_length_max and queue_bytes_max. */
   queue(bot: number): string;
-  /** HASH: the sequence, bytes, mask and poller of a bot's queue. One a bot, never evicted. */
+  /** HASH: sequence, bytes, mask and poll of a bot's queue. One per bot, never evicted. */
   queueState(bot: number): string;
-  /** HASH: source partition → the last outbox entry that entered the queue. Bounded by the partitions. */
+  /** HASH: source partition → the last forwarded outbox entry. Bounded by the number of partitions. */
   queueMarks(bot: number): string;
   /** CHANNEL: hints that a bot's queue changed. */
   botChannel(bot: number): string;
   /** STRING: the control record of a bot's webhook. Evicted. */
   webhook(bot: number): string;
-  /** ZSET of `chat:update_id`: updates that wait behind one that failed. Bounded by the queue. */
+  /** ZSET of `chat:update_id`: updates that wait behind a failed one. Bounded by the queue. */
   parked(bot: number): string;
-  /** ZSET of chat by due time (ms): the chats of those updates. Bounded by the queue; few, since a receiver that fails is given
-   * no more. */
+  /**
+   * ZSET of chats by due time (ms): chats with parked updates. Bounded by the queue; usually few, because a failing
+   * receiver is sent no more updates.
+   */
   retries(bot: number): string;
-  /** HASH of chat: tries of its first such update. Bounded as `retries`. */
+  /** HASH of chat: failures of its first parked update. Bounded like `retries`. */
   attempts(bot: number): string;
-  /** ZSET of bot by time (ms): webhooks that somebody must look at. Bounded by the partition's bots. */
+  /** ZSET of bots by time (ms): webhooks that a worker must check. Bounded by the partition's bots. */
   webhooksDue(partition: number): string;
-  /** Prefix of the STRING of each open callback query, in the chat's partition. Expires. */
+  /** Key prefix of open callback queries, one STRING each, in the chat's partition. Expires. */
   callbackQueries(partition: number): string;
-  /** STRING: the answer of a request that was applied. Expires after limits.request_id_ttl_ms. */
+  /** STRING: the answer of an applied request. Expires after limits.request_id_ttl_ms. */
   request(partition: number, id: string): string;
   /** HASH: a call under an idempotency key, with its sealed answer. Expires after limits.idempotency_ttl_ms. */
   idempotency(caller: Caller, digest: string): string;
-  /** ZSET of digest by end (ms): the live idempotency keys of a caller. Bounded by limits.idempotency_keys_max; expires. */
+  /** ZSET of digests by expiry (ms): a caller's live idempotency keys. Bounded by limits.idempotency_keys_max; expires. */
   idempotencyLive(caller: Caller): string;
-  /** STRING, a number: bytes that the keys of a caller keep. Expires after limits.idempotency_ttl_ms. */
+  /** STRING, a number: bytes stored for a caller's idempotency keys. Expires after limits.idempotency_ttl_ms. */
   idempotencyBytes(caller: Caller): string;
-  /** STRING: when (µs) a token bucket is full again. Expires then. */
+  /** STRING: time (µs) at which a token bucket is full again. Expires then. */
   rate(partition: number, bucket: string): string;
-  /** STRING: a miss that may be filled from Postgres. Expires after limits.fill_ticket_ttl_ms. */
+  /** STRING: a ticket that allows one fill from Postgres. Expires after limits.fill_ticket_ttl_ms. */
   ticket(entityKey: string): string;
   /** HASH: epoch; node → acknowledged epoch and lease end. In partition 0. Bounded by live nodes. */
   authNodes(): string;
-  /** STREAM of `epoch-0`: who was revoked. In partition 0. Trimmed by age. */
+  /** STREAM of `epoch-0`: recent revocations. In partition 0. Trimmed by length. */
   authRevoked(): string;
   /** CHANNEL: hints that a token was revoked. */
   authChannel(): string;
-  /** HASH of flusher id → when it was last seen. In partition 0. Bounded by live flushers. */
+  /** HASH of flusher id → last heartbeat. In partition 0. Bounded by live flushers. */
   flushers(): string;
-  /** STRING: what a client address guessed lately. Expires. */
+  /** STRING: recent token guesses of a client address. Expires. */
   guesses(partition: number, address: string): string;
-  /** HASH of node → when it was last seen, and which keys and peppers it holds. In partition 0. Bounded by live nodes. */
+  /** HASH of node → last report, with checks of the keys and peppers it has. In partition 0. Bounded by live nodes. */
   rings(): string;
-  /** HASH of node → when it was last seen, and what it tells of itself. In partition 0. Bounded by live nodes. */
+  /** HASH of node → last report and its content. In partition 0. Bounded by live nodes. */
   nodes(): string;
-  /** HASH: what every node of the installation must agree on. In partition 0. */
+  /** HASH: settings on which all nodes of the installation must agree. In partition 0. */
   installation(): string;
-  /** HASH: how far Postgres has committed, which server it was and its incarnation. In partition 0. One field a shard. */
+  /** HASH: how far Postgres has committed, which server it is, and its incarnation. In partition 0. One field per shard. */
   postgres(shard?: number): string;
-  /** ZSET of lookup values, bot:<id> and user:<id> by time (ms): what was revoked. In partition 0. Bounded by
-   * limits.revocations_kept_max and limits.revocation_age_ms_max. */
+  /**
+   * ZSET of lookup values, bot:<id> and user:<id> by time (ms): recent revocations. In partition 0. Bounded by
+   * limits.revocations_kept_max and limits.revocation_age_ms_max.
+   */
   revoked(): string;
 }
 
-/** Spells keys for an installation of `count` partitions. */
+/** Builds keys for an installation with `count` partitions. */
 export function makeKeys(count: number): Keys {
   const partitions = layPartitions(count);
   const at = (partition: number) => partitions.tag(partition);

@@ -1,4 +1,4 @@
-/** Which public chat a username names: a copy in Redis, in a partition that follows from the name. */
+/** Resolves usernames of public chats, with a copy in Redis in a partition chosen by the name. */
 
 import { findName } from '../../postgres/accounts/users.js';
 import { loadChat } from '../../postgres/chats/chats.js';
@@ -8,16 +8,16 @@ import { type ChatRef, sharedChat } from './keys.js';
 import { createTextCopies, type TextRow } from './text_copies.js';
 
 export interface Names {
-  /** The public group or channel that has this username, without `@`; a call of a bot asks on its way. */
+  /** The public group or channel with this username, given without `@`. Fast, because bots' calls wait for it. */
   find(username: string): Promise<ChatRef | null>;
-  /** Copies the username of a chat. */
+  /** Copies the username of a chat to Redis. */
   refresh(chat: number): Promise<void>;
 }
 
 export function createNames(context: StoreContext): Names {
   const { db, keys } = context;
 
-  /** Names that nobody has, or a person or bot, stand for nothing. */
+  /** Unused names, and names of people or bots, resolve to nothing. */
   async function load(name: string): Promise<TextRow> {
     const id = await findName(db, name);
     const chat = id !== null && id < 0 ? await loadChat(db, id) : null;

@@ -1,9 +1,11 @@
-/** Which partition an id lives in, and the hash tag of each partition. */
+/** Maps ids to partitions, and gives each partition its hash tag. */
 
 import { clusterSlot, clusterSlots } from '../../redis/slots.js';
 
-/** The shortest text that begins with the partition's number and whose slot lies in the partition's own share of
- * all slots, so that partitions spread over masters as evenly as slots do. */
+/**
+ * The shortest text that starts with the partition's number and whose cluster slot lies in the partition's share of all
+ * slots. This spreads partitions over masters as evenly as slots.
+ */
 function tagFor(partition: number, partitions: number): string {
   for (let n = 0; ; n++) {
     const tag = `${partition}.${n.toString(36)}`;
@@ -17,11 +19,11 @@ export interface Partitions {
   of(id: number): number;
   /** The hash tag with its braces. */
   tag(partition: number): string;
-  /** The slot of a Redis Cluster in which each partition lies. */
+  /** The Redis Cluster slot of each partition. */
   readonly slots: readonly number[];
 }
 
-/** Lays out `count` partitions (1 to 1000). The layout depends on the count alone: every node computes the same. */
+/** Computes the layout of `count` partitions (1 to 1000). It depends only on the count, so every node computes the same. */
 export function layPartitions(count: number): Partitions {
   const names = Array.from({ length: count }, (_, i) => tagFor(i, count));
   const tags = names.map((name) => `{${name}}`);
@@ -29,7 +31,7 @@ export function layPartitions(count: number): Partitions {
     count,
     slots: names.map(clusterSlot),
     of(id) {
-      // Neighbouring ids go to different partitions, and so do ids that share a parity or a power of two.
+      // Spreads adjacent ids over different partitions, and also ids that are all even or multiples of a power of two.
       const whole = Math.abs(id);
       const mixed = Math.imul(((whole % 2 ** 32) ^ Math.floor(whole / 2 ** 32)) >>> 0, 0x9e3779b1) >>> 0;
       return Math.floor((mixed / 2 ** 32) * count);

@@ -1,9 +1,9 @@
-/** The record of a post as scripts answer it: a list of names and values. */
+/** Parses a post's record as scripts return it: a list of names and values. */
 import { limits } from '../../limits.js';
 import { numberOf } from '../../redis/scripts/script_reply.js';
 import { type ChatRef, sharedChat } from './keys.js';
 
-/** How many users an emoji has. */
+/** The number of users of an emoji. */
 export interface EmojiCount {
   readonly emoji: string;
   readonly count: number;
@@ -11,32 +11,35 @@ export interface EmojiCount {
   readonly first: number;
 }
 
-/** By count, then by first use (behaviour §8). */
+/** Sorts by count, then by first use (behaviour §8). */
 export const byUse = (a: EmojiCount, b: EmojiCount): number => b.count - a.count || a.first - b.first;
 
 export interface PostReaction extends EmojiCount {
-  /** external ids of the latest, newest first, at most `listed` */
+  /** external ids of the latest users, newest first, at most `listed` */
   readonly users: readonly string[];
-  /** how many are shown at most: setting REACTORS_LISTED */
+  /** maximum number of users shown: setting REACTORS_LISTED */
   readonly listed: number;
 }
 
 const uuidBytes = 16;
 const uuidLength = 36;
 
-/** A UUID of its bytes. */
+/** Formats 16 bytes as a UUID. */
 export const uuidText = (bytes: Buffer): string =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 const digits = Buffer.from(Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0')).join(''));
-/** Of each byte of a UUID, where its digits stand in the text. */
+/** For each byte of a UUID, the position of its digits in the text. */
 const places = Array.from(
   { length: uuidBytes },
   (_, i) => 2 * i + [4, 6, 8, 10].filter((n) => n <= i).length,
 );
 const written = Buffer.alloc(limits.reactors_listed_max * uuidLength, '-');
 
-/** The first `max` of a list of UUIDs: all in one text, since this is most of what a much used post costs. */
+/**
+ * Formats the first `max` UUIDs of a list. Writes all into one string first, because formatting is most of the cost of
+ * a popular post.
+ */
 function uuids(list: Buffer, max: number): string[] {
   const count = Math.min(Math.floor(list.length / uuidBytes), max);
   for (let i = 0; i < count; i++) {
@@ -53,7 +56,7 @@ function uuids(list: Buffer, max: number): string[] {
 
 const nothing = Buffer.alloc(0);
 
-/** Of lists that stay the same over many changes. It only saves work, and forgets what was spelled first. */
+/** Cache of formatted lists that rarely change. Evicts the oldest entry. */
 const spelled = new Map<string, readonly string[]>();
 const spelledMax = 512;
 
@@ -67,7 +70,7 @@ function spelledOnce(list: Buffer): readonly string[] {
   return users;
 }
 
-/** What a record has of one emoji; without a count nobody has it. */
+/** The fields of one emoji in a record. Without a count, no user has it. */
 interface Lists {
   count: number | undefined;
   first: number;
@@ -75,7 +78,7 @@ interface Lists {
   older: Buffer;
 }
 
-/** A field of an emoji: `n:` its count, `f:` its first use, `l:` the latest users and `o:` those before them. */
+/** Reads one field of an emoji: `n:` count, `f:` first use, `l:` latest users, `o:` earlier users. */
 function readField(found: Map<string, Lists>, name: string, value: Buffer): void {
   const emoji = name.slice(2);
   let lists = found.get(emoji);
@@ -105,7 +108,7 @@ function usersOf(latest: Buffer, older: Buffer, listed: number): readonly string
   return [...users, ...spelledOnce(older)].slice(0, listed);
 }
 
-/** Where a post stands, and its reactions by use. `listed` is at most limits.reactors_listed_max. */
+/** Parses a post's message, version and reactions, sorted by use. `listed` is at most limits.reactors_listed_max. */
 export function readReactions(
   raw: unknown,
   listed: number,

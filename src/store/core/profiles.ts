@@ -1,9 +1,9 @@
-/** What is shown of people and bots. */
+/** Profiles of people and bots. */
 import { textIn } from '../../rules/identity_texts.js';
 import type { Profile } from './codec.js';
 import type { Bot, User } from './control.js';
 
-/** Of a person, on messages. */
+/** A person's profile, as shown on messages. */
 export const userProfile = (user: User): Profile => ({
   id: user.id,
   n: user.firstName,
@@ -13,7 +13,7 @@ export const userProfile = (user: User): Profile => ({
   x: user.externalId,
 });
 
-/** What is shown of a bot to those who read this language; without one, and to bots, the default. */
+/** A bot's profile localised to `language`; the default when none is given or the viewer is a bot. */
 export const botProfile = (
   bot: Pick<Bot, 'id' | 'name' | 'username' | 'names'>,
   language: string | null = null,

@@ -1,4 +1,4 @@
-/** Records of single messages by their ids, hot or cold: what others answer to, or tell to be pinned. */
+/** Reads messages by id, from Redis or Postgres, for example those that others reply to or pin. */
 import { loadMessages } from '../../postgres/chats/chats.js';
 import { messageKinds, unpackMessage } from './codec.js';
 import type { StoreContext } from './context.js';
@@ -6,11 +6,11 @@ import type { ChatRef } from './keys.js';
 import { relatedId, type StoredMessage } from './stored_message.js';
 
 export interface Records {
-  /** By id; ids of no message are left out, deleted ones may be there as tombstones. */
+  /** Records by id. Ids without a message are omitted; deleted messages may appear as tombstones. */
   read(chat: ChatRef, ids: readonly number[]): Promise<ReadonlyMap<number, Buffer>>;
   /**
-   * Gives messages of one chat the messages that they are about. `known` are records that were read already. Reads at most
-   * once, and not at all where no message is about another.
+   * Adds to messages of one chat the messages that they reply to or pin. `known` contains records already read. Reads
+   * at most once, and not at all if no message refers to another.
    */
   relate(
     chat: ChatRef,

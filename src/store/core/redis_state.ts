@@ -1,22 +1,22 @@
 /**
- * What Redis holds, record by record and field by field, and where it comes from when Redis lost it. A test holds this table over all
- * scripts: a key or a field that is missing here fails it. `petrel redis rebuild` prints it.
+ * Lists all data in Redis, by record and field, and how each is restored if Redis loses it. A test compares this list
+ * with all scripts: a missing key or field fails it. `petrel redis rebuild` prints it.
  */
 
-/** Where a field comes from after a loss. */
+/** How a field is restored after a loss. */
 export type Origin =
-  /** From these rows of Postgres, when it is asked for. */
+  /** Read from these Postgres tables on demand. */
   | { readonly rows: string }
-  /** Nodes tell it again by themselves, or it begins anew; nobody misses it. */
+  /** Restored by the nodes, or starts empty without harm. */
   | { readonly again: string }
-  /** It is gone: what that means. */
+  /** Cannot be restored; the text says what is lost. */
   | { readonly lost: string };
 
 export interface RedisRecord {
-  /** The part of the key behind its tag. */
+  /** The part of the key after its hash tag. */
   readonly kind: string;
   readonly what: string;
-  /** By field; a name that ends in * stands for all that begin so, and the name '' for a record without fields. */
+  /** Origin by field. A name ending in * matches all fields with that prefix; '' is used for records without fields. */
   readonly fields: Readonly<Record<string, Origin>>;
 }
 
@@ -47,25 +47,21 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('ver post_inc', rows('partitions.incarnation')),
       post: rows('post_sequences'),
       of: again('when the partition is opened'),
-      seal: lost('proofs that an orderly stop lost nothing'),
+      seal: lost('proof that an orderly shutdown lost nothing'),
     },
   },
-  single(
-    'journal',
-    'changes on their way to Postgres',
-    lost('acknowledged changes that were not written behind'),
-  ),
-  single('outbox', 'updates on their way to bots', lost('updates that waited for bots')),
+  single('journal', 'changes not yet in Postgres', lost('acknowledged changes that are not in Postgres yet')),
+  single('outbox', 'updates to be forwarded to bots', lost('pending updates of bots')),
   single('bot', 'a bot', rows('bots')),
   single('user', 'a person', rows('users, user_tokens')),
   single('memberships', 'the chats of a person', rows('direct_chats, chat_members')),
   single('commands', 'the commands of a bot', rows('bots.commands')),
-  single('descriptions', 'what a bot says of itself', rows('bots')),
+  single('descriptions', 'descriptions of a bot', rows('bots')),
   single('member', 'a member of a group or channel', rows('chat_members')),
   single('administrators', 'the administrators of a chat', rows('chat_members')),
   single('webhook', 'the webhook of a bot', rows('webhooks')),
-  single('name', 'what a username names', rows('names, chats')),
-  single('identity', 'whom a subject of an identity provider means', rows('user_identities')),
+  single('name', 'the chat of a username', rows('names, chats')),
+  single('identity', 'the person of an identity provider subject', rows('user_identities')),
   single('msg', 'a message', rows('messages')),
   {
     kind: 'chat',
@@ -84,61 +80,73 @@ export const redisRecords: readonly RedisRecord[] = [
       ...all('c m v x', rows('posts')),
       ...all('u n:* f:*', rows('post_tallies')),
       ...all('l:* o:*', rows('post_reactions')),
-      ...all('g gp gt', again('those who acted lately are noted from now on')),
+      ...all('g gp gt', again('recent reactors are recorded from now on')),
     },
   },
-  { kind: 'acted', what: 'who acted on a post lately', fields: { '*': rows('post_reactions') } },
+  { kind: 'acted', what: 'recent reactors of a post', fields: { '*': rows('post_reactions') } },
   {
     kind: 'queue_state',
     what: 'the queue of a bot',
     fields: {
-      ...all('seq inc', lost('update ids begin anew, at a random point')),
-      bytes: again('of an empty queue'),
+      ...all('seq inc', lost('update ids restart at a random value')),
+      bytes: again('the queue starts empty'),
       ...all('mask mv', rows('bot_update_masks')),
       ...all('hook hook_version hook_set since', rows('webhooks')),
-      dropped: again('nothing is there to be dropped'),
+      dropped: again('the queue starts empty'),
       poll: again('by the next poll'),
-      dead: lost('how many updates were given up'),
+      dead: lost('the number of dead letters'),
       ...all('cur leased fence rung hold probes', again('by the next worker')),
       ...all('gone strayed', again('when it happens again')),
       ...all('err err_at', lost('the last error of a webhook')),
       ...all('wi wv wp', rows('bots.write_policy')),
     },
   },
-  single('queue', 'updates of a bot', lost('updates that waited for bots')),
-  { kind: 'queue_marks', what: 'what entered a queue', fields: { '*': again('outboxes are empty too') } },
-  single('parked', 'updates behind one that failed', lost('updates that waited for bots')),
-  single('retries', 'when chats of a webhook are tried again', lost('retries of webhooks')),
-  { kind: 'attempts', what: 'how often a chat was tried', fields: { '*': lost('retries of webhooks') } },
+  single('queue', 'updates of a bot', lost('pending updates of bots')),
+  {
+    kind: 'queue_marks',
+    what: 'the last updates forwarded to a queue',
+    fields: { '*': again('outboxes are empty too') },
+  },
+  single('parked', 'updates behind a failed one', lost('pending updates of bots')),
+  single('retries', 'retry times of chats', lost('retries of webhooks')),
+  { kind: 'attempts', what: 'delivery attempts of a chat', fields: { '*': lost('retries of webhooks') } },
   single('webhooks_due', 'webhooks that are due', again('by the next update')),
-  single('counts_due', 'posts whose counts are to be told', again('by the next reaction')),
-  single('callback_query', 'a button that was pressed', lost('open button presses')),
-  single('changes', 'what changed in a chat lately', lost('how far event streams had come: they read anew')),
-  single('windows', 'who has a window open', again('by the windows')),
-  single('req', 'the answer of a request', lost('a call that is sent again within a minute may act twice')),
+  single('counts_due', 'posts whose reaction counts must be sent', again('by the next reaction')),
+  single('callback_query', 'an open callback query', lost('open callback queries')),
+  single(
+    'changes',
+    'recent changes of a chat',
+    lost('positions of event streams: clients reload their chats'),
+  ),
+  single('windows', 'people with an open window', again('by their windows')),
+  single(
+    'req',
+    'the answer of a request',
+    lost('protection against repeats: a call repeated within a minute may run twice'),
+  ),
   {
     kind: 'idempotency',
     what: 'a call under an idempotency key',
     fields: { '*': lost('answers under idempotency keys') },
   },
-  single('idempotency_bytes', 'bytes that idempotency keys keep', lost('answers under idempotency keys')),
+  single('idempotency_bytes', 'bytes stored for idempotency keys', lost('answers under idempotency keys')),
   single('idempotency_live', 'live idempotency keys', lost('answers under idempotency keys')),
-  single('rate', 'a token bucket', again('full')),
-  single('guesses', 'what an address guessed lately', again('from nothing')),
-  single('flush_lease', 'who flushes a partition', again('by the flushers')),
-  { kind: 'flushers', what: 'flushers that live', fields: { '*': again('by the flushers') } },
-  single('forgetting', 'who takes out what is old', again('when it is needed')),
+  single('rate', 'a token bucket', again('starts full')),
+  single('guesses', 'recent token guesses of an address', again('starts at zero')),
+  single('flush_lease', 'the flusher of a partition', again('by the flushers')),
+  { kind: 'flushers', what: 'live flushers', fields: { '*': again('by the flushers') } },
+  single('forgetting', 'the node that removes outdated entities', again('when it is needed')),
   {
     kind: 'auth_nodes',
     what: 'leases on tokens',
-    fields: { '*': again('by the nodes, which forget what they remembered') },
+    fields: { '*': again('by the nodes, which clear their token caches') },
   },
-  single('auth_revoked', 'who was revoked lately', again('nodes forget all that they remembered')),
-  { kind: 'rings', what: 'keys that nodes hold', fields: { '*': again('by the nodes') } },
-  { kind: 'nodes', what: 'what nodes tell of themselves', fields: { '*': again('by the nodes') } },
+  single('auth_revoked', 'recent revocations', again('nodes clear their token caches')),
+  { kind: 'rings', what: 'keys that nodes have', fields: { '*': again('by the nodes') } },
+  { kind: 'nodes', what: 'reports of nodes', fields: { '*': again('by the nodes') } },
   {
     kind: 'installation',
-    what: 'what nodes agree on',
+    what: 'settings that all nodes share',
     fields: all('PARTITIONS ID GENERATION', again('by the first node')),
   },
   {
@@ -147,13 +155,17 @@ export const redisRecords: readonly RedisRecord[] = [
     fields: {
       ...all('mark:* id version', again('by the next changes')),
       ...all('server running incarnation', again('by the next connection')),
-      ...all('gone:*', lost('which former servers of Postgres are refused')),
+      ...all('gone:*', lost('which replaced Postgres servers must be rejected')),
     },
   },
-  single('revoked', 'what was revoked lately', lost('whether a Postgres that goes back revives a token')),
+  single(
+    'revoked',
+    'recent revocations',
+    lost('protection if Postgres loses commits: revoked tokens may become valid again'),
+  ),
 ];
 
-/** The origin of a field, or undefined where the table lacks it. Tickets of fills belong to no record. */
+/** The origin of a field, or undefined if the list lacks it. Fill tickets are not part of any record. */
 export function originOf(kind: string, field: string): Origin | undefined {
   const fields = redisRecords.find((each) => each.kind === kind)?.fields;
   if (fields === undefined) return undefined;
@@ -167,10 +179,10 @@ const told = (origin: Origin): string =>
   'rows' in origin
     ? `read back from ${origin.rows}`
     : 'again' in origin
-      ? `again: ${origin.again}`
+      ? `restored: ${origin.again}`
       : `LOST: ${origin.lost}`;
 
-/** The table as lines: fields of one record that share an origin share a line. */
+/** The list as lines of text. Fields of one record with the same origin share a line. */
 export function describeRecords(): string[] {
   return redisRecords.flatMap(({ kind, what, fields }) => {
     const byOrigin = new Map<string, string[]>();

@@ -1,10 +1,10 @@
 /**
- * Sets of keys that several scripts take, under the names that their headers use. They are spelled on every call, so each
- * set is made at once as one object; a script ignores the keys that it has no use for.
+ * Sets of keys that several scripts use, named as in their headers. They are built for every call, so each set is
+ * created as one object; scripts ignore keys that they do not need.
  */
 import { type ChatRef, type Keys, partitionOfPost } from './keys.js';
 
-/** What a change of a direct chat touches: the chat, and the queue of its bot, which lives beside it. */
+/** Keys for changing a direct chat: the chat, and its bot's queue in the same partition. */
 export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -24,7 +24,7 @@ export function directKeys(keys: Keys, chat: ChatRef, request: string) {
   };
 }
 
-/** What a change of a group touches: the chat, who makes it, and the outbox to the group's bots. */
+/** Keys for changing a group or channel: the chat, the member who changes it, and the outbox to its bots. */
 export function sharedKeys(keys: Keys, chat: ChatRef, request: string, who: number) {
   const partition = keys.partitions.of(chat.id);
   const record = keys.chat(chat);
@@ -53,8 +53,8 @@ interface OfMessage {
 }
 
 /**
- * The message that a call is about, in place of the prefix of all messages, which becomes `sibling`. It goes into the set itself,
- * which must be new: a copy costs several times what spelling the keys does.
+ * Adds the keys of the affected message; the prefix of all messages becomes `sibling`. Modifies `set`, which must be
+ * newly built, because copying costs several times more than building it.
  */
 export function withMessage<K extends { readonly message: string }>(
   keys: Keys,
@@ -69,7 +69,7 @@ export function withMessage<K extends { readonly message: string }>(
   return made;
 }
 
-/** What a post's own scripts touch: the post, who reacted, and the chat and member that say who may. */
+/** Keys of a post's scripts: the post, its reactors, and the chat and member for the permission check. */
 export function postKeys(keys: Keys, post: number) {
   const partition = partitionOfPost(post);
   const key = keys.post(post);

@@ -1,32 +1,34 @@
-/** How tokens are looked up and kept: HMAC-SHA256 under a pepper, and AES-256-GCM under a key ring (law 7). Both
- * may be several while they are rotated: the first makes what is new, all are accepted. */
+/**
+ * Token hashing (HMAC-SHA256 with a pepper) and encryption (AES-256-GCM with a key ring) (law 7). During rotation there
+ * are several peppers and keys: the first is used for new data, all are accepted.
+ */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 /**
- * What boxes are made for. A kind that is added here does not compile until `rotation.ts` says how its boxes are sealed anew,
- * and a box of no kind cannot be made.
+ * What an encrypted box belongs to. Adding a kind fails to compile until `rotation.ts` re-encrypts its boxes, and every
+ * box must have a kind.
  */
 export type BoxKind = 'bot' | 'webhook' | 'idempotency' | 'installation';
 export type BoxOwner = `${BoxKind}:${string}`;
 
 export interface Secrets {
-  /** 32 bytes by which a token is found; the token cannot be had from them. Under the first pepper. */
+  /** 32 bytes that identify a token and do not reveal it, computed with the first pepper. */
   lookup(token: string): Buffer;
-  /** The same under each pepper, in the order of the ring: a token is valid that is found under any. */
+  /** The lookup value for each pepper, in order. A token is valid if any of them matches. */
   lookups(token: string): readonly Buffer[];
-  /** 32 bytes of a text that stay the same when peppers change; for what is no token. */
+  /** 32 bytes that identify a text and do not change with the peppers. Not for tokens. */
   fingerprint(text: string): Buffer;
-  /** Encrypts for the owner's eyes: key id, nonce, tag and ciphertext, bound to what it belongs to. Under the first key. */
+  /** Encrypts a text with the first key: key id, nonce, tag and ciphertext, bound to the owner. */
   seal(text: string, belongsTo: BoxOwner): Buffer;
-  /** Throws when the key is unknown, or when the box was made for something else. */
+  /** Decrypts a box. Throws if the key is unknown or the box belongs to another owner. */
   open(box: Buffer, belongsTo: BoxOwner): string;
-  /** The content of a box in one under the first key; the box itself if that sealed it. Throws as `open` does. */
+  /** Re-encrypts a box with the first key; returns the same box if it already uses that key. Throws like `open`. */
   reseal(box: Buffer, belongsTo: BoxOwner): Buffer;
-  /** 32 bytes that only holders of the root can make, for one purpose. They never change. */
+  /** 32 bytes derived from the root for one purpose. They never change. */
   derive(purpose: string): Buffer;
-  /** From which all is derived that must outlive a pepper: the first pepper the installation had. */
+  /** The root of everything that must survive pepper rotation: the installation's first pepper. */
   readonly root: string;
-  /** By these two nodes tell whether they hold the same secrets, in the order of their rings; they give none of them away. */
+  /** Values by which nodes check that they have the same secrets in the same order, without revealing them. */
   readonly checks: {
     readonly peppers: readonly string[];
     readonly keys: ReadonlyArray<{ readonly id: string; readonly check: string }>;
@@ -41,13 +43,13 @@ export interface KeyRingEntry {
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** A new signing secret of a webhook as its owner sees it: `whsec_` and base64 of 32 bytes (Standard Webhooks). */
+/** Creates a webhook signing secret in the form shown to owners: `whsec_` and base64 of 32 bytes (Standard Webhooks). */
 export const makeSigningSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** The id of the key that sealed a box. */
+/** The id of the key that encrypted a box. */
 export const keyIdOf = (box: Buffer): string => box.subarray(1, 1 + (box[0] ?? 0)).toString();
 
-/** `peppers` and `keys` with the one in front that makes what is new. Without `root` it is the first pepper. */
+/** The first of `peppers` and `keys` is used for new data. `root` defaults to the first pepper. */
 export function createSecrets(
   peppers: readonly string[],
   keys: readonly KeyRingEntry[],
@@ -55,7 +57,7 @@ export function createSecrets(
 ): Secrets {
   const [current] = keys;
   const [pepper] = peppers;
-  if (!current || pepper === undefined) throw new Error('a ring holds at least one key, and one pepper');
+  if (!current || pepper === undefined) throw new Error('at least one key and one pepper are required');
   const byId = new Map(keys.map((entry) => [entry.id, entry.key]));
   const check = (secret: string | Buffer) =>
     Buffer.from(hkdfSync('sha256', secret, '', 'petrel installation check', 16)).toString('base64url');
@@ -71,7 +73,7 @@ export function createSecrets(
 
   function open(box: Buffer, belongsTo: BoxOwner): string {
     const key = byId.get(keyIdOf(box));
-    if (!key) throw new Error(`the key ${keyIdOf(box)} that sealed this is not in TOKEN_KEYS`);
+    if (!key) throw new Error(`TOKEN_KEYS lacks the key ${keyIdOf(box)}, which encrypted this data`);
     const idEnd = 1 + (box[0] ?? 0);
     const tagStart = idEnd + nonceBytes;
     const decipher = createDecipheriv('aes-256-gcm', key, box.subarray(idEnd, tagStart))

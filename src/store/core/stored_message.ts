@@ -1,4 +1,4 @@
-/** A message as it stands in a chat, with what its view needs. */
+/** A message with the data that its view needs. */
 import { type MessageRecord, messageKinds, type Profile, unpack, unpackMessage } from './codec.js';
 import type { ChatRef } from './keys.js';
 
@@ -6,17 +6,17 @@ export interface StoredMessage {
   readonly chat: ChatRef;
   readonly id: number;
   readonly record: MessageRecord;
-  /** of the user of a direct chat, of the chat otherwise */
+  /** profile of the user in a direct chat, of the chat otherwise */
   readonly peer: Profile;
-  /** the message that this one answers, or tells to be pinned */
+  /** the message that this one replies to or pins */
   readonly reply: { readonly id: number; readonly record: MessageRecord } | null;
 }
 
-/** The message that this one answers, or tells to be pinned; 0 for none. */
+/** The id of the message that this one replies to or pins; 0 for none. */
 export const relatedId = (record: MessageRecord): number =>
   record.origin.reply ?? record.origin.service?.pinned ?? 0;
 
-/** Puts together what a script answered. A replied message that is gone, cold or deleted is left out. */
+/** Builds a message from a script's reply. Omits a replied message that is deleted or not in Redis. */
 export function storedMessage(
   chat: ChatRef,
   id: number,

@@ -1,23 +1,25 @@
-/** Copies of control rows that are found by a text: in a partition that follows from it. */
+/** Copies of control rows that are looked up by a text. The text determines the partition. */
 import { clusterSlot } from '../../redis/slots.js';
 import { pack, unpack } from './codec.js';
 import { type StoreContext, uniqueText } from './context.js';
 
-/** What a text stands for: an id, or 0. Texts that stand for nothing are kept too, so that asking again costs no round trip
- * to Postgres; their version is 0 if they never stood for anything. */
+/**
+ * The id that a text resolves to, or 0. Texts that resolve to nothing are stored too, so that repeated lookups do not
+ * query Postgres. Their version is 0 if they never resolved to anything.
+ */
 export interface TextRow {
   readonly version: number;
   readonly id: number;
 }
 
 export interface TextCopies {
-  /** 0 for a text that stands for nothing. */
+  /** Returns 0 for a text that resolves to nothing. */
   read(text: string): Promise<number>;
-  /** Copies the present row over an older copy. */
+  /** Replaces an older copy by the current row. */
   refresh(text: string): Promise<void>;
 }
 
-/** Version, incarnation and the id. */
+/** Array elements: version, incarnation and id. */
 const elements = 3;
 
 export function createTextCopies(
@@ -37,7 +39,7 @@ export function createTextCopies(
     await scripts.call(
       'control/write',
       place.partition,
-      // Nobody listens for texts.
+      // No one subscribes to this channel.
       { ...place.keys, channel: `${place.keys.record}:changed` },
       { token: ticket, refresh, version, fields: pack(id), count: elements, ttl_ms: hotTtlMs },
     );

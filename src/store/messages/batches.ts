@@ -1,4 +1,4 @@
-/** Several messages of a chat at once: sent, deleted or read by their ids, on hot data in one round trip. */
+/** Sends, deletes or reads several messages of a chat: one round trip if the data is in Redis. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
@@ -14,9 +14,9 @@ import { type Given, isLookUp, type Repeats } from './repeats.js';
 
 export interface Batches {
   /**
-   * Sends 1 to `limits.messages_batch_max` messages in one step: all or none, with ids that follow one another in the
-   * order given, and together at most `limits.messages_batch_bytes_max`. All of them answer what the first one answers. `messages` lacks those that were deleted before a call that
-   * came again. Errors: those of `send`.
+   * Sends 1 to `limits.messages_batch_max` messages in one step, all or none, with consecutive ids in the given order.
+   * Together at most `limits.messages_batch_bytes_max`. All reply to the target of the first one. If a repeated call
+   * finds some of its messages deleted, `messages` omits them. Errors: those of `send`.
    */
   sendMany(
     chat: ChatRef,
@@ -24,13 +24,13 @@ export interface Batches {
     messages: Given<readonly NewMessage[]>,
   ): Promise<{ readonly ids: readonly number[]; readonly messages: readonly StoredMessage[] }>;
   /**
-   * Deletes up to `limits.messages_batch_max` messages in one step, all or none; ids of no message are skipped.
-   * Errors: `chat_not_found`, the refusals of one who is not in the chat, `message_cant_be_deleted`.
+   * Deletes up to `limits.messages_batch_max` messages in one step, all or none; skips ids without a message. Errors:
+   * `chat_not_found`, the errors for non-members, `message_cant_be_deleted`.
    */
   removeMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<void>;
   /**
-   * Messages by their ids, in the order given and as often as given; null where there is none. What they answer is left
-   * out. Errors: `chat_not_found`, the refusals of one who is not in the chat.
+   * Reads messages by id, in the given order, duplicates included; null where there is none. Replied messages are
+   * omitted. Errors: `chat_not_found`, the errors for non-members.
    */
   readMany(chat: ChatRef, who: Sender, ids: readonly number[]): Promise<Array<StoredMessage | null>>;
 }
@@ -38,7 +38,7 @@ export interface Batches {
 const nothing = Buffer.alloc(0);
 
 function assertBatch(size: number): void {
-  if (size < 1 || size > limits.messages_batch_max) throw new RangeError(`a batch of ${size}`);
+  if (size < 1 || size > limits.messages_batch_max) throw new RangeError(`invalid batch size ${size}`);
 }
 
 export function createBatches(
@@ -49,7 +49,7 @@ export function createBatches(
 ): Batches {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
-  /** One try with one reply target; `request` makes a repeated one harmless. */
+  /** One attempt with one reply target. `request` makes a repeated attempt harmless. */
   async function trySend(
     chat: ChatRef,
     sender: Sender,
@@ -93,7 +93,7 @@ export function createBatches(
     return { status: 'ok' as const, sent };
   }
 
-  /** Fills what a deletion missed; returns the ids of no message. */
+  /** Loads messages that a deletion found missing. Returns the ids without a message. */
   async function fillMany(
     chat: ChatRef,
     cold: readonly string[],
@@ -150,7 +150,7 @@ export function createBatches(
 
     async readMany(chat, who, ids) {
       assertBatch(ids.length);
-      // One who may not read a chat need not learn whether its person ever started the bot.
+      // A caller without access must not learn whether the user ever started the bot.
       const place = { chat, who: { id: who.id, isBot: false } };
       const at = sharedKeys(keys, chat, '', who.id);
       const args = { direct: isDirect(chat), ids: ids.map(String) };

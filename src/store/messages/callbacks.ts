@@ -1,4 +1,4 @@
-/** Callback queries: a person presses an inline button, the bot answers once. */
+/** Callback queries: a person presses an inline button, and the bot answers once. */
 import { fail } from '../../errors.js';
 import { type Profile, pack } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -16,7 +16,7 @@ export interface Callbacks {
   answer(bot: number, queryId: string, answer: Readonly<Record<string, unknown>>): Promise<void>;
 }
 
-/** The id of a query ends with its partition, so that the answer finds its way with the id alone. */
+/** The last digits of a query id are its partition, so that an answer can be routed by the id alone. */
 const partitionDigits = 3;
 
 export function createCallbacks(

@@ -1,4 +1,4 @@
-/** Sending, editing and deleting messages: on hot data in one round trip. */
+/** Sends, edits and deletes messages: one round trip if the data is in Redis. */
 import { type ErrorName, fail } from '../../errors.js';
 import {
   type Content,
@@ -29,15 +29,15 @@ export interface NewMessage {
   readonly content: Content;
   readonly markup: InlineKeyboard | null;
   readonly flags: number;
-  /** id of the message that this one answers; 0 for none */
+  /** id of the message that this one replies to; 0 for none */
   readonly replyTo: number;
-  /** what else never changes */
+  /** further fields that never change */
   readonly origin?: Pick<Origin, 'forward' | 'group'>;
-  /** sends without the reply when its target is gone */
+  /** send without the reply if its target is gone */
   readonly allowMissingReply: boolean;
 }
 
-/** The content of a caption is the caption alone; that of media is both. */
+/** The new content. For `caption` it is only the caption; for `media` it includes the caption. */
 export type Edit =
   | {
       readonly what: 'text' | 'caption' | 'media';
@@ -52,9 +52,9 @@ export interface Messages {
    * `posting_not_allowed`, `reply_not_found`, `cant_write_to_bot`, `bot_not_found`.
    */
   send(chat: ChatRef, sender: Sender, message: Given<NewMessage>): Promise<StoredMessage>;
-  /** Refusals in the order of behaviour §7. */
+  /** Errors are checked in the order of behaviour §7. */
   edit(chat: ChatRef, editor: Sender, messageId: number, edit: Given<Edit>): Promise<StoredMessage>;
-  /** The same for a message of a partition that `find` looks up; it is not called for an edit that was made already. */
+  /** Edits a message of a partition that `find` looks up. `find` is not called if this edit was already made. */
   editFound(
     partition: number,
     editor: Sender,
@@ -76,23 +76,23 @@ const editErrors = {
 const nothing = Buffer.alloc(0);
 const noOrigin: Origin = {};
 const later = (): never => fail('too_many_requests', { retry_after: 1 });
-/** The refusal of one who is not in a group or channel. A private channel is not there for people who are not in it. */
+/** The error for a caller who is not in a group or channel. Private channels appear not to exist for people outside. */
 export function notMember(who: { readonly isBot: boolean }, kind: string): never {
   if (!who.isBot) return fail(kind === 'private' ? 'chat_not_found' : 'not_chat_member');
   return fail(kind === 'group' ? 'not_group_member' : 'not_channel_member');
 }
 
-/** The refusal of either side while a person blocks a bot. */
+/** The error for either side while a person blocks a bot. */
 export const blocked = (who: { readonly isBot: boolean }): never =>
   fail(who.isBot ? 'bot_blocked' : 'bot_blocked_by_you');
 
-/** A direct chat knows its two sides; elsewhere a message carries a copy of its sender. */
+/** In groups and channels a message stores a copy of its sender's profile; a direct chat does not need one. */
 function originOf(from: Profile | null, replyTo: number): Origin {
   if (from === null) return replyTo === 0 ? noOrigin : { reply: replyTo };
   return replyTo === 0 ? { from } : { from, reply: replyTo };
 }
 
-/** A new message as it will be stored, answering `replyTo` (0 for nothing), without what the script adds. */
+/** The record of a new message replying to `replyTo` (0 for none), without the fields that the script adds. */
 export function newRecord(chat: ChatRef, sender: Sender, message: NewMessage, replyTo: number) {
   const origin = originOf(isDirect(chat) ? null : sender.profile, replyTo);
   return {
@@ -117,7 +117,7 @@ type SendRefusal =
     }
   | { readonly status: 'not_member'; readonly kind: string };
 
-/** Answers what a script refused to send. */
+/** Converts a script's refusal to send into an error. */
 export function sendRefused(sender: Sender, refusal: SendRefusal): never {
   switch (refusal.status) {
     case 'reply_missing':
@@ -144,7 +144,7 @@ export function createMessages(
 ): Messages {
   const partitionOf = (chat: ChatRef) => keys.partitions.of(chat.id);
 
-  /** One try with one reply target; `request` makes a repeated one harmless. */
+  /** One attempt with one reply target. `request` makes a repeated attempt harmless. */
   async function trySend(
     chat: ChatRef,
     sender: Sender,

@@ -1,4 +1,4 @@
-/** The one pinned message of each chat (interface §3, §5.11; behaviour §5). */
+/** The pinned message of each chat; there is at most one (interface §3, §5.11; behaviour §5). */
 import { fail } from '../../errors.js';
 import { messageFlags, messageKinds, pack, packMessageTail } from '../core/codec.js';
 import { type StoreContext, uniqueText } from '../core/context.js';
@@ -10,17 +10,17 @@ import type { ReadBack } from './read_back.js';
 
 export interface Pins {
   /**
-   * Pins a message in place of the one that was pinned, with a service message. Nothing happens when it is pinned already.
-   * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`, `not_chat_member`,
-   * `pin_not_allowed`, `message_to_pin_not_found`, `service_cant_be_pinned`, `too_many_requests`.
+   * Pins a message in place of the previous one, and adds a service message. Does nothing if it is already pinned.
+   * Errors: `chat_not_found`, `cant_initiate`, `bot_blocked`, `not_group_member`, `not_channel_member`,
+   * `not_chat_member`, `pin_not_allowed`, `message_to_pin_not_found`, `service_cant_be_pinned`, `too_many_requests`.
    */
   pin(chat: ChatRef, who: Sender, messageId: number, notify: boolean): Promise<void>;
   /**
-   * Unpins the message, or with `null` whichever is pinned. Errors: those of membership and right as above, and
-   * `message_to_unpin_not_found` when it, or any, is not pinned.
+   * Unpins a message; null unpins any. Errors: those for membership and rights as above, and
+   * `message_to_unpin_not_found` if the message, or any, is not pinned.
    */
   unpin(chat: ChatRef, who: Sender, messageId: number | null): Promise<void>;
-  /** Leaves no message pinned. Errors: those of membership and right as above. */
+  /** Unpins everything; succeeds if nothing is pinned. Errors: those for membership and rights as above. */
   unpinAll(chat: ChatRef, who: Sender): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export function createPins(
     }
   }
 
-  /** `what` is the one that must be pinned, whichever is, or all of what may be pinned. */
+  /** `what` is the id of the expected pinned message, `any` for whichever is pinned, or `all` to succeed even if none is. */
   async function take(chat: ChatRef, who: Sender, what: number | 'any' | 'all'): Promise<void> {
     const at = sharedKeys(keys, chat, requestId(), who.id);
     const args = {

@@ -1,4 +1,7 @@
-/** Filling what a script missed from Postgres, under the ticket that it left, and calling it again. */
+/**
+ * Loads records that a script found missing from Postgres into Redis, with the script's fill ticket, and calls the
+ * script again.
+ */
 import { type ErrorName, fail } from '../../errors.js';
 import { loadMessages } from '../../postgres/chats/chats.js';
 import type { WriteAccessCopies } from '../access/write_access.js';
@@ -8,11 +11,11 @@ import type { ControlCopies } from '../core/control.js';
 import { type ChatRef, isDirect } from '../core/keys.js';
 import type { Queues } from '../updates/queues.js';
 
-/** Whose call it is, and what it is about. */
+/** The chat and caller of a script, and the message it affects. */
 export interface Place {
   readonly chat: ChatRef;
   readonly who: { readonly id: number; readonly isBot: boolean };
-  /** The message that the call changes, and what to answer when it does not exist. */
+  /** The message that the call changes, and the error if it does not exist. */
   readonly message?: { readonly id: number; readonly absent: ErrorName };
 }
 
@@ -20,17 +23,17 @@ type Missing = 'chat_missing' | 'member_missing' | 'queue_missing' | 'access_mis
 
 export interface ReadBack {
   /**
-   * Calls a script until nothing that it needs is missing, filling in between. Errors: `chat_not_found`;
-   * `cant_initiate` when a bot writes to a person who never started it; `bot_not_found` when a person writes to a bot that was
-   * deleted; the answer for an absent message.
+   * Calls a script and loads missing records until nothing is missing. Errors: `chat_not_found`; `cant_initiate` when a
+   * bot writes to a person who never started it; `bot_not_found` when a person writes to a deleted bot; the given error
+   * for an absent message.
    */
   complete<R extends { readonly status: string }>(
     place: Place,
     call: () => Promise<R>,
   ): Promise<Exclude<R, { readonly status: Missing }>>;
-  /** Fills one message. False when Postgres has none, or only its tombstone. */
+  /** Loads one message. Returns false if Postgres has none, or only its tombstone. */
   message(chat: ChatRef, messageId: number, ticket: string): Promise<boolean>;
-  /** Fills messages that are read with one statement, each under its ticket; returns the ids of those that are there. */
+  /** Loads several messages with one statement, each with its ticket. Returns the ids that exist. */
   messages(chat: ChatRef, ids: readonly number[], tickets: readonly string[]): Promise<ReadonlySet<number>>;
 }
 
@@ -52,7 +55,7 @@ export function createReadBack(
     fail(person ? 'cant_initiate' : 'chat_not_found');
   }
 
-  /** Fills messages, read with one statement; returns the ids that are there. */
+  /** Loads messages with one statement; returns the ids that exist. */
   async function fillMessages(
     chat: ChatRef,
     ids: readonly number[],
@@ -78,7 +81,7 @@ export function createReadBack(
   const fillMessage = async (chat: ChatRef, messageId: number, ticket: string): Promise<boolean> =>
     (await fillMessages(chat, [messageId], [ticket])).has(messageId);
 
-  /** True when something was missing and may be there now. */
+  /** Loads what a script reported as missing. Returns false if its status reports nothing missing. */
   async function fill(
     place: Place,
     { status, ticket = '', incarnation = 0 }: { status: string; ticket?: string; incarnation?: number },
@@ -92,7 +95,7 @@ export function createReadBack(
         await control.fill('member', chat.id, who.id);
         return true;
       case 'queue_missing':
-        // That of a deleted bot is not opened again.
+        // Do not reopen the queue of a deleted bot.
         if ((await control.read('bot', chat.id))?.state === 'deleted') fail('bot_not_found');
         await queues.open(chat.id);
         return true;
@@ -124,7 +127,7 @@ export function createReadBack(
     message: fillMessage,
     messages: fillMessages,
     complete(place, call) {
-      // What is hot is answered without a further promise.
+      // Fast path without an extra promise, for calls that find everything in Redis.
       return call().then((result) =>
         result.status === 'ok' ? result : persist(place, call, result),
       ) as never;

@@ -1,7 +1,7 @@
 /**
- * What a former run of a call under an idempotency key did already. Scripts recognise a repeated request themselves; here
- * is the way for changes that are made from what must be looked up first, and may be gone by now: the source of a forward,
- * an upload, the post that is edited.
+ * Finds what an earlier run of a call under an idempotency key already did. Scripts recognise repeated requests
+ * themselves. These lookups are for changes whose input may be gone by now: the source of a forward, an upload, an
+ * edited post.
  */
 import type { Chats } from '../chats/chats.js';
 import { unpackMessage } from '../core/codec.js';
@@ -10,26 +10,26 @@ import { type ChatRef, parseChat } from '../core/keys.js';
 import type { Records } from '../core/records.js';
 import type { StoredMessage } from '../core/stored_message.js';
 
-/** What a change is made of: given, or looked up once it is known that the change is still to be made. */
+/** The input of a change: a value, or a function called only if the change was not made yet. */
 export type Given<T> = T | (() => T | Promise<T>);
 
 export const isLookUp = <T>(given: Given<T>): given is () => T | Promise<T> => typeof given === 'function';
 
-/** Each is null when no former run applied the request. Only a call that runs again costs a round trip, or waits at all. */
+/** Each returns null if no earlier run applied the request. Only repeated calls cost a round trip. */
 export interface Repeats {
-  /** The message that the request put into a chat, as it was made. */
+  /** The message that the request sent, as it was created. */
   sent(chat: ChatRef, request: string): Promise<StoredMessage | null>;
-  /** The messages that the request put there, as they are now; deleted ones are left out of `messages`. */
+  /** The messages that the request sent, in their current state. `messages` omits deleted ones. */
   sentMany(
     chat: ChatRef,
     request: string,
   ): Promise<{ readonly ids: readonly number[]; readonly messages: readonly StoredMessage[] } | null>;
-  /** Where the post stands, or stood, that the request reacted to. */
+  /** The chat and message of the post that the request reacted to. The post may be deleted by now. */
   reacted(
     partition: number,
     request: string,
   ): null | Promise<{ readonly chat: ChatRef; readonly messageId: number } | null>;
-  /** The message that the request edited, as the edit left it. */
+  /** The message that the request edited, as it was after the edit. */
   edited(partition: number, request: string): Promise<StoredMessage | null>;
 }
 
@@ -45,7 +45,7 @@ export function createRepeats(
     return known.status === 'ok' ? known : null;
   }
 
-  /** As one sees them now who reads the chat. */
+  /** Converts records to messages with the chat's current profile and their replied messages. */
   async function show(chat: ChatRef, made: ReadonlyMap<number, Buffer>): Promise<StoredMessage[]> {
     const state = await chats.find(chat);
     if (!state) return [];

@@ -1,4 +1,4 @@
-/** What is read back of posts: a record that was missed, what one user has, and lists of reactors that grew short. */
+/** Loads data of posts from Postgres: missing records, a user's reactions, and lists of reactors that became too short. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import * as rows from '../../postgres/messages/posts.js';
@@ -12,24 +12,26 @@ import type { PostReaction } from '../core/post_record.js';
 export type ReactionRecord = [emoji: string, date: number, external: Buffer];
 type TallyRecord = [emoji: string, count: number, first: number, users: number];
 
-/** A page may hold those alone who took the emoji back and are not written yet. */
+/** Maximum pages to read, because a page may contain only reactions that were removed since. */
 const refillPagesMax = 5;
 
-/** What a script of posts found missing. */
+/** What a script found missing for a post. */
 export interface MissingOfPost {
   readonly status: string;
   readonly ticket: string;
-  /** the channel, where it is not the post */
+  /** the channel, if its record or a member is missing */
   readonly chat?: number;
 }
 
 export interface PostReadBack {
-  /** Brings here what a script missed of a post for `who`. Error: `post_not_found`. */
+  /** Loads a record that a script found missing for a post and `who`. Error: `post_not_found`. */
   bring(post: number, who: number, missing: MissingOfPost): Promise<void>;
-  /** What Postgres has of one user, as scripts spell it. */
+  /** A user's reactions in Postgres, as emoji separated by spaces. */
   loadOwn(post: number, user: number): Promise<string>;
-  /** Lists that removals made shorter than what is listed get those before them again. True when one was; told at once when
-   * none is. */
+  /**
+   * Extends lists of reactors that removals left shorter than the number to show. Returns false at once if none is
+   * short; resolves with true once the lists are extended.
+   */
   refill(post: number, reactions: readonly PostReaction[]): false | Promise<true>;
 }
 
@@ -40,7 +42,7 @@ export function createPostReadBack(
   const { shards, scripts, keys, reactorsListed } = context;
   const placeOf = (post: number) => [partitionOfPost(post), postNumber(post)] as const;
 
-  /** Fills the record of a post that was missed. */
+  /** Loads a post's record into Redis. */
   async function fill(post: number, ticket: string): Promise<void> {
     const [partition, number] = placeOf(post);
     const { db } = shards.of(partition);

@@ -1,7 +1,8 @@
 /**
- * Tells bots how often each emoji stands on the posts of their channels (behaviour §8): `message_reaction_count`. A change
- * makes its post due a second later, in the same step; whichever node sweeps next tells the counts as they are then. So a
- * post is told once a second at most, its last state is always told, and a node that dies costs the time to the next sweep.
+ * Sends reaction counts of channel posts to the channels' bots (behaviour §8): `message_reaction_count`. A reaction
+ * also makes its post due a second later. The next sweep by any node sends the counts at that time. So each post is
+ * sent at most once a second, its last state is always sent, and the death of a node only delays it until the next
+ * sweep.
  */
 import { ApiError } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -9,15 +10,15 @@ import { type StoreContext, uniqueText } from '../core/context.js';
 import type { MissingOfPost, PostReadBack } from './post_cold.js';
 
 export interface PostCounts {
-  /** Puts the counts that are due into the partition's outbox. While that is full they stay due. */
+  /** Adds due counts to the partition's outbox. While the outbox is full they stay due. */
   tellCounts(partition: number): Promise<void>;
 }
 
-/** No bot and no person: whoever is told of a post sees it. */
+/** Neither a bot nor a person: no permission check is needed for the bots that receive the counts. */
 const nobody = 0;
 
 export function createPostCounts({ scripts, keys }: StoreContext, cold: PostReadBack): PostCounts {
-  /** Reads back what a post lacks. False when there is no such post any more. */
+  /** Loads a missing record of a post. Returns false if the post no longer exists. */
   async function bring(post: number, missing: MissingOfPost): Promise<boolean> {
     try {
       await cold.bring(post, nobody, missing);

@@ -1,15 +1,15 @@
-/** The UUID-like name of a post, made of its id and the pepper alone: it tells nothing of the id, and needs no table. */
+/** UUID-like public names of posts, computed from the post id and a secret key. They do not reveal the id and need no table. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secrets } from '../core/secrets.js';
 
 export interface PostIds {
-  /** A UUID of version 8. */
+  /** A version 8 UUID. */
   nameOf(post: number): string;
-  /** The id of a post as a path names it: its digits, or its name. Null for a text that names no post. */
+  /** Parses a post id from a path: digits, or a name. Null if it is neither. */
   parse(text: string): number | null;
 }
 
-/** How many names are remembered with their ids: proving one takes two digests, more than all else that a reaction needs here. */
+/** Cache size: verifying a name takes two digests, more than everything else a reaction costs in this process. */
 const named_max = 10_000;
 
 const idBytes = 6;
@@ -20,7 +20,7 @@ export function createPostIds(secrets: Secrets): PostIds {
   const digest = (purpose: string, bytes: Buffer) =>
     createHmac('sha256', key).update(purpose).update(bytes).digest();
 
-  /** The last ten bytes: 74 bits that prove the id, with the version and the variant of a UUID between them. */
+  /** The last ten bytes of a name: 74 bits that authenticate the id, plus the UUID's version and variant bits. */
   function proof(id: Buffer): Buffer {
     const bytes = Buffer.from(digest('proof', id).subarray(0, 10));
     bytes[0] = ((bytes[0] as number) & 0x0f) | 0x80;
@@ -28,7 +28,7 @@ export function createPostIds(secrets: Secrets): PostIds {
     return bytes;
   }
 
-  /** Hides the id, or shows what was hidden. */
+  /** Encrypts or decrypts the id (XOR). */
   const mask = (id: Buffer, behind: Buffer) => {
     const by = digest('mask', behind);
     return Buffer.from(id.map((byte, i) => byte ^ (by[i] as number)));
@@ -50,7 +50,7 @@ export function createPostIds(secrets: Secrets): PostIds {
     return timingSafeEqual(proof(id), behind) ? id.readUIntBE(0, idBytes) : null;
   }
 
-  /** Only what was proven, which stays true: what somebody invents takes no place. */
+  /** Cache of verified names. Invalid names are not stored, so attackers cannot fill it. */
   const proven = new Map<string, number>();
 
   return {

@@ -1,14 +1,14 @@
-/** Who looks at a post hears of its changes: at once by a hint, and by a look each second, since hints get lost. */
+/** Notifies viewers of a post's changes: at once by hints, and by a check every second, because hints may be lost. */
 import { limits } from '../../limits.js';
 import type { Hints } from '../../redis/hints.js';
 import type { StoreContext } from '../core/context.js';
 import { partitionOfPost } from '../core/keys.js';
 
-/** Hears that a post changed, or at which version it is: then it may be the one that was seen. */
+/** Called with null when the post changed, or with its current version, which the listener may already have seen. */
 export type PostListener = (version: number | null) => void;
 
 export interface PostWatches {
-  /** Hears that a post's reactions may have changed. The returned function ends it. */
+  /** Calls `listener` when a post's reactions may have changed. Returns the function that unsubscribes. */
   watch(post: number, listener: PostListener): Promise<() => void>;
 }
 
@@ -16,7 +16,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
   const watched = new Map<number, Set<PostListener>>();
   let timer: NodeJS.Timeout | undefined;
 
-  /** One script a partition, however many look. */
+  /** Checks all watched posts with one script call per partition. */
   async function look(): Promise<void> {
     const byPartition = new Map<number, string[]>();
     for (const post of watched.keys()) {
@@ -38,7 +38,7 @@ export function createPostWatches({ scripts, keys }: StoreContext, hints: Hints)
 
   function add(post: number, listener: PostListener): void {
     watched.set(post, (watched.get(post) ?? new Set()).add(listener));
-    // A look that fails says nothing: the next one comes in a second.
+    // Ignore failures: the next check is a second later.
     timer ??= setInterval(() => look().catch(() => undefined), limits.poll_tick_ms).unref();
   }
 

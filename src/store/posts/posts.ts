@@ -1,6 +1,6 @@
 /**
- * Posts and the reactions on them. Redis holds exact counts, the latest reactors of each emoji and what those who acted
- * lately have; everything else is read back, a single user's row too (architecture, Journal and write-behind).
+ * Posts and their reactions. Redis has exact counts, the latest reactors of each emoji, and the reactions of recent
+ * actors. Everything else is read from Postgres, even a single user's row (architecture, Journal and write-behind).
  */
 import { ApiError, fail } from '../../errors.js';
 import * as rows from '../../postgres/messages/posts.js';
@@ -21,11 +21,11 @@ export interface PostState {
   readonly post: number;
   readonly chat: ChatRef;
   readonly messageId: number;
-  /** grows with every change of the reactions */
+  /** increases with every change of the reactions */
   readonly version: number;
   /** by count, then by first use */
   readonly reactions: readonly PostReaction[];
-  /** what the one who asked put on it */
+  /** the caller's own reactions */
   readonly own: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export type ReactionChange =
   | { readonly what: 'set' | 'remove'; readonly emoji: string }
   | { readonly what: 'clear' };
 
-/** `erase` is for one who is no more, and looks at no right. */
+/** `erase` is for deleted users and skips the permission check. */
 type AnyChange = ReactionChange | { readonly what: 'erase' };
 
 export interface Reactor {
@@ -43,25 +43,27 @@ export interface Reactor {
   readonly emoji: string;
   /** Unix time in seconds */
   readonly date: number;
-  /** of those behind this one */
+  /** cursor for the reactors after this one */
   readonly cursor: string;
 }
 
 export interface Posts extends PostIds, PostCounts, PostWatches {
-  /** A post as one sees it. Error: `post_not_found`, for what one may not see as well. */
+  /** A post as `who` sees it. Error: `post_not_found`, also if `who` may not see it. */
   find(post: number, who: { readonly id: number; readonly isBot: boolean }): Promise<PostState>;
-  /** Changes what a person has on a post; to what it is already changes nothing. Errors: `post_not_found`,
-   * `too_many_reactions`. */
+  /**
+   * Changes a person's reactions. Setting or removing an emoji twice changes nothing. Errors: `post_not_found`,
+   * `too_many_reactions`.
+   */
   react(post: number, user: User, change: ReactionChange): Promise<PostState>;
-  /** Takes back all that a person who is no more had on a post, whether or not they could still see it. */
+  /** Removes all reactions of a deleted person from a post, whether or not they could still see it. */
   eraseReactions(post: number, user: Pick<User, 'id' | 'externalId'>): Promise<void>;
-  /** All who reacted, as far as it is in Postgres: by emoji, newest first, behind `cursor`, which is '' for the first. */
+  /** All reactors that are already in Postgres, by emoji, newest first, after `cursor`; '' starts at the first. */
   reactors(post: number, emoji: string | undefined, cursor: string, limit: number): Promise<Reactor[]>;
 }
 
 const external = new WeakMap<object, Buffer>();
 
-/** The external id of a person as scripts take it, spelled once for each copy of the person. */
+/** The external id of a person in binary, converted once per cached person. */
 function externalBytes(user: Pick<User, 'externalId'>): Buffer {
   const known = external.get(user);
   if (known) return known;
@@ -96,7 +98,8 @@ export function createPosts(
       const found = await scripts.call('posts/read', partition, postKeys(keys, post), args);
       if (found.status === 'not_found') return fail('post_not_found');
       if (found.status === 'ok') {
-        // What is not here is in Postgres: every change that came after this look would be later than the call.
+        // Missing reactions are in Postgres. A change made after this read is later than the call, so it need not be
+        // included.
         const own = found.own ?? (who.isBot ? '' : await cold.loadOwn(post, who.id));
         return stateOf(post, found.fields, own);
       }
@@ -105,7 +108,7 @@ export function createPosts(
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** What a post shows to a user whose call came again; nothing when it is gone by now. */
+  /** The post for a repeated call, without reactions if the post was deleted meanwhile. */
   async function readAgain(post: number, user: number, stood: Pick<PostState, 'chat' | 'messageId'>) {
     try {
       return await read(post, { id: user, isBot: false });
@@ -126,7 +129,8 @@ export function createPosts(
   ): Promise<PostState> {
     exists(post);
     const [partition, number] = [partitionOfPost(post), postNumber(post)];
-    // The script itself runs in a full Redis, for what is taken back. Each process looks once a second how full it is.
+    // Removals are allowed in a full Redis, so this check is outside the script. Each process refreshes the flag once a
+    // second.
     if (change.what === 'set' && scripts.isFull(partition)) fail('too_many_requests', { retry_after: 1 });
     const request = requestId();
     const former = repeats.reacted(partition, request);
@@ -149,7 +153,7 @@ export function createPosts(
       switch (result.status) {
         case 'ok': {
           const state = stateOf(post, result.fields, result.own);
-          // Nobody is shown it.
+          // The caller of `erase` ignores the state.
           if (change.what === 'erase') return state;
           const refilled = cold.refill(post, state.reactions);
           return refilled && (await refilled) ? read(post, { id: user.id, isBot: false }) : state;
@@ -181,7 +185,7 @@ export function createPosts(
       try {
         await change(post, user, { what: 'erase' });
       } catch (error) {
-        // It went with its message.
+        // The post was deleted with its message.
         if (!(error instanceof ApiError && error.kind === 'post_not_found')) throw error;
       }
     },

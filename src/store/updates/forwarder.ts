@@ -1,11 +1,11 @@
 /**
- * Brings updates from a partition's outbox to the queues of bots that live elsewhere. Whoever forwards takes the whole
- * prefix that waits, in order; each queue keeps a mark per source and takes nothing twice; then the prefix is deleted. So
- * any number of nodes may forward, and one that dies half-way costs a second and no update.
+ * Forwards updates from a partition's outbox to queues of bots in other partitions. A forwarder takes the complete
+ * pending prefix, in order. Each queue stores a mark per source and rejects duplicates. Then the prefix is deleted. So
+ * any number of nodes may forward, and a node that dies midway costs a second but no update.
  *
- * On a cluster, some bots may live on a master that is away. The others are handed what comes behind; those are passed
- * over from then on, so that nothing reaches them ahead of what they are owed, and are tried again from the start of the
- * outbox, which stays until they have taken it.
+ * On a cluster, the master of some bots may be down. The other bots get later batches meanwhile. The unreachable bots
+ * are skipped, so that nothing overtakes the updates they missed. They are retried from the start of the outbox, which
+ * is kept until they have caught up.
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -14,19 +14,21 @@ import { fillAttemptsMax, type StoreContext } from '../core/context.js';
 import { type Queues, readEntry } from './queues.js';
 
 export interface Forwarder {
-  /** Does what a change calls for besides itself: forwards the outbox beside the chat (or bot) of this id, or rings its bot's
-   * doorbell. Both are soon, and what fails is left to a sweep. */
+  /**
+   * Handles the side effects of a change: forwards the outbox of this id's partition, or wakes the bot's worker.
+   * Returns at once; the sweep retries failures.
+   */
   follow(id: number, change: { readonly forward?: boolean; readonly wake?: boolean }): void;
-  /** Forwards a partition's outbox soon; errors are left to the sweep. */
+  /** Starts forwarding a partition's outbox. The sweep retries failures. */
   forward(partition: number): void;
   /** Forwards a partition's whole outbox now. */
   forwardAll(partition: number): Promise<void>;
 }
 
-/** What `updates/accept_forwarded` takes of an update. */
+/** Number of arguments per update in `updates/accept_forwarded`. */
 const valuesPerUpdate = 10;
 
-/** How soon those who are owed something are tried again, when a change calls for forwarding. */
+/** Minimum time between retries of unreachable bots when changes trigger forwarding. */
 const retryMs = 1_000;
 
 export function createForwarder(
@@ -44,7 +46,10 @@ export function createForwarder(
     if (change.wake) wake(id);
   }
 
-  /** Hands updates of one source partition to one bot. They enter its queue once, whoever hands them over. */
+  /**
+   * Delivers updates of one source partition to one bot's queue. Each enters the queue once, even if several nodes
+   * deliver it.
+   */
   async function handOver(
     bot: number,
     source: number,
@@ -76,14 +81,14 @@ export function createForwarder(
 
   interface Batch {
     readonly last: string;
-    /** of the source partition, when the batch was read */
+    /** the source partition's incarnation when the batch was read */
     readonly incarnation: number;
     readonly full: boolean;
-    /** Ten values of each update, as the script takes them. */
+    /** Ten values per update, in the order of the script's arguments. */
     readonly byBot: ReadonlyMap<number, Array<string | Buffer>>;
   }
 
-  /** Reads what waits behind an entry, up to a bound; null when nothing does. */
+  /** Reads pending entries after an entry, up to a limit; null if there are none. */
   async function readBatch(source: number, after: string): Promise<Batch | null> {
     const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
     const limit = limits.outbox_batch_entries_max;
@@ -114,23 +119,26 @@ export function createForwarder(
     return { last: last.id, incarnation, full: more, byBot };
   }
 
-  /** False when Redis may have lost its tail since the batch was read: then it waits to be forwarded again. */
+  /**
+   * Deletes a forwarded batch. Returns false if Redis may have lost writes since the batch was read: it is then
+   * forwarded again.
+   */
   async function trim(source: number, { last, incarnation }: Batch): Promise<boolean> {
     const at = { meta: keys.meta(source), outbox: keys.outbox(source) };
     const { status } = await scripts.call('updates/trim_outbox', source, at, { last, incarnation });
     return status === 'ok';
   }
 
-  /** Bots of a source partition that could not be reached, and the entry up to which all others were served. */
+  /** Unreachable bots of a source partition, and the last entry forwarded to all others. */
   interface Detour {
     readonly owed: Set<number>;
     passed: string;
-    /** monotonic time of the last try from the start */
+    /** monotonic time of the last retry from the start */
     tried: number;
   }
   const detours = new Map<number, Detour>();
 
-  /** Hands a batch to those of its bots that `takes` names; returns who could not be reached, and why. */
+  /** Delivers a batch to those of its bots accepted by `takes`. Returns the bots that failed, with their errors. */
   async function handOut(source: number, { byBot }: Batch, takes: (bot: number) => boolean) {
     const failed = new Map<number, unknown>();
     await Promise.all(
@@ -141,7 +149,7 @@ export function createForwarder(
     return failed;
   }
 
-  /** Takes what waits, up to a bound; true when more may wait. Bots that could not be reached are owed from now on. */
+  /** Forwards one batch; returns true when there may be more. Bots that fail are skipped from now on. */
   async function forwardBatch(source: number, failures: unknown[]): Promise<boolean> {
     const detour = detours.get(source);
     const batch = await readBatch(source, detour?.passed ?? '');
@@ -152,7 +160,7 @@ export function createForwarder(
     if (!detour) {
       detours.set(source, { owed: new Set(failed.keys()), passed: batch.last, tried: performance.now() });
     } else {
-      // Also where the detour ended meanwhile: then all of this is read again.
+      // Also correct if the detour ended meanwhile: everything is then read again.
       for (const bot of failed.keys()) detour.owed.add(bot);
       detour.passed = batch.last;
     }
@@ -161,8 +169,10 @@ export function createForwarder(
 
   const retrying = new Map<number, Promise<void>>();
 
-  /** Hands all that waits to those who are owed something. Then everything is read from the start again, and trimmed:
-   * marks let nothing in twice. */
+  /**
+   * Delivers all pending updates to the skipped bots. Afterwards everything is read again from the start and trimmed;
+   * marks prevent duplicates.
+   */
   async function retryOwed(source: number, detour: Detour): Promise<void> {
     detour.tried = performance.now();
     const owed = new Set(detour.owed);
@@ -185,7 +195,7 @@ export function createForwarder(
     return retried;
   }
 
-  /** Per partition: running, and whether something was added meanwhile. */
+  /** Per partition: the running forwarder, and whether to run again for new entries. */
   const running = new Map<number, { again: boolean; done: Promise<void> }>();
 
   function run(partition: number): Promise<void> {
@@ -201,7 +211,7 @@ export function createForwarder(
         do {
           state.again = false;
           while (await forwardBatch(partition, failures)) {
-            // Each round takes the next batch.
+            // The loop body is in the condition.
           }
         } while (state.again);
       } finally {

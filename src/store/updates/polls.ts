@@ -1,4 +1,4 @@
-/** Long polls: one waiting poll a bot in the whole installation, woken by hints and by a look each second. */
+/** Long polls: at most one waiting poll per bot in the whole installation, woken by hints and checked every second. */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
 import type { Hints } from '../../redis/hints.js';
@@ -7,37 +7,37 @@ import { fillAttemptsMax, type StoreContext, uniqueText } from '../core/context.
 import { type Queues, readUpdate, type UpdateEntry } from './queues.js';
 
 export interface PollRequest {
-  /** Confirms all below; -N keeps the last N; 0 confirms nothing. */
+  /** Confirms all updates below this id; -N keeps the last N; 0 confirms nothing. */
   readonly offset: number;
   readonly limit: number;
-  /** in seconds; 0 answers at once */
+  /** in seconds; 0 answers immediately */
   readonly timeout: number;
-  /** new mask of update kinds, null keeps the former one */
+  /** new mask of update kinds; null keeps the current one */
   readonly mask: number | null;
-  /** Whether the token that asked is accepted still; a poll that waits ends when it is not. */
+  /** Whether the token is still accepted. If not, a waiting poll ends. */
   readonly valid?: () => boolean | Promise<boolean>;
-  /** tells when the client has gone */
+  /** registers a listener for the client's disconnect */
   readonly onGone: (listener: () => void) => void;
 }
 
 export interface Polls {
   /**
-   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two polls,
-   * `poll_terminated_by_webhook`, `unauthorized`.
+   * Waits for updates, oldest first. Errors: `poll_while_webhook`, `poll_terminated_by_poll` for the older of two
+   * polls, `poll_terminated_by_webhook`, `unauthorized`.
    */
   poll(bot: number, request: PollRequest): Promise<UpdateEntry[]>;
-  /** Polls that wait on this node. */
+  /** Number of polls waiting on this node. */
   waiting(): number;
-  /** Answers all waiting polls with nothing. */
+  /** Answers all waiting polls with an empty result. */
   close(): void;
 }
 
 interface Waiter {
   readonly bot: number;
   readonly name: string;
-  /** asks for a look */
+  /** makes the poll check its queue */
   readonly rouse: () => void;
-  /** ends the present sleep */
+  /** ends the current wait */
   wake: () => void;
 }
 
@@ -78,7 +78,7 @@ export function createPolls(
       switch (result.status) {
         case 'ok':
           if (!result.more) return (result.rows as unknown[]).map(readUpdate);
-          // A long queue is confirmed in pieces. A newer poll may take the place of this one between them.
+          // A long queue is confirmed in several calls. A newer poll may replace this one between them.
           args = { ...args, first: false, mask: '' };
           break;
         case 'queue_missing':
@@ -96,7 +96,10 @@ export function createPolls(
     return fail('unavailable', { retry_after: 1 });
   }
 
-  /** Hints get lost with a connection or a node: every waiting poll is checked each second, a few scripts a partition. */
+  /**
+   * Hints are lost with a connection or node, so every waiting poll is checked each second, with few script calls per
+   * partition.
+   */
   async function tick(): Promise<void> {
     const byPartition = new Map<number, Waiter[]>();
     for (const waiter of waiters.values()) {
@@ -122,7 +125,7 @@ export function createPolls(
   }
 
   const timer = setInterval(() => {
-    // A look that fails says nothing: the next one comes in a second.
+    // Ignore failures: the next check is a second later.
     if (waiters.size > 0) tick().catch(() => undefined);
   }, limits.poll_tick_ms);
   timer.unref();
@@ -146,12 +149,12 @@ export function createPolls(
     });
     waiters.set(name, waiter);
     const forget = auth.onForgotten(`bot:${bot}`, rouse);
-    // What came before the subscription stood gave no hint: its completion is one. It may be long in coming while Redis
-    // is away, and the poll does not wait for it.
+    // Earlier updates sent no hint, so check the queue once the subscription is active. Do not wait for it, because it
+    // may take long while Redis is unreachable.
     const listening = hints.listen(keys.botChannel(bot), rouse);
     listening.then(rouse, () => undefined);
     try {
-      // It may have been revoked before the poll was among those that hear of it.
+      // The token may have been revoked before this poll subscribed to revocations.
       await checkToken(request);
       for (;;) {
         const left = deadline - performance.now();

@@ -1,4 +1,4 @@
-/** The queue of a bot's updates, as polling and webhooks read it. */
+/** A bot's update queue, as polling and webhooks read it. */
 import { randomInt } from 'node:crypto';
 import { limits } from '../../limits.js';
 import { loadMask, loadQueueSettings } from '../../postgres/webhooks/webhooks.js';
@@ -9,26 +9,26 @@ import { parseChat } from '../core/keys.js';
 import { byUse, type EmojiCount } from '../core/post_record.js';
 import { type StoredMessage, storedMessage } from '../core/stored_message.js';
 
-/** An update as it waits in a queue. */
+/** A queued update. */
 export interface UpdateEntry {
-  /** Its place in the queue. */
+  /** Its id in the queue. */
   readonly updateId: number;
-  /** The id by which receivers know it: another one if it is delivered again. */
+  /** The id that receivers see. It differs if the update is replayed. */
   readonly shownId: number;
   readonly kind: UpdateKind;
   /** message id, or the id of a callback query */
   readonly id: string;
-  /** of reactions, its date alone */
+  /** for reaction counts, only its date is set */
   readonly message: StoredMessage;
   /** who sent, edited or pressed */
   readonly from: Profile;
-  /** of a callback query */
+  /** only for callback queries */
   readonly press: PressExtra | null;
-  /** of the reactions on a post, by use */
+  /** only for reaction counts, sorted by use */
   readonly counts: readonly EmojiCount[] | null;
 }
 
-/** What a callback query carries besides its message. */
+/** Fields of a callback query besides its message. */
 export interface PressExtra {
   readonly message_id: number;
   readonly data: string;
@@ -37,25 +37,25 @@ export interface PressExtra {
 export interface QueueInfo {
   readonly pending: number;
   readonly mask: number;
-  /** The last delivery that failed, while a webhook is set; times in seconds. */
+  /** The last failed delivery, if a webhook is set; time in seconds. */
   readonly error: { readonly date: number; readonly message: string } | null;
-  /** When a worker was last found to have died over it; null after a day. */
+  /** When a worker serving this bot was last found dead; null after a day. */
   readonly strayed: number | null;
 }
 
 export interface Queues {
-  /** Opens the queue of a bot that has none, as Postgres knows it; its ids start at a random point. */
+  /** Opens a bot's queue if it has none, with the settings from Postgres. Update ids start at a random value. */
   open(bot: number): Promise<void>;
   info(bot: number): Promise<QueueInfo>;
 }
 
 const letters = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
 
-/** Nearly all names of fields have one letter. */
+/** Almost all field names are a single letter. */
 const nameOf = (bytes: Buffer): string =>
   bytes.length === 1 ? (letters[bytes[0] as number] ?? String(bytes)) : String(bytes);
 
-/** Reads a stream entry of a queue or an outbox: its id and its fields by name. */
+/** Parses a stream entry of a queue or outbox into its id and fields. */
 export function readEntry(raw: unknown): {
   readonly id: string;
   readonly fields: Readonly<Record<string, Buffer>>;
@@ -71,13 +71,13 @@ const readCounts = (extra: unknown): EmojiCount[] =>
     .map(([emoji, count, first]) => ({ emoji, count, first }))
     .sort(byUse);
 
-/** Reads an entry of a queue. In a direct chat the sender is the chat's other side, and is kept once. */
+/** Parses a queue entry. In a direct chat the sender is also the chat's other side, so it is stored only once. */
 export function readUpdate(raw: unknown): UpdateEntry {
   const { id, fields } = readEntry(raw);
   return readUpdateFields(Number(id.slice(0, id.indexOf('-'))), fields);
 }
 
-/** Reads the fields of an entry of a queue. */
+/** Parses the fields of a queue entry. */
 export function readUpdateFields(updateId: number, fields: Readonly<Record<string, Buffer>>): UpdateEntry {
   const field = (name: string) => fields[name] as Buffer;
   const chat = parseChat(String(field('c')));
@@ -102,7 +102,7 @@ export function readUpdateFields(updateId: number, fields: Readonly<Record<strin
 export function createQueues({ db, shards, scripts, keys }: StoreContext): Queues {
   const partitionOf = (bot: number) => keys.partitions.of(bot);
   const at = (bot: number) => ({ state: keys.queueState(bot), queue: keys.queue(bot) });
-  /** What Postgres knows of a queue that Redis does not have. */
+  /** Loads the settings of a queue that is missing in Redis. */
   async function load(bot: number) {
     const [mask, { hook, set }] = await Promise.all([
       loadMask(shards.of(partitionOf(bot)).db, bot),

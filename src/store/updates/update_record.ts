@@ -1,13 +1,16 @@
-/** An update as Postgres keeps it: the fields of its queue entry, in turn name and value, in one msgpack array of bytes. */
+/**
+ * Encodes an update for Postgres: the names and values of its queue entry's fields, alternating, as one msgpack array
+ * of binaries.
+ */
 import { pack, unpack } from '../core/codec.js';
 
 export const packUpdate = (fields: readonly Buffer[]): Buffer => pack(fields);
 
-/** Fields by name. Throws for bytes that are no such array. */
+/** Decodes the fields by name. Throws for other data. */
 export function unpackUpdate(record: Buffer): Readonly<Record<string, Buffer>> {
   const list = unpack<unknown>(record);
   if (!Array.isArray(list) || !list.every((each) => Buffer.isBuffer(each)))
-    throw new Error('not a record of an update');
+    throw new Error('not an update record');
   const fields: Record<string, Buffer> = {};
   for (let i = 0; i < list.length; i += 2) fields[String(list[i])] = list[i + 1] as Buffer;
   return fields;

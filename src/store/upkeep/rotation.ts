@@ -1,7 +1,8 @@
 /**
- * Puts everything that is sealed under the first key of the ring, and lookup values of bots' tokens under the first pepper,
- * while the installation serves. A run looks at everything and changes what still needs it, so one that was ended is simply run
- * again. What changed since it was read is left to the next pass: whoever changed it sealed it under the first key.
+ * Key rotation while the installation is running: re-encrypts everything with the first key, and rehashes bots' tokens
+ * with the first pepper. A run examines everything and changes only what needs it, so an interrupted run is simply
+ * repeated. Data that changed since it was read is left to the next pass, because the change already used the first
+ * key.
  */
 import * as rows from '../../postgres/accounts/rotation.js';
 import type { RedisConnection, RedisServers } from '../../redis/connection.js';
@@ -10,24 +11,24 @@ import type { ControlCopies, ControlSubject } from '../core/control.js';
 import { type BoxKind, type BoxOwner, keyIdOf } from '../core/secrets.js';
 import { sealedFor } from '../webhooks/webhooks.js';
 
-/** What a rotation has done, and what still needs former keys. */
+/** The result of a rotation, and what still needs former keys. */
 export interface Rotated {
-  /** boxes sealed anew, by what they are made for */
+  /** re-encrypted boxes by kind */
   readonly sealed: Readonly<Record<BoxKind, number>>;
-  /** boxes and copies of boxes that are still under another key */
+  /** boxes and copies of boxes that still use another key */
   readonly left: number;
-  /** tokens of people that may still be found under a former pepper */
+  /** tokens of people that may still be hashed with a former pepper */
   readonly onFormerPepper: number;
 }
 
 export interface Rotation {
-  /** Every running node must seal under the first key, and look up under the first pepper. */
+  /** Runs a rotation. Every running node must already use the first key and pepper for new data. */
   run(): Promise<Rotated>;
 }
 
 const batchMax = 200;
 const scanKeys = 1_000;
-/** Passes until nothing is left; more than two are needed only while old calls end. */
+/** Repeats passes until nothing is left. More than two are needed only while old calls are still running. */
 const passesMax = 5;
 
 export function createRotation(
@@ -38,7 +39,7 @@ export function createRotation(
   const current = secrets.checks.keys[0]?.id as string;
   const [pepper] = secrets.checks.peppers as readonly [string];
 
-  /** Where a copy is refreshed its row in the outbox has done its work. */
+  /** Refreshes stale copies and removes their rows from the outbox. */
   async function refresh(subject: ControlSubject, stale: readonly rows.StaleCopy[]): Promise<void> {
     await control.refreshMany(
       subject,
@@ -100,7 +101,7 @@ export function createRotation(
     }
   }
 
-  /** Kept answers lie in Redis alone, for a day. */
+  /** Stored answers are only in Redis, for a day. */
   async function sealAnswers(): Promise<number> {
     let sealed = 0;
     for (const node of connection.nodes()) {
@@ -134,7 +135,7 @@ export function createRotation(
     return (await rows.replaceInstallation(db, 'TOKEN_ROOT', was, next.toString('base64'))) ? 1 : 0;
   }
 
-  /** How each kind of box is sealed anew: a kind that is missing here does not compile. */
+  /** How boxes of each kind are re-encrypted. A missing kind does not compile. */
   const passes: Readonly<Record<BoxKind, () => Promise<number>>> = {
     bot: sealBots,
     webhook: sealWebhooks,
@@ -157,7 +158,7 @@ export function createRotation(
         }
         const former = await rows.countFormer(db, current);
         left = former.boxes + former.copies;
-        // Copies are refreshed by whoever made them stale, or by the sweep.
+        // The process that made a copy stale refreshes it, or the sweep does.
         if (found === 0 && left === 0) break;
       }
       if (left === 0 && found === 0) {

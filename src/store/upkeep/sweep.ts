@@ -1,6 +1,6 @@
 /**
- * What a process that died left undone: Redis copies that a committed change still has to refresh, and updates that wait
- * in an outbox; and what comes due: counts of reactions. Every step may be repeated, so that any number of nodes may sweep.
+ * Periodic sweep: finishes the work of processes that died, and sends due reaction counts. It refreshes stale copies in
+ * Redis and forwards pending outbox entries. Every step is repeatable, so any number of nodes may sweep.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from '../../clock.js';
@@ -24,7 +24,10 @@ export interface Sweep {
 }
 
 const intervalMs = 1_000;
-/** Longest interval between two sweeps for stale copies while there are none. Changes refresh their copies directly. */
+/**
+ * Maximum interval between two checks for stale copies while there are none. Changes normally refresh their copies
+ * themselves.
+ */
 const copiesIntervalMsMax = 4_000;
 const batchMax = 100;
 
@@ -49,7 +52,7 @@ export function createSweep(
   const { control, chats, auth, forwarder, webhooks, posts, replays, access, removal, identities, accounts } =
     parts;
 
-  /** Does for a subject all that the process that changed it would have done. False: it is tried again. */
+  /** Completes a change in place of the process that made it. Returns false if it must be retried. */
   async function refresh({ subject, subject_id: id, other_id: other }: StaleRow): Promise<boolean> {
     try {
       if (subject === 'chat') await chats.refresh({ id, user: other });
@@ -62,7 +65,7 @@ export function createSweep(
       else if (subject === 'user_gone') await accounts.follow(id);
       else if (subject === 'write_access') await access.refresh(id);
       else if (subject === 'replay') await replays.finish(id, other);
-      // What the copy says has only another form: nothing is to be forgotten.
+      // Only the copy's form is outdated, not its content, so nothing needs to be revoked.
       else if (subject.endsWith('_copy'))
         await control.refresh(subject.slice(0, -'_copy'.length) as ControlSubject, id);
       else if (subject === 'bot' || subject === 'user') {
@@ -76,10 +79,10 @@ export function createSweep(
     }
   }
 
-  /** Returns how many were refreshed. */
+  /** Returns how many copies were refreshed. */
   async function sweepCopies(): Promise<number> {
     for (let sum = 0; ; ) {
-      // A row stays until its copy was refreshed: the transaction that takes it ends after the work.
+      // The transaction that takes a row commits after the refresh, so a failed refresh keeps its row.
       const found = await takeStale(db, intervalMs, batchMax, refresh);
       sum += found;
       if (found < batchMax) return sum;
@@ -107,7 +110,7 @@ export function createSweep(
     const late = replays.finishOld(intervalMs).catch(onError);
     const [found] = await Promise.all([sweepCopies().catch(onError), late]);
     copiesIntervalMs = found === 0 ? Math.min(copiesIntervalMsMax, copiesIntervalMs * 2) : intervalMs;
-    // Half an interval early: the rounds that ask do not come at the instant.
+    // Half an interval early, because timers are not exact.
     copiesAt = performance.now() + copiesIntervalMs - intervalMs / 2;
   }
 
@@ -116,7 +119,7 @@ export function createSweep(
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // On a cluster one master may be away: what waits for it must not hold up the others' next round.
+      // One failed master of a cluster must not delay the next sweep of the others.
       await Promise.all([lookForCopies(), within(intervalMs, sweepPartitions().catch(onError))]);
       await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

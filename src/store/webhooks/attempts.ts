@@ -1,4 +1,4 @@
-/** Attempts to deliver to webhooks, as owners see them; diagnostics that no delivery waits for. */
+/** Webhook delivery attempts, shown to owners. Diagnostics only: deliveries never wait for them. */
 
 import { loadOwnedSince } from '../../postgres/bots/bots.js';
 import { byShard } from '../../postgres/shards.js';
@@ -18,28 +18,30 @@ import type { StoreContext } from '../core/context.js';
 
 export type { AttemptCounts, AttemptRow, NewAttempt, RefusedAttempt };
 
-/** Attempts of these bots alone were not kept, since their shard failed. */
+/** Only the attempts of these bots were not stored, because their shard failed. */
 export class PartlyAppended extends Error {
   readonly bots: ReadonlySet<number>;
-  /** Of the other bots, what Postgres refused. */
+  /** Attempts of the other bots that Postgres refused. */
   readonly refused: readonly RefusedAttempt[];
   constructor(bots: ReadonlySet<number>, refused: readonly RefusedAttempt[], options: ErrorOptions) {
-    super('a shard did not take attempts', options);
+    super('a shard did not store attempts', options);
     this.bots = bots;
     this.refused = refused;
   }
 }
 
 export interface Attempts {
-  /** Returns the attempts that Postgres refuses for their data: they are counted and not kept. Errors: PartlyAppended; any other
-   * means that nothing was kept. */
+  /**
+   * Stores attempts. Returns those that Postgres refuses because of their data: they are counted but not stored.
+   * Errors: PartlyAppended; any other error means that nothing was stored.
+   */
   append(
     attempts: readonly NewAttempt[],
     counts: ReadonlyMap<number, AttemptCounts>,
   ): Promise<readonly RefusedAttempt[]>;
-  /** A bot's attempts, newest first, below the attempt `before`. */
+  /** A bot's attempts, newest first, limited to attempts before `before`. */
   list(bot: number, filter: AttemptFilter, before: number, limit: number): Promise<readonly AttemptRow[]>;
-  /** All that there ever were. */
+  /** Totals over all attempts ever made. */
   counts(bot: number): Promise<AttemptCounts>;
 }
 

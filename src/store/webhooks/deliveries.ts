@@ -1,25 +1,25 @@
-/** A bot's queue as the worker sees it that delivers to the bot's webhook: under a lease with a fence. */
+/** A bot's queue as its delivery worker accesses it: under a lease with a fence. */
 import type { Hints } from '../../redis/hints.js';
 import type { Scripts } from '../../redis/scripts/scripts.gen.js';
 import { pack } from '../core/codec.js';
 import type { StoreContext } from '../core/context.js';
 import { readUpdate, type UpdateEntry } from '../updates/queues.js';
 
-/** An update that waits to be delivered. */
+/** An update to be delivered. */
 export interface Delivery {
   readonly id: string;
-  /** The chat whose order it keeps. */
+  /** The chat whose order the update keeps. */
   readonly chat: string;
-  /** ms, Redis' time */
+  /** creation time, ms, Redis time */
   readonly made: number;
-  /** What it counts towards the bound of its queue. */
+  /** Size counted towards the queue's limit. */
   readonly bytes: number;
   readonly entry: UpdateEntry;
-  /** Names and values, as they stand in the queue. */
+  /** Names and values as stored in the queue. */
   readonly fields: readonly Buffer[];
 }
 
-/** Updates of a chat that failed before; `tries` belongs to the first. */
+/** Updates of a parked chat. `tries` counts the failures of the first one. */
 export interface Again {
   readonly chat: string;
   readonly tries: number;
@@ -29,16 +29,16 @@ export interface Again {
 interface Taken {
   readonly again: readonly Again[];
   readonly fresh: readonly Delivery[];
-  /** The queue was read up to here. */
+  /** Last queue id read. */
   readonly after: string;
   readonly more: boolean;
-  /** ms until the next chat is due that failed; null for none */
+  /** ms until the next parked chat is due; null for none */
   readonly wait: number | null;
-  /** ms, Redis' time */
+  /** ms, Redis time */
   readonly now: number;
-  /** ms, since when the receiver has answered nothing but 410; null when it has not */
+  /** ms, since when the receiver has answered only 410; null otherwise */
   readonly gone: number | null;
-  /** Version of the settings that last dropped what waited: what was taken before is gone. */
+  /** Settings version that last dropped the queue: updates read before are gone. */
   readonly dropped: string;
 }
 
@@ -51,19 +51,19 @@ export interface Lease extends Taken {
   readonly probes: number;
 }
 
-/** What a worker tells and asks in one step. */
+/** A worker's report and requests for one step. */
 export interface Step {
   readonly fence: string;
   readonly since: string;
-  /** Version of the settings that were gone by. */
+  /** Version of the settings in use. */
   readonly hook: number;
   readonly after: string;
-  /** Everything up to this id is parked or gone. */
+  /** Every update up to this id is parked or removed. */
   readonly safe: string;
   readonly leave: 'stay' | 'idle' | 'now';
-  /** `parked` when the chat was parked. */
+  /** `parked`: the chat was parked. */
   readonly acked: ReadonlyArray<{ readonly delivery: Delivery; readonly parked: boolean }>;
-  /** Chats to park, with the ids held of them in order; 0 tries keep what is known. */
+  /** Chats to park, with their ids in order; 0 tries keep the stored count. */
   readonly failed: ReadonlyArray<{
     readonly chat: string;
     readonly delayMs: number;
@@ -72,19 +72,19 @@ export interface Step {
   }>;
   readonly chats: number;
   readonly updates: number;
-  /** Of the last failure, '' for none. */
+  /** The last failure, '' for none. */
   readonly error: string;
   readonly gone: 'set' | 'clear' | '';
-  /** With `leave` now: nobody is to look before so many ms, unless 0. */
+  /** With `leave` now: no worker may check the bot for this many ms, unless 0. */
   readonly holdMs: number;
   readonly probes: number;
 }
 
 export interface Advanced extends Taken {
-  /** 0 when the webhook was deleted: then nothing but acknowledging was done. */
+  /** 0 when the webhook was deleted: only acknowledgements were processed. */
   readonly hook: number;
   readonly left: boolean;
-  /** The lease was given back and there is something to do. */
+  /** The lease was released, but there is more to deliver. */
   readonly wake: boolean;
 }
 
@@ -92,22 +92,22 @@ export type LeaseRefusal = 'no_webhook' | 'leased' | 'held';
 
 export interface Deliveries {
   lease(bot: number, limit: number): Promise<Lease | LeaseRefusal>;
-  /** Null when another worker has the lease. */
+  /** Returns null when another worker has the lease. */
   advance(bot: number, step: Step): Promise<Advanced | null>;
-  /** Takes updates out as dead letters. False when another worker has the lease. */
+  /** Moves updates to the dead letters. Returns false when another worker has the lease. */
   deadLetter(bot: number, fence: string, reason: DeadReason, ids: readonly string[]): Promise<boolean>;
-  /** Calls `listener` when the bot's queue may have changed, or its webhook; a hint. */
+  /** Calls `listener` when the bot's queue, or its webhook, may have changed; hints may be lost. */
   listen(bot: number, listener: (webhook: boolean) => void): Promise<() => void>;
-  /** Partitions where bots may be due. */
+  /** Partitions that may have bots to serve. */
   partitionsDue(): Promise<readonly number[]>;
-  /** Bots of a partition that are due and in nobody's hands: to be rung for, and rung for in vain. */
+  /** Bots of a partition that are due and not leased: `bots` must be woken, `unserved` were woken without success. */
   due(
     partition: number,
     limit: number,
   ): Promise<{ readonly bots: number[]; readonly unserved: number[]; readonly more: boolean }>;
 }
 
-/** Why an update was not delivered; `queue_full` is what the queue itself says. */
+/** Why an update was not delivered; the queue itself reports `queue_full`. */
 export type DeadReason = 'expired' | 'too_large' | 'queue_full';
 
 type Rows = ReadonlyArray<[id: Buffer, fields: Buffer[]]>;

@@ -1,9 +1,9 @@
 /**
- * Updates that were not delivered, and delivering updates again. What is replayed is taken out of Postgres together with a note of
- * it (law 2); `webhooks/replay` then puts it into the bot's queue once, and the sweep repeats that for a node that died.
+ * Dead letters and replays. Replayed updates are removed from Postgres in a transaction that also records the replay
+ * (law 2). Then `webhooks/replay` adds them to the bot's queue exactly once; the sweep repeats this after a crash.
  *
- * A replay goes behind what waits. Over a webhook it carries the `update_id` that it had, so that a receiver which has seen it can
- * drop it; over polling, where an offset only grows, a new one.
+ * Replayed updates go to the end of the queue. For a webhook they keep their `update_id`, so that a receiver can drop
+ * duplicates. For polling they get a new one, because offsets only grow.
  */
 import { fail } from '../../errors.js';
 import { limits } from '../../limits.js';
@@ -17,7 +17,7 @@ import { unpackUpdate } from '../updates/update_record.js';
 
 export interface DeadLetter {
   readonly update: UpdateEntry;
-  /** `DeadReason`; more may come */
+  /** `DeadReason`; other values are possible in the future */
   readonly reason: string;
   /** ms, when it was given up */
   readonly date: number;
@@ -27,13 +27,13 @@ export interface ReplayAsk {
   /** update ids, both inclusive */
   readonly from: number;
   readonly to: number;
-  /** Also what was delivered, as far as it is kept. */
+  /** Include delivered updates, if still stored. */
   readonly delivered: boolean;
-  /** Of what was delivered, only what was since the present owner got the bot. */
+  /** Limit delivered updates to those since the current owner got the bot. */
   readonly ofOwner: boolean;
 }
 
-/** What was queued again: how many, and the first and the last of them by the ids that they had. */
+/** Number of updates queued, and the original ids of the first and the last. */
 export interface Replayed {
   readonly queued: number;
   readonly first: number | null;
@@ -43,7 +43,7 @@ export interface Replayed {
 export const allDead: ReplayAsk = { from: 0, to: limits.id_max, delivered: false, ofOwner: true };
 
 export interface Replays {
-  /** A bot's dead letters behind an update id, oldest first: up to `limit` with up to `bytes`, but at least one. */
+  /** A bot's dead letters after an update id, oldest first: up to `limit` and `bytes`, but at least one. */
   list(
     bot: number,
     after: number,
@@ -52,20 +52,20 @@ export interface Replays {
   ): Promise<{ readonly items: readonly DeadLetter[]; readonly more: boolean }>;
   countDead(bot: number): Promise<number>;
   /**
-   * Queues updates again, oldest first, at most limits.replay_max. With `actor` the audit log tells who did. Error:
-   * `too_many_requests` when so much waits already that it would be pushed out.
+   * Queues updates again, oldest first, at most limits.replay_max. `actor` is recorded in the audit log. Error:
+   * `too_many_requests` if the queue is too long, because pending updates would be pushed out.
    */
   replay(bot: number, ask: ReplayAsk, actor?: AuditActor): Promise<Replayed>;
-  /** Repeats what follows a committed replay. */
+  /** Completes a committed replay. */
   finish(bot: number, id: number): Promise<void>;
-  /** The same of replays that were begun more than `ageMs` ago, a hundred of each shard at most. */
+  /** Completes replays that started more than `ageMs` ago, at most a hundred per shard. */
   finishOld(ageMs: number): Promise<void>;
-  /** Removes all dead letters; returns how many. */
+  /** Deletes all dead letters; returns how many. */
   discard(bot: number): Promise<number>;
 }
 
 const discardBatchMax = 1_000;
-/** That one sweep finishes of a shard. */
+/** Maximum replays per shard that one sweep completes. */
 const replaysMax = 100;
 
 function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
@@ -77,7 +77,7 @@ function readLetter({ update_id, record }: dead.DeadRow): DeadLetter {
   };
 }
 
-/** What `webhooks/replay` takes of an update. */
+/** The arguments of one update for `webhooks/replay`. */
 function asked(updateId: number, record: Buffer): Array<string | Buffer> {
   const fields = unpackUpdate(record);
   const values = ['k', 'c', 'm', 'r', 'f', 'p', 'y', 'x'].map((name) => fields[name] as Buffer);
@@ -91,7 +91,7 @@ export function createReplays(
 ): Replays {
   const shardOf = (bot: number) => shards.of(keys.partitions.of(bot)).db;
 
-  /** Has the audit log tell of a replay; one that was noted by a process which then died may be told twice. */
+  /** Records a replay in the audit log. It may be recorded twice if a process dies in between. */
   async function note(
     bot: number,
     { id, updateIds }: dead.TakenReplay,
@@ -103,7 +103,7 @@ export function createReplays(
     return noted;
   }
 
-  /** Nothing to do when another has done it. */
+  /** Adds the updates of a replay to the queue. Does nothing if that is already done. */
   async function push(bot: number, id: number): Promise<void> {
     const left = await dead.loadReplay(shardOf(bot), bot, id);
     if (left === null) return;

@@ -1,6 +1,6 @@
 /**
- * The webhooks of bots. Postgres holds the settings (law 2); `webhooks/switch` then moves the bot's queue between polling and
- * webhook, by version, and the sweep repeats it for a node that died.
+ * Webhook settings of bots. Postgres stores them (law 2). Then `webhooks/switch` switches the bot's queue between
+ * polling and webhook, by version; the sweep repeats this after a crash.
  */
 import { nowMs } from '../../clock.js';
 import { fail } from '../../errors.js';
@@ -17,47 +17,47 @@ import type { ControlCopies, SealedWebhook } from '../core/control.js';
 import { makeSigningSecret } from '../core/secrets.js';
 import type { Queues } from '../updates/queues.js';
 
-/** What a bot asks for. */
+/** Webhook settings as requested by a bot. */
 export interface WebhookSettings {
   readonly url: string;
   readonly secretToken: string | null;
-  /** PEM, the only trust anchor; null for the usual ones */
+  /** PEM, the only trust anchor; null for the public authorities */
   readonly certificate: string | null;
   readonly maxConnections: number;
-  /** What the host's name meant when it was set. */
+  /** The address of the host when the webhook was set. */
   readonly address: string | null;
 }
 
-/** A webhook as deliveries need it. */
+/** Webhook settings with decrypted secrets, for deliveries. */
 export interface Webhook extends WebhookSettings {
   readonly version: number;
-  /** Signing secrets in the form that owners see, the present one first. */
+  /** Signing secrets in the form shown to owners, the current one first. */
   readonly signing: readonly string[];
 }
 
 export interface Webhooks {
-  /** Sets the webhook. True when the bot had another one, or none. */
+  /** Sets the webhook. Returns true if the settings changed. */
   set(bot: number, settings: WebhookSettings, ask: WebhookAsk): Promise<boolean>;
-  /** Ends webhook mode. True when there was a webhook. */
+  /** Deletes the webhook. Returns true if there was one. */
   remove(bot: number, drop: boolean): Promise<boolean>;
-  /** Ends webhook mode if the settings are still those of this version. */
+  /** Deletes the webhook if its settings still have this version. */
   removeVersion(bot: number, version: number): Promise<void>;
-  /** Null while the bot polls. */
+  /** Returns null while the bot polls. */
   find(bot: number): Promise<Webhook | null>;
-  /** Has a bot poll whose webhook Postgres no longer has. */
+  /** Switches a bot to polling whose webhook is no longer in Postgres. */
   lost(bot: number): Promise<void>;
-  /** Repeats what follows a committed change; `dropped` is the version that asked to drop what waits, 0 for none. */
+  /** Completes a committed change; `dropped` is the version that requested to drop the queue, 0 for none. */
   refresh(bot: number, dropped: number): Promise<void>;
 }
 
 export interface WebhookAsk {
-  /** Drop what waits. */
+  /** Drop pending updates. */
   readonly drop: boolean;
-  /** New mask of update kinds, null keeps the former one. */
+  /** New mask of update kinds; null keeps the current one. */
   readonly mask: number | null;
 }
 
-/** What a box belongs to: it opens for nothing else. */
+/** The owner of an encrypted box. A box can only be decrypted for the same owner. */
 export const sealedFor = (bot: number, what: 'url' | 'secret' | 'signing') =>
   `webhook:${bot}:${what}` as const;
 
@@ -120,7 +120,7 @@ export function createWebhooks(
     fail('unavailable', { retry_after: 1 });
   }
 
-  /** Commits, refreshes the copy, then switches: whoever takes a lease reads settings that are at least as new. */
+  /** Commits, refreshes the copy, then switches, so that a worker that takes the lease reads settings at least as new. */
   async function change(
     bot: number,
     next: WebhookColumns,
@@ -168,7 +168,8 @@ export function createWebhooks(
       );
     },
     remove(bot, drop) {
-      // All in its transaction, where there is no webhook too: a call that runs again is answered, and drops, as the first time.
+      // Runs the transaction even without a webhook, so that a repeated call gets the same answer and drops as the
+      // first one did.
       return change(bot, none, { drop, mask: null }, (was) => was !== null);
     },
     async removeVersion(bot, version) {
