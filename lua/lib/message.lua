@@ -1,9 +1,10 @@
 --[[
 @summary Message records: a msgpack header array, then the segments content, keyboard and origin, which scripts copy without parsing.
 ]]
--- Content is a map, and the media behind it in a message of that kind. What never changes is a map, and the id of the post
--- behind it in a channel.
--- Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of keyboard
+-- Content is a map, followed by the media in a media message. Origin is a map of constant fields, followed in a channel
+-- by the post id.
+-- Header: 1 format, 2 version, 3 date (s), 4 edited at (ms), 5 sender, 6 kind, 7 flags, 8 bytes of content, 9 bytes of
+-- keyboard
 local KIND_DELETED, KIND_TEXT, KIND_SERVICE, KIND_MEDIA, KIND_OBJECT = 0, 1, 2, 3, 4
 local FLAG_FORWARDED = 4
 

@@ -18,7 +18,7 @@ local function receiving_bots(c, author)
   return by_bot and not is_channel(c) and author or c.bots
 end
 
--- `bots` are ids, comma-separated; the bot `except` hears nothing. True when anyone does.
+-- `bots` are comma-separated ids. The bot `except` is skipped. Returns true if any bot is left.
 local function post_update(meta, outbox, version, now_ms, bots, except, kind, chat, id, record, from, peer, reply, extra)
   local others = {}
   for bot in bots:gmatch('%d+') do

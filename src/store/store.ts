@@ -147,7 +147,7 @@ export interface StoreOptions {
   readonly rates?: Rates;
   /** Settings UPLOAD_BYTES_PER_DAY and UPLOAD_BYTES_TOTAL; no bound if absent. */
   readonly uploadBounds?: UploadBounds;
-  /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; no bound if absent. */
+  /** Settings GUESSES_BURST and GUESSES_PER_MINUTE; unlimited if absent. */
   readonly guessing?: Guessing;
   /** Setting TRANSFER_CONSENT; off by default. */
   readonly transferConsent?: boolean;

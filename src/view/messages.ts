@@ -1,4 +1,4 @@
-/** Messages as the wire shows them. */
+/** Messages as the API shows them. */
 import { viewContent } from '../content/kinds.js';
 import type { ForwardOrigin, MessageRecord, Profile } from '../store/core/codec.js';
 import type { StoredMessage } from '../store/core/stored_message.js';

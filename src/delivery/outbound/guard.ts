@@ -59,7 +59,7 @@ export function makeGuard({ allow, deny = [], resolver }: GuardOptions): Guard {
   return {
     addressesOf: (target) => addressesOf(target),
     async vet(url, count) {
-      // What is set today may hold no password. A webhook that was set with one before goes on being delivered.
+      // New webhooks may not contain a user or password. Existing ones that do are still delivered.
       if (namesUser(url)) return fail('webhook_url_invalid');
       const target = readTarget(url);
       try {

@@ -43,7 +43,7 @@ export interface FairUse {
   person(user: number, chat: ChatRef | null, weight: number): Promise<void> | undefined;
   /** Counts what a call of a bot or a person costs beyond itself as so many more of its calls. Error: `too_many_requests`. */
   more(caller: { readonly id: number; readonly isBot: boolean }, calls: number): Promise<void> | undefined;
-  /** Counts a request of a client; undefined where addresses have no bound. Error: `too_many_requests`. */
+  /** Counts a client's request; undefined if addresses are unlimited. Error: `too_many_requests`. */
   readonly request: ((address: string) => Promise<void> | undefined) | undefined;
   /** Calls rejected by this node, by kind of bucket. */
   readonly refused: Readonly<Record<RateKind, number>>;

@@ -20,7 +20,7 @@ export interface Activity {
    * `too_many_requests`.
    */
   order(user: number, chats: readonly ChatRef[], goingOn: boolean): Promise<readonly ActiveChat[]>;
-  /** When the person came into a chat, Unix time in seconds; 0 for one that they are not in. */
+  /** When the person joined a chat, Unix time in seconds; 0 if they are not a member. */
   joined(user: number, chat: ChatRef): Promise<number>;
   /** Counts messages of others after `mark` up to `newest`, among the latest `limits.unread_counted_max`. */
   countUnread(chat: ChatRef, newest: number, mark: number, user: number): Promise<number>;
@@ -34,7 +34,7 @@ export function createActivity(
   { db, shards, scripts, keys }: StoreContext,
   count: (user: number, calls: number) => Promise<void> | undefined,
 ): Activity {
-  /** Heads of the newest messages in Redis: '' for a chat without messages, null where Postgres must be asked. */
+  /** Heads of the newest messages in Redis: '' for a chat without messages, null where only Postgres has it. */
   async function hotHeads(partition: number, chats: readonly ChatRef[]): Promise<Array<Buffer | null>> {
     const found = await scripts.call(
       'chats/read_activity',

@@ -171,8 +171,10 @@ function isEmpty(object: object): boolean {
 export const kindOfContent = ({ media, object }: Content): MessageKind =>
   media !== undefined ? messageKinds.media : object !== undefined ? messageKinds.object : messageKinds.text;
 
-/** Text and media are packed one after the other, so that a script can replace a caption and leave the media. Error:
- * `entities_too_long`, since only links can make a text of allowed length this large. */
+/**
+ * Packs text and media one after the other, so that a script can replace a caption and keep the media. Error:
+ * `entities_too_long`, because only links can make a text of allowed length this large.
+ */
 export function packContent({ media, object, ...words }: Content): Buffer {
   const behind = media ?? object;
   const bytes = behind === undefined ? pack(words) : Buffer.concat([pack(words), pack(behind)]);
