@@ -24,8 +24,8 @@
 @derived acted     {NN}:acted:<post>:<generation>      HASH
 @arg     run      text
 @arg     chat     text
-@arg     age_ms   int     what is hot and younger stays; what is cold the caller has read
-@arg     token    text    ticket to leave if the chat must be read back
+@arg     age_ms   int     younger messages in Redis are kept; the caller has checked those only in Postgres
+@arg     token    text    fill ticket if the chat is missing in Redis
 @args    items    text    message ids, at most LIMITS.messages_batch_max, each followed by the id of the post that it is, or nothing, and its date (s)
 @ok      erased   int
 @err     stale_run

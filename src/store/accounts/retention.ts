@@ -94,14 +94,14 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
     }
   }
 
-  /** Returns behind which message to go on, 0 when nothing of the chat is left that is old enough. */
+  /** Erases old messages of a chat. Returns the message to continue after; 0 when no old ones are left. */
   async function eraseAged(walk: Walk, table: string, chat: ChatRef, after: number): Promise<number> {
     const { db: sql } = walk.shard;
     for (let from = after; ; ) {
       if (isOver(walk)) return from;
       const found = await rows.loadFrom(sql, table, chat.id, chat.user, from, limits.messages_batch_max);
       const oldest = Math.floor((nowMs() - walk.ageMs) / 1_000);
-      // Ids of a chat follow its messages' dates.
+      // Within a chat, ids are in order of date.
       const young = found.findIndex(({ record }) => messageDate(record) > oldest);
       const aged = found.slice(0, young < 0 ? found.length : young);
       const last = aged.at(-1);
@@ -129,7 +129,7 @@ export function createRetention({ db, shards, keys }: StoreContext, erase: Erase
       for (const { chat_id, user_id, head } of chats) {
         const old = head !== null && messageDate(head) * 1_000 <= nowMs() - walk.ageMs;
         const due = old && isOwn(walk, chat_id);
-        // What could not be begun in time is left to the next piece.
+        // Out of time: the next step starts with this chat.
         if (due && isOver(walk)) return at;
         const message = due ? await eraseAged(walk, table, { id: chat_id, user: user_id }, 0) : 0;
         at = { ...at, chat: chat_id, user: user_id, message };

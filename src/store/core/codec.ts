@@ -304,6 +304,6 @@ export function messageDay(bytes: Buffer): number {
   return isDate ? Math.floor(bytes.readUInt32BE(at + 1) / 86_400) : 0;
 }
 
-/** The column of an emoji in Postgres, as scripts spell it: 52 bits of its digest. */
+/** The number that identifies an emoji in Postgres, computed as in the scripts: 52 bits of its digest. */
 export const emojiColumn = (emoji: string): number =>
   Number.parseInt(createHash('sha1').update(emoji).digest('hex').slice(0, 13), 16);

@@ -8,7 +8,7 @@ import type { ScriptRunner } from '../../redis/scripts/scripts.js';
 import type { Keys } from './keys.js';
 import type { Secrets } from './secrets.js';
 
-/** As far as the store needs it. */
+/** The part of a shard that the store uses. */
 export type StoreShard = Pick<Shard, 'id' | 'db' | 'pool'>;
 
 /** The databases of the tables written behind. */
