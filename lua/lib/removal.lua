@@ -4,7 +4,7 @@
 -- Leaves a tombstone and ends the post (nil for none): record and journal. `header` is that of the record, whose date tells where the
 -- message lies in Postgres. `at` names the
 -- keys meta and journal and the prefixes of messages, posts and who acted.
-local function bury_message(at, chat, message_id, header, post)
+local function write_tombstone(at, chat, message_id, header, post)
   local version = next_version(at.meta)
   local key = at.message_prefix .. message_id
   local image = tombstone(header, version)
